@@ -1,0 +1,44 @@
+"""dptext: differentially private text, with a statement that one can trust."""
+
+from dptext.errors import (
+    DataError,
+    DptextError,
+    MissingExtraError,
+    ParameterError,
+    RefusedError,
+    StorageError,
+)
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.documents import Document
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.word_vectors import WordVectors
+from dptext.words.madlib import Madlib
+from dptext.words.rewriter import PrivateTexts, privatize
+from dptext.words.tem import TEM
+
+__all__ = [
+    "TEM",
+    "ZCDP",
+    "ApproxDP",
+    "DataError",
+    "Document",
+    "DptextError",
+    "Madlib",
+    "MetricDP",
+    "MissingExtraError",
+    "NoGuarantee",
+    "ParameterError",
+    "PrivacyStatement",
+    "PrivateTexts",
+    "PureDP",
+    "RefusedError",
+    "Relation",
+    "StorageError",
+    "Trust",
+    "Unit",
+    "WordVectors",
+    "load_vectors",
+    "privatize",
+]

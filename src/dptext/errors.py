@@ -1,0 +1,45 @@
+"""What can go wrong, one class for each thing a user can do about it.
+
+No message holds a text, a word or a value out of the user's data: rows, columns, arguments and lengths name
+the place. The command line turns each class into its exit code.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DataError", "DptextError", "MissingExtraError", "ParameterError", "RefusedError", "StorageError"]
+
+
+class DptextError(Exception):
+    """Anything that dptext itself reports. ``exit_code`` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class DataError(DptextError, ValueError):
+    """The data is not what was announced: a broken row, a missing column, vectors with NaN."""
+
+    exit_code = 1
+
+
+class ParameterError(DptextError, ValueError):
+    """An argument is outside what the mechanism can promise or represent."""
+
+    exit_code = 2
+
+
+class RefusedError(DptextError, ValueError):
+    """What was asked for has no proof (a conversion that does not hold, a budget that is spent)."""
+
+    exit_code = 3
+
+
+class StorageError(DptextError, OSError):
+    """A file cannot be read or written."""
+
+    exit_code = 4
+
+
+class MissingExtraError(DptextError, ImportError):
+    """An optional package is not installed; the message holds the line that installs it."""
+
+    exit_code = 2

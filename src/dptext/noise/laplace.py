@@ -1,0 +1,28 @@
+"""Noise whose density falls exponentially with its length."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.noise.sphere import uniform_directions
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["l2_laplace"]
+
+
+def l2_laplace(bits: RandomBits, count: int, dimension: int, scale: float) -> npt.NDArray[np.float64]:
+    """(count, dimension) float64, rows with density proportional to exp(-||z|| / scale).
+
+    The radius is Gamma(shape dimension, scale), the direction uniform: E||z|| = dimension * scale and
+    E||z||^2 = dimension (dimension + 1) scale^2.
+
+    **Guarantee.** x + z satisfies metric DP with epsilon = 1 / scale per unit of Euclidean distance, because
+    | ||o - x|| - ||o - x'|| | <= ||x - x'||. Assumption: double-precision noise is treated as real-valued; do not
+    release its digits, snap or post-process it (Mironov 2012).
+    """
+    # Gamma of integer shape d is the sum of d exponentials; all 53-bit tails are there.
+    radius = scale * bits.exponential(count, dimension).sum(axis=1, keepdims=True)
+    noise = uniform_directions(bits, count, dimension)
+    noise *= radius
+    return noise

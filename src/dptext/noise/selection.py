@@ -1,0 +1,273 @@
+"""Exact selection: a candidate with probability proportional to an integer weight that falls with its distance.
+
+The weight of candidate x for input w is the integer
+
+    W(w, x) = round(2^44 * exp(-rate * min(d(w, x), threshold))),
+
+and x is drawn by one unbiased integer below the sum of all weights. From the weights on, nothing is rounded: sums of
+512 weights are below 2^53 and exact in float64, sums over up to 2^20 - 1 candidates fit into uint64. So the weights
+*are* the distribution, and `TruncatedExponential.weights` shows them.
+
+**Slack** (how far the integers may be from the formula). With u = 2^-24 and T = rate * threshold, the exponent t <= T
+is computed from an exact squared distance by a conversion to float32, a square root and a product with a rounded
+constant: a relative error of at most (1 + u)^(7/2) - 1 <= 4u. exp in float32 errs by at most 4 units in the last
+place (numpy documents less than 4), that is 8u. Rounding to an integer moves the weight by at most 1/2, that is
+relatively by 1 / (2^45 exp(-T) - 1). Together |ln W - ln(2^44 exp(-t))| <= theta with
+
+    theta = 4 u T + 9 u + 1 / (2^45 exp(-T) - 2)                                                           (slack)
+
+(the ninth u and the 2 for the second-order terms). A probability holds one weight and one sum of weights, so a
+log-ratio of two probabilities is off by at most 4 theta; and distances on the exact grid differ from the given ones
+by at most 2 r (`rounding`), which adds at most 2 * rate * 2 r to it. Both terms enter `TruncatedExponential.slack`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.threads import for_each_block
+
+__all__ = ["DistanceTable", "TruncatedExponential"]
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_SCALE = np.float32(2.0**44)
+_BLOCK = 512  # weights in a block: 512 * 2^44 = 2^53
+_TILE = 8 * _BLOCK  # columns in a tile, so that a tile of _BATCH rows stays in the cache
+_BATCH = 64
+_ROWS_A_TASK = 256
+_CACHE_BYTES = 256 << 20
+_MAX_SIZE = 2**20 - 1  # (2^20 - 1) * 2^44 < 2^64
+_UNIT = 2.0**-24  # half a unit in the last place of float32
+_MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: beyond, the tail is no longer what the formula says
+
+
+class DistanceTable(Protocol):
+    """Exact squared distances by blocks, in squared steps (see `dptext.vectors.search.ExactDistances`)."""
+
+    step: float
+    rounding: float
+
+    def __len__(self) -> int: ...
+    def rows(self, rows: Rows) -> Floats:
+        """Left factor for the given rows."""
+        ...
+
+    def columns(self, start: int, stop: int) -> Floats:
+        """Right factor for the columns start .. stop - 1."""
+        ...
+
+    def squared(self, rows: Floats, columns: Floats, out: Floats | None = None) -> Floats:
+        """(n, m) squared distances between rows and columns, exact integers."""
+        ...
+
+
+def weight_error(exponent: float) -> float:
+    """Theta of the module's docstring for T = ``exponent``; infinite when the smallest weight rounds away."""
+    smallest = math.exp(45 * math.log(2) - exponent) - 2.0
+    return 4 * _UNIT * exponent + 9 * _UNIT + 1 / smallest if smallest > 0 else math.inf
+
+
+def largest_exponent() -> float:
+    """The largest T that the integers represent within a slack of 1e-3 nats (about 22.9)."""
+    return math.log(_MAX_THETA * 2.0**45) - 0.1
+
+
+class TruncatedExponential:
+    """The exponential mechanism on truncated distances, exact on integer weights.
+
+    Draws x for input w with probability W(w, x) / sum over y of W(w, y), W as in the module's docstring.
+
+    **Guarantee.** For all inputs w, w' and candidates x:
+    ln P(x | w) - ln P(x | w') <= 2 * rate * min(d(w, w'), threshold) + slack
+    (the truncated distance is 1-Lipschitz in w, once in the weight and once in the sum; McSherry and Talwar 2007).
+    The candidates and their distances must be public.
+
+    Block sums of every input drawn so far are kept in memory (up to 256 MiB): a later draw for the same input costs
+    one block of distances instead of all of them. Safe to use from several threads.
+
+    Args:
+        distances: an exact table of at most 2^20 - 1 candidates.
+        rate: nats a unit of distance, above 0.
+        threshold: distances count up to here.
+
+    Raises:
+        ParameterError: too many candidates; a rate * threshold that the integers cannot represent.
+    """
+
+    def __init__(self, distances: DistanceTable, *, rate: float, threshold: float) -> None:
+        size = len(distances)
+        if size > _MAX_SIZE:
+            raise ParameterError(f"expected at most {_MAX_SIZE:,} candidates, got {size:,}: use fewer words (limit=)")
+        exponent = rate * threshold
+        if exponent > largest_exponent():
+            raise ParameterError(
+                f"rate * threshold must be at most {largest_exponent():.4g} (the sampler cannot represent smaller "
+                f"probabilities exactly), got {exponent:.4g}: use a threshold of at most "
+                f"{largest_exponent() / rate:.4g}"
+            )
+        self._distances = distances
+        self._cap = (threshold / distances.step) ** 2
+        self._factor = np.float32(-rate * distances.step)
+        self.slack = 4 * weight_error(exponent) + 4 * rate * distances.rounding
+        self._blocks = -(-size // _BLOCK)
+        self._lock = threading.Lock()
+        self._forget()
+
+    def __len__(self) -> int:
+        return len(self._distances)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what was drawn stays in this process
+        return {k: v for k, v in self.__dict__.items() if k not in {"_lock", "_slots", "_sums", "_used"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+        self._forget()
+
+    def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
+        """(n, V) uint64: the integers that `sample` draws from, for the given inputs."""
+        weights = np.empty((rows.size, len(self)), dtype=np.uint64)
+
+        def fill(tile: tuple[int, int]) -> None:
+            columns = self._distances.columns(*tile)
+            for first in range(0, rows.size, _BATCH):
+                left = self._distances.rows(rows[first : first + _BATCH])
+                weights[first : first + _BATCH, slice(*tile)] = self._weigh(self._distances.squared(left, columns))
+
+        for_each_block(fill, self._tiles())
+        return weights
+
+    def sample(self, rows: Rows, bits: RandomBits) -> Rows:
+        """(n,) int64 candidates, drawn independently for the (n,) inputs."""
+        rows = np.asarray(rows, dtype=np.int64)
+        drawn = np.empty(rows.size, dtype=np.int64)
+        with self._lock:
+            distinct, place = np.unique(rows, return_inverse=True)
+            for first in range(0, distinct.size, len(self._sums)):
+                part = distinct[first : first + len(self._sums)]
+                here = np.flatnonzero((place >= first) & (place < first + part.size))
+                self._remember(part)
+                drawn[here] = self._draw(rows[here], bits)
+        return drawn
+
+    # -- from distances to weights ----------------------------------------------------------------------------
+
+    def _weigh(self, squared: Floats, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:
+        """Integer weights, as float32, of exact squared distances (which are overwritten)."""
+        np.minimum(squared, self._cap, out=squared)
+        weights = np.empty(squared.shape, dtype=np.float32) if out is None else out
+        np.copyto(weights, squared, casting="same_kind")
+        np.sqrt(weights, out=weights)
+        np.multiply(weights, self._factor, out=weights)
+        np.exp(weights, out=weights)
+        np.multiply(weights, _SCALE, out=weights)
+        return np.rint(weights, out=weights)
+
+    def _tiles(self) -> list[tuple[int, int]]:
+        return [(start, min(start + _TILE, len(self))) for start in range(0, len(self), _TILE)]
+
+    # -- block sums, kept for every input seen ----------------------------------------------------------------
+
+    def _forget(self) -> None:
+        room = max(1024, _CACHE_BYTES // (8 * self._blocks))
+        self._slots = np.full(len(self), -1, dtype=np.int64)
+        self._sums = np.empty((min(len(self), room), self._blocks), dtype=np.uint64)
+        self._used = 0
+
+    def _remember(self, rows: Rows) -> None:
+        """Make sure that the cumulative block sums of these distinct rows are there."""
+        missing = rows[self._slots[rows] < 0]
+        if self._used + missing.size > len(self._sums):
+            self._slots[:] = -1
+            self._used = 0
+            missing = rows
+        slots = np.arange(self._used, self._used + missing.size)
+
+        def fill(start: int) -> None:
+            part = slice(start, start + _ROWS_A_TASK)
+            sums = self._block_sums(missing[part])
+            self._sums[slots[part]] = np.cumsum(sums.astype(np.uint64), axis=1)
+
+        if missing.size:
+            for_each_block(fill, range(0, missing.size, _ROWS_A_TASK))
+            self._slots[missing] = slots
+            self._used += missing.size
+
+    def _block_sums(self, rows: Rows) -> Floats:
+        """(n, blocks) exact sums of the weights of each block."""
+        batches = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
+        lefts = [self._distances.rows(rows[batch]) for batch in batches]
+        sums = np.empty((rows.size, self._blocks))
+        squares = np.empty((_BATCH, _TILE))
+        weights = np.zeros((_BATCH, _TILE), dtype=np.float32)
+        for start, stop in self._tiles():
+            columns = self._distances.columns(start, stop)
+            width = stop - start
+            whole = -(-width // _BLOCK) * _BLOCK
+            first = start // _BLOCK
+            for batch, left in zip(batches, lefts, strict=True):
+                here = squares.ravel()[: len(left) * width].reshape(len(left), width)
+                there = weights[: len(left), :width]
+                self._weigh(self._distances.squared(left, columns, out=here), out=there)
+                weights[:, width:whole] = 0.0
+                blocks = weights[: len(left), :whole].reshape(len(left), -1, _BLOCK)
+                sums[batch, first : first + blocks.shape[1]] = blocks.sum(axis=2, dtype=np.float64)
+        return sums
+
+    # -- one draw an occurrence -------------------------------------------------------------------------------
+
+    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        slots = self._slots[rows]
+        number = bits.below(self._sums[slots, -1])
+        block = _count_at_most(self._sums, slots, number)
+        before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
+        rest = (number - before).astype(np.float64)  # below 2^53: exact
+        # an occurrence needs the weights of one block of its row; each (block, row) is computed once
+        pairs, pair = np.unique(block * len(self) + rows, return_inverse=True)
+        order = np.argsort(pair, kind="stable")
+        pair_block, pair_row = np.divmod(pairs, len(self))
+        edges = np.flatnonzero(np.diff(pair_block, prepend=-1, append=-1))
+        tasks = [
+            (start, min(start + _ROWS_A_TASK, stop))
+            for first, stop in pairwise(edges.tolist())
+            for start in range(first, stop, _ROWS_A_TASK)
+        ]
+        sorted_pair = pair[order]
+        drawn = np.empty(rows.size, dtype=np.int64)
+
+        def find(task: tuple[int, int]) -> None:
+            start, stop = task
+            first = int(pair_block[start]) * _BLOCK
+            columns = self._distances.columns(first, min(first + _BLOCK, len(self)))
+            squared = self._distances.squared(self._distances.rows(pair_row[start:stop]), columns)
+            cumulative = np.cumsum(self._weigh(squared), axis=1, dtype=np.float64)
+            here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
+            drawn[here] = first + _count_at_most(cumulative, pair[here] - start, rest[here])
+
+        for_each_block(find, tasks)
+        return drawn
+
+
+def _count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:
+    """(n,) how many entries of ``cumulative[rows[i]]`` (ascending) are at most ``values[i]``: bisection."""
+    low = np.zeros(rows.size, dtype=np.int64)
+    high = np.full(rows.size, cumulative.shape[1], dtype=np.int64)
+    for _ in range(int(cumulative.shape[1]).bit_length()):
+        middle = (low + high) // 2
+        # where the search has ended, low == high; an index one past the end is read at the end and not used
+        right = cumulative[rows, np.minimum(middle, cumulative.shape[1] - 1)] <= values
+        right &= low < high
+        low = np.where(right, middle + 1, low)
+        high = np.where(right, high, middle)
+    return low

@@ -1,0 +1,1 @@
+"""What is promised: units, guarantees, statements, and the one source of random bits."""

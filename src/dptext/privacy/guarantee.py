@@ -1,0 +1,352 @@
+"""What is promised, as frozen numbers, and the arithmetic that holds for them.
+
+All logarithms are natural. A guarantee says nothing about *who* is protected: unit and relation stand in the
+statement that carries it (`dptext.privacy.statement`). Arithmetic that has no proof is refused with its reason.
+
+Sources: Dwork and Roth 2014 (composition, group privacy); Bun and Steinke 2016 (zCDP); Chatzikokolakis et al.
+2013 (metric DP); ``claims.md`` section 0 for the changes of relation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import reduce
+from typing import Any, ClassVar, TypeAlias
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.unit import Relation
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Guarantee",
+    "MetricDP",
+    "NoGuarantee",
+    "PureDP",
+    "approx_from_zcdp",
+    "as_approx",
+    "compose",
+    "compose_parallel",
+    "for_group",
+    "guarantee_from_dict",
+    "guarantee_to_dict",
+    "pure_from_metric",
+    "substitution_from_add_remove",
+    "zcdp_from_pure",
+]
+
+
+def _check(name: str, value: float, *, low: float = 0.0, high: float = math.inf) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
+    if math.isnan(value) or not low <= value <= high:
+        raise ParameterError(f"{name} must be between {low:g} and {high:g}, got {value}")
+
+
+@dataclass(frozen=True)
+class PureDP:
+    """Pure differential privacy: for all neighbours and outputs, P(o | x) <= e^epsilon P(o | x')."""
+
+    epsilon: float
+    kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon)
+
+    def __str__(self) -> str:
+        return f"{self.epsilon:.4g}-differential privacy (pure)"
+
+
+@dataclass(frozen=True)
+class ApproxDP:
+    """Approximate differential privacy: P(S | x) <= e^epsilon P(S | x') + delta for every set S of outputs."""
+
+    epsilon: float
+    delta: float
+    kind: ClassVar[str] = "approximate"
+
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon)
+        _check("delta", self.delta, high=1.0)
+
+    def __str__(self) -> str:
+        return f"({self.epsilon:.4g}, {self.delta:.3g})-differential privacy"
+
+
+@dataclass(frozen=True)
+class ZCDP:
+    """Zero-concentrated DP: every Renyi divergence of order a between neighbours is at most rho * a."""
+
+    rho: float
+    kind: ClassVar[str] = "zero-concentrated"
+
+    def __post_init__(self) -> None:
+        _check("rho", self.rho)
+
+    def __str__(self) -> str:
+        return f"{self.rho:.4g}-zero-concentrated differential privacy"
+
+
+@dataclass(frozen=True)
+class MetricDP:
+    """Metric DP: P(o | x) <= exp(epsilon * min(d(x, x'), max_distance)) P(o | x') for all x, x' and o.
+
+    Attributes:
+        epsilon: nats per unit of the metric, not per change: the loss of a pair grows with its distance.
+        metric: the name of d.
+        max_distance: no pair counts as farther apart than this (a truncation of the mechanism, or a public
+            diameter). None: unbounded, and there is no pure epsilon.
+    """
+
+    epsilon: float
+    metric: str
+    max_distance: float | None = None
+    kind: ClassVar[str] = "metric"
+
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon)
+        if not self.metric:
+            raise ParameterError("metric must be named, got an empty name")
+        if self.max_distance is not None:
+            _check("max_distance", self.max_distance)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The largest loss of any pair: epsilon * max_distance, or infinity where that is unbounded."""
+        return math.inf if self.max_distance is None else self.epsilon * self.max_distance
+
+    def __str__(self) -> str:
+        bound = "" if self.max_distance is None else f", never more than {self.pure_epsilon:.4g} for a pair"
+        return f"{self.epsilon:.4g} per unit of {self.metric} distance{bound} (metric differential privacy)"
+
+
+@dataclass(frozen=True)
+class NoGuarantee:
+    """Nothing is proved, and why."""
+
+    reason: str
+    kind: ClassVar[str] = "none"
+
+    def __post_init__(self) -> None:
+        if not self.reason:
+            raise ParameterError("NoGuarantee needs its reason, got an empty one")
+
+    def __str__(self) -> str:
+        return f"no guarantee: {self.reason}"
+
+
+Guarantee: TypeAlias = PureDP | ApproxDP | ZCDP | MetricDP | NoGuarantee
+_KINDS: dict[str, type[Guarantee]] = {c.kind: c for c in (PureDP, ApproxDP, ZCDP, MetricDP, NoGuarantee)}
+
+
+# -- composition: several releases about the same unit under one relation -------------------------------------
+
+
+def compose(*guarantees: Guarantee) -> Guarantee:
+    """What several mechanisms promise together when each sees the same unit (adaptive, basic composition).
+
+    Pure + pure adds epsilons; pure counts as (epsilon, 0) beside an approximate one and as epsilon^2 / 2 beside
+    zCDP. Metric guarantees add while they speak of the same metric; beside any other kind a metric guarantee
+    counts with its pure epsilon. One part without a guarantee leaves the whole without one.
+
+    Raises:
+        RefusedError: the sum has no proof without a choice that is the caller's (a delta for zCDP, a diameter
+            for an unbounded metric guarantee).
+
+    >>> compose(PureDP(1.0), PureDP(0.5))
+    PureDP(epsilon=1.5)
+    >>> compose(MetricDP(2.0, "euclidean", 3.0), MetricDP(1.0, "euclidean", 5.0))
+    MetricDP(epsilon=3.0, metric='euclidean', max_distance=5.0)
+    """
+    if not guarantees:
+        raise ParameterError("compose needs at least one guarantee, got none")
+    return reduce(_compose_two, guarantees)
+
+
+def _compose_two(first: Guarantee, second: Guarantee) -> Guarantee:
+    match first, second:
+        case (NoGuarantee(a), NoGuarantee(b)):
+            return NoGuarantee(a if a == b else f"{a}; {b}")
+        case (NoGuarantee(), _):
+            return first
+        case (_, NoGuarantee()):
+            return second
+        case (PureDP(a), PureDP(b)):
+            return PureDP(a + b)
+        case (ZCDP(a), ZCDP(b)):
+            return ZCDP(a + b)  # Bun and Steinke 2016, Lemma 7
+        case (ZCDP(a), PureDP()):
+            return ZCDP(a + zcdp_from_pure(second).rho)
+        case (PureDP(), ZCDP(b)):
+            return ZCDP(b + zcdp_from_pure(first).rho)
+        case (ZCDP(), ApproxDP()) | (ApproxDP(), ZCDP()):
+            raise RefusedError(
+                "zCDP and (epsilon, delta) do not add before a delta is chosen: "
+                "convert the first with approx_from_zcdp(guarantee, delta=...)"
+            )
+        case (MetricDP(a, m, None), MetricDP(b, n, _)) | (MetricDP(a, m, _), MetricDP(b, n, None)) if m == n:
+            return MetricDP(a + b, m)
+        case (MetricDP(a, m, float() | int() as g), MetricDP(b, n, float() | int() as h)) if m == n:
+            return MetricDP(a + b, m, max(g, h))
+        case (MetricDP(), _):
+            return _compose_two(pure_from_metric(first), second)
+        case (_, MetricDP()):
+            return _compose_two(first, pure_from_metric(second))
+        case _:
+            one, two = as_approx(first), as_approx(second)
+            return ApproxDP(one.epsilon + two.epsilon, min(1.0, one.delta + two.delta))
+
+
+def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
+    """What mechanisms on disjoint, publicly chosen parts of the data promise together: the worst of them.
+
+    Holds under add/remove, where one unit lies in one part. Under substitution the unit may leave one part and
+    enter another, so two parts count.
+
+    Raises:
+        RefusedError: under substitution, or when the parts carry different kinds of guarantee.
+    """
+    if relation is not Relation.ADD_REMOVE:
+        raise RefusedError(
+            "parallel composition does not hold under substitution: the record may move from one part to another, "
+            "so two parts count; compose the two largest instead"
+        )
+    pure = [g for g in guarantees if isinstance(g, PureDP)]
+    zcdp = [g for g in guarantees if isinstance(g, ZCDP)]
+    if guarantees and len(pure) == len(guarantees):
+        return PureDP(max(g.epsilon for g in pure))
+    if guarantees and len(zcdp) == len(guarantees):
+        return ZCDP(max(g.rho for g in zcdp))
+    approx = [as_approx(g) for g in guarantees if isinstance(g, PureDP | ApproxDP)]
+    if not guarantees or len(approx) != len(guarantees):
+        raise RefusedError("parallel composition needs guarantees of one kind: convert them first")
+    return ApproxDP(max(g.epsilon for g in approx), max(g.delta for g in approx))
+
+
+# -- conversions ----------------------------------------------------------------------------------------------
+
+
+def as_approx(guarantee: Guarantee) -> ApproxDP:
+    """A pure guarantee as (epsilon, 0); an approximate one as it is.
+
+    Raises:
+        RefusedError: for kinds whose conversion needs a choice (a delta, a diameter) or does not exist.
+    """
+    match guarantee:
+        case ApproxDP():
+            return guarantee
+        case PureDP(epsilon):
+            return ApproxDP(epsilon, 0.0)
+        case MetricDP():
+            return as_approx(pure_from_metric(guarantee))
+        case ZCDP():
+            raise RefusedError("zCDP becomes (epsilon, delta) for a delta of your choice: approx_from_zcdp")
+        case NoGuarantee(reason):
+            raise RefusedError(f"nothing is proved, so nothing converts: {reason}")
+
+
+def pure_from_metric(guarantee: MetricDP) -> PureDP:
+    """Metric DP over a domain of public diameter D is epsilon * D pure DP for substituting the value.
+
+    Raises:
+        RefusedError: when no bound on the distance is known.
+
+    >>> pure_from_metric(MetricDP(5.0, "euclidean", 7.1))
+    PureDP(epsilon=35.5)
+    """
+    if guarantee.max_distance is None:
+        raise RefusedError(
+            "a metric guarantee without max_distance has no pure epsilon: the loss grows with the distance; "
+            "give the public diameter of the domain"
+        )
+    return PureDP(guarantee.pure_epsilon)
+
+
+def zcdp_from_pure(guarantee: PureDP) -> ZCDP:
+    """epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 4)."""
+    return ZCDP(guarantee.epsilon**2 / 2)
+
+
+def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
+    """rho-zCDP is (rho + 2 sqrt(rho ln(1/delta)), delta)-DP (Bun and Steinke 2016, Proposition 3)."""
+    _check("delta", delta, high=1.0)
+    if delta == 0.0 and guarantee.rho > 0.0:
+        raise RefusedError("zCDP has no finite epsilon at delta = 0: choose a delta above 0")
+    epsilon = 0.0 if guarantee.rho == 0.0 else guarantee.rho + 2 * math.sqrt(guarantee.rho * math.log(1 / delta))
+    return ApproxDP(epsilon, delta)
+
+
+def for_group(guarantee: Guarantee, size: int) -> Guarantee:
+    """What the guarantee of one unit promises to ``size`` units at once (k documents of one user, say).
+
+    Pure: k epsilon. Approximate: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). zCDP: k^2 rho.
+
+    Raises:
+        ParameterError: size below 1.
+        RefusedError: for a metric guarantee without a bound, whose distance for a group is a matter of the metric.
+
+    >>> for_group(PureDP(0.5), 4)
+    PureDP(epsilon=2.0)
+    """
+    if size < 1:
+        raise ParameterError(f"size must be at least 1, got {size}")
+    match guarantee:
+        case PureDP(epsilon):
+            return PureDP(size * epsilon)
+        case ApproxDP(epsilon, delta):
+            # a geometric sum, which tends to size * delta as epsilon tends to 0
+            growth = float(size) if epsilon == 0.0 else _expm1_ratio(size * epsilon, epsilon)
+            return ApproxDP(size * epsilon, min(1.0, delta * growth) if delta > 0 else 0.0)
+        case ZCDP(rho):
+            return ZCDP(size**2 * rho)  # Bun and Steinke 2016, Proposition 27
+        case MetricDP():
+            return for_group(pure_from_metric(guarantee), size)
+        case NoGuarantee():
+            return guarantee
+
+
+def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
+    """A guarantee under add/remove, restated for substitution: removing one unit and adding another.
+
+    Pure: 2 epsilon. Approximate: (2 epsilon, (1 + e^epsilon) delta). zCDP: 4 rho. There is no way back:
+    a mechanism that protects against substitution may publish the number of units.
+
+    Raises:
+        RefusedError: for a metric guarantee, which already speaks of substituting one value by another.
+
+    >>> substitution_from_add_remove(PureDP(1.0))
+    PureDP(epsilon=2.0)
+    """
+    if isinstance(guarantee, MetricDP):
+        raise RefusedError("a metric guarantee already speaks of substitution: there is nothing to convert")
+    return for_group(guarantee, 2)
+
+
+def _expm1_ratio(numerator: float, denominator: float) -> float:
+    """(e^numerator - 1) / (e^denominator - 1), infinite instead of an overflow."""
+    return math.expm1(numerator) / math.expm1(denominator) if numerator < 700 else math.inf
+
+
+# -- to and from plain data -----------------------------------------------------------------------------------
+
+
+def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
+    """The guarantee as plain data, its kind first."""
+    return {"kind": guarantee.kind, **asdict(guarantee)}
+
+
+def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
+    """The inverse of `guarantee_to_dict`; a DataError-free caller validates the schema first.
+
+    Raises:
+        ParameterError: an unknown kind, a missing or an unknown number.
+    """
+    fields = dict(data)
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}, got {kind!r}")
+    try:
+        return _KINDS[kind](**fields)
+    except TypeError:
+        raise ParameterError(f"a {kind} guarantee has other fields than those given") from None

@@ -1,0 +1,1 @@
+"""What comes in and goes out: tokens, vocabularies, documents and their files."""

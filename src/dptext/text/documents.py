@@ -1,0 +1,318 @@
+"""Documents, and the files they come from and go to: a stream, one row at a time, in constant memory.
+
+``.txt`` (a document a line), ``.jsonl`` and ``.csv``, each plain or ``.gz``; UTF-8. Rows are counted from 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["Document", "DocumentWriter", "file_digest", "read_documents", "replacing"]
+
+_FORMATS = (".txt", ".jsonl", ".csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text and what is known about it.
+
+    Attributes:
+        text: the text.
+        user: who wrote it, where users are the privacy unit.
+        label: what it is used for (a class).
+        attributes: other columns by name.
+    """
+
+    text: str
+    user: str | None = None
+    label: Any = None
+    attributes: Mapping[str, Any] | None = None
+
+
+def file_format(path: Path) -> tuple[str, bool]:
+    """The format that a file name announces, and whether it is gzipped.
+
+    Raises:
+        ParameterError: a suffix that no reader knows.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    zipped = suffixes[-1:] == [".gz"]
+    kind = (suffixes[:-1] if zipped else suffixes)[-1:]
+    if not kind or kind[0] not in _FORMATS:
+        raise ParameterError(
+            f"expected a file name that ends in .txt, .jsonl or .csv (each may have .gz added), got {path.name!r}"
+        )
+    return kind[0], zipped
+
+
+def read_documents(
+    path: str | os.PathLike[str],
+    *,
+    text: str = "text",
+    user: str | None = None,
+    label: str | None = None,
+    keep: Sequence[str] = (),
+) -> Iterator[Document]:
+    """Stream the documents of a file.
+
+    Args:
+        path: a .txt, .jsonl or .csv file, plain or .gz.
+        text: the column that holds the text (.jsonl, .csv).
+        user: the column that names the author, if any.
+        label: the column that holds the label, if any.
+        keep: further columns to read into ``attributes``; all others are dropped.
+
+    Raises:
+        StorageError: the file cannot be opened or read.
+        DataError: a row is broken (not UTF-8, cut, not JSON, without the column, null); the row is named, its
+            content never is.
+        ParameterError: an unknown suffix; columns asked of a .txt file.
+    """
+    source = Path(path)
+    kind, _ = file_format(source)
+    columns = [text, *(name for name in (user, label) if name is not None), *keep]
+    if kind == ".txt" and len(columns) > 1:
+        raise ParameterError("a .txt file has no columns to keep: use .jsonl or .csv, or keep nothing")
+    rows = {".txt": _rows_of_txt, ".jsonl": _rows_of_jsonl, ".csv": _rows_of_csv}[kind]
+    return _documents(source, rows, text, user, label, tuple(keep))
+
+
+def _documents(
+    source: Path, rows: Any, text: str, user: str | None, label: str | None, keep: tuple[str, ...]
+) -> Iterator[Document]:
+    count = 0
+    with _open_binary(source) as stream:
+        for count, row in enumerate(rows(_lines(stream, source.name), source.name, text), 1):
+            for column in (text, user, label, *keep):
+                if column is not None and column not in row:
+                    raise DataError(
+                        f"{source.name}, row {count}: expected a column {column!r}, the row has none; "
+                        "name the right column or repair the row"
+                    )
+            value = row[text]
+            if not isinstance(value, str):
+                what = "null" if value is None else f"of type {type(value).__name__}"
+                raise DataError(f"{source.name}, row {count}: expected a string in {text!r}, the value is {what}")
+            author = row[user] if user is not None else None
+            yield Document(
+                value,
+                user=None if author is None else str(author),
+                label=row[label] if label is not None else None,
+                attributes={name: row[name] for name in keep} if keep else None,
+            )
+    if count == 0:
+        raise DataError(f"{source.name} holds no documents: expected at least one row")
+
+
+# -- bytes to rows --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _open_binary(source: Path) -> Iterator[IO[bytes]]:
+    zipped = file_format(source)[1]
+    try:
+        stream: Any = gzip.open(source, "rb") if zipped else source.open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise StorageError(f"cannot open {str(source)!r}: {error.strerror or 'not a readable file'}") from None
+    with stream:
+        yield stream
+
+
+def _lines(stream: IO[bytes], name: str) -> Iterator[str]:
+    """Decoded lines with their line ends; only a line feed ends one. A byte order mark at the start is dropped."""
+    number = 0
+    while True:
+        try:
+            line = stream.readline()
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            raise DataError(
+                f"{name}: the compressed data is broken or ends early, after line {number}; copy the file again"
+            ) from None
+        except OSError as error:
+            raise StorageError(f"cannot read {name!r}: {error.strerror or type(error).__name__}") from None
+        if not line:
+            return
+        number += 1
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}, line {number}: expected UTF-8, byte {error.start + 1} of the line is not; "
+                "convert the file to UTF-8, or copy it again if it was cut"
+            ) from None
+        yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _rows_of_txt(lines: Iterator[str], _name: str, text: str) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        yield {text: line.removesuffix("\n").removesuffix("\r")}
+
+
+def _rows_of_jsonl(lines: Iterator[str], name: str, _text: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError):
+            what = "is empty" if not line.strip() else "is not valid JSON"
+            raise DataError(
+                f"{name}, row {number}: expected a JSON object, the line {what}; repair it, or copy the file "
+                "again if it was cut"
+            ) from None
+        if not isinstance(row, dict):
+            raise DataError(f"{name}, row {number}: expected a JSON object, got another JSON value")
+        yield row
+
+
+def _rows_of_csv(lines: Iterator[str], name: str, _text: str) -> Iterator[dict[str, Any]]:
+    if csv.field_size_limit() < sys.maxsize >> 32:
+        csv.field_size_limit(sys.maxsize >> 32)  # a long review is not an error
+    reader = csv.reader(lines, strict=True)
+    number = 0
+    try:
+        header = next(reader, None)
+        if header is None:
+            return
+        if len(set(header)) != len(header):
+            raise DataError(f"{name}: two columns of the header have the same name; rename one")
+        for number, row in enumerate(reader, 1):
+            if not row and len(header) == 1:
+                row = [""]  # csv reads the empty line of a one-column file as no fields
+            if len(row) != len(header):
+                raise DataError(
+                    f"{name}, row {number} (line {reader.line_num}): expected {len(header)} columns as in the "
+                    f"header, got {len(row)}; repair the row, or copy the file again if it was cut"
+                )
+            yield dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        what = "ends inside quotes" if "unexpected end" in str(error) else "is not valid CSV"
+        raise DataError(
+            f"{name}, row {number + 1} (line {reader.line_num}): the row {what}; repair it, or copy the file "
+            "again if it was cut"
+        ) from None
+
+
+# -- rows to bytes --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Write a file whole or not at all: a temporary name beside it, renamed when the block ends without an error.
+
+    Raises:
+        StorageError: the folder is missing, read-only or full.
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{RandomBits().take(6).hex()}.part")
+    try:
+        try:
+            with part.open("xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(target)
+        except OSError as error:
+            if isinstance(error, StorageError | FileExistsError):
+                raise
+            raise StorageError(f"cannot write {str(target)!r}: {error.strerror or type(error).__name__}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class DocumentWriter:
+    """Documents as lines of bytes in the format that a file name announces.
+
+    Args:
+        path: decides the format; the caller opens the stream (`replacing`), so that a file and its statement
+            appear together.
+        text: the column to write the text to (.jsonl, .csv).
+        keep: the attributes to write beside it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        stream: IO[bytes],
+        *,
+        text: str = "text",
+        keep: Sequence[str] = (),
+    ) -> None:
+        kind, zipped = file_format(Path(path))
+        if kind == ".txt" and keep:
+            raise ParameterError("a .txt file cannot hold kept columns: write .jsonl or .csv, or keep nothing")
+        self._text, self._keep = text, tuple(keep)
+        self._encode = {".txt": self._txt, ".jsonl": self._jsonl, ".csv": self._csv}[kind]
+        self._raw = stream
+        # no name and no time in the gzip header: equal documents give equal bytes
+        self._stream = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) if zipped else stream
+        self.count = 0
+        if kind == ".csv":
+            self._write(self._csv_line([text, *self._keep]))
+
+    def write(self, document: Document) -> None:
+        """Append one document.
+
+        Raises:
+            DataError: the document cannot be written in this format; the row is named.
+        """
+        self.count += 1
+        self._write(self._encode(document))
+
+    def close(self) -> None:
+        """Finish the format (a gzip trailer); the stream below stays open."""
+        if isinstance(self._stream, gzip.GzipFile):
+            self._stream.close()
+
+    def _write(self, line: str) -> None:
+        try:
+            self._stream.write(line.encode("utf-8"))
+        except UnicodeEncodeError:
+            raise DataError(f"row {self.count}: a kept column holds half a surrogate pair, which is no text") from None
+
+    def _txt(self, document: Document) -> str:
+        if "\n" in document.text or document.text.endswith("\r"):
+            raise DataError(
+                f"row {self.count} holds a line break, which a .txt file cannot: write .jsonl or .csv instead"
+            )
+        return document.text + "\n"
+
+    def _jsonl(self, document: Document) -> str:
+        kept = {name: (document.attributes or {})[name] for name in self._keep}
+        return json.dumps({self._text: document.text, **kept}, ensure_ascii=False) + "\n"
+
+    def _csv(self, document: Document) -> str:
+        kept = [(document.attributes or {})[name] for name in self._keep]
+        return self._csv_line([document.text, *kept])
+
+    @staticmethod
+    def _csv_line(fields: list[Any]) -> str:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(fields)
+        return line.getvalue()
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {os.fspath(path)!r}: {error.strerror or type(error).__name__}") from None

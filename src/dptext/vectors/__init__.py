@@ -1,0 +1,1 @@
+"""Words as points: loading public word vectors, distances between them, exact search."""

@@ -1,0 +1,156 @@
+"""Exact distances and exact nearest neighbours over a public matrix, in blocks.
+
+**Distances.** The vectors are rounded to a public grid so fine that every squared distance, counted in squared grid
+steps, is an integer below 2^53. A float64 matrix product then has no rounding at all: the same bits come out
+whatever the block size, the number of threads, the BLAS or the machine, and the sampler that draws from a block that
+it computes again draws from the very weights it summed before. The grid's price is known (`ExactDistances.rounding`,
+about 1e-6 for GloVe) and enters the slack of the mechanism.
+
+**Neighbours.** Scores in float32 with a proved error bound select candidate blocks; float64 decides among them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ExactDistances", "NearestNeighbours"]
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_BLOCK = 512
+_TILE = 4096
+_BATCH = 256
+_UNIT32 = 2.0**-24
+
+
+class ExactDistances:
+    """Squared Euclidean distances between the rows of a matrix, exact on a public grid.
+
+    Args:
+        matrix: (V, d) finite; public.
+
+    Attributes:
+        step: h, the grid step, a power of two.
+        rounding: a bound on the Euclidean distance between a row and its grid point, so that distances on the
+            grid differ from those of the matrix by at most ``2 * rounding``.
+    """
+
+    def __init__(self, matrix: npt.ArrayLike) -> None:
+        values = np.asarray(matrix)
+        size, dimension = values.shape
+        largest = math.sqrt(_squared_norms(values).max(initial=0.0))
+        # (|x| + |y|)^2 <= 2^53 in grid steps bounds every partial sum of |x|^2 + |y|^2 - 2 x.y
+        room = 2.0**25.5 - math.sqrt(dimension) - 1.0
+        self.step = 2.0 ** math.ceil(math.log2(largest / room)) if largest > 0.0 else 1.0
+        self._grid = np.empty((dimension, size), dtype=np.int32)
+        self._norms = np.empty(size, dtype=np.float64)
+        worst = 0.0
+        for start in range(0, size, _TILE):
+            part = values[start : start + _TILE].astype(np.float64) / self.step
+            points = np.rint(part)
+            worst = max(worst, float(((part - points) ** 2).sum(axis=1).max(initial=0.0)))
+            self._grid[:, start : start + _TILE] = points.T
+            self._norms[start : start + _TILE] = (points**2).sum(axis=1)
+        self.rounding = math.sqrt(worst) * self.step * (1 + 1e-12)
+
+    def __len__(self) -> int:
+        return int(self._norms.size)
+
+    def columns(self, start: int, stop: int) -> Floats:
+        """(d + 2, stop - start) right factor for the columns start .. stop - 1; see `squared`."""
+        block = np.empty((self._grid.shape[0] + 2, stop - start))
+        block[:-2] = self._grid[:, start:stop]
+        block[-2] = 1.0
+        block[-1] = self._norms[start:stop]
+        return block
+
+    def rows(self, rows: Rows) -> Floats:
+        """(n, d + 2) left factor for the given rows; see `squared`."""
+        block = np.empty((rows.size, self._grid.shape[0] + 2))
+        block[:, :-2] = self._grid[:, rows].T
+        block[:, :-2] *= -2.0
+        block[:, -2] = self._norms[rows]
+        block[:, -1] = 1.0
+        return block
+
+    @staticmethod
+    def squared(rows: Floats, columns: Floats, out: Floats | None = None) -> Floats:
+        """(n, m) squared distances in squared grid steps: exact integers in float64."""
+        return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
+
+
+class NearestNeighbours:
+    """The row of a matrix nearest to a query (Euclidean), exact to float64; ties go to the lower row.
+
+    The answer depends on the query and the public matrix alone, so it is post-processing.
+
+    Args:
+        matrix: (V, d) float32; public.
+    """
+
+    def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
+        size, dimension = matrix.shape
+        self._blocks = -(-size // _BLOCK)
+        padded = self._blocks * _BLOCK
+        norms = _squared_norms(matrix)
+        self._largest = math.sqrt(norms.max(initial=0.0))
+        self._matrix = matrix
+        self._half_norms = norms / 2.0
+        # score = y.q - |y|^2 / 2 is largest where |y - q| is smallest; the padding can never win
+        self._factor = np.zeros((dimension + 1, padded), dtype=np.float32)
+        self._factor[:-1, :size] = matrix.T
+        self._factor[-1, :size] = -self._half_norms
+        self._factor[-1, size:] = -np.finfo(np.float32).max / 2
+
+    def __len__(self) -> int:
+        return int(self._matrix.shape[0])
+
+    def find(self, queries: Floats) -> Rows:
+        """(n,) int64 rows nearest to the (n, d) queries."""
+        return self._decide(queries, self._block_maxima(queries))
+
+    def _block_maxima(self, queries: Floats) -> npt.NDArray[np.float32]:
+        """(n, blocks) largest float32 score of each block of columns."""
+        maxima = np.empty((len(queries), self._blocks), dtype=np.float32)
+        left = np.ones((len(queries), queries.shape[1] + 1), dtype=np.float32)
+        left[:, :-1] = queries
+        scores = np.empty((_BATCH, _TILE), dtype=np.float32)
+        for start in range(0, len(queries), _BATCH):
+            rows = left[start : start + _BATCH]
+            for first in range(0, self._factor.shape[1], _TILE):
+                columns = self._factor[:, first : first + _TILE]
+                tile = np.matmul(
+                    rows, columns, out=scores.ravel()[: len(rows) * columns.shape[1]].reshape(len(rows), -1)
+                )
+                blocks = tile.reshape(len(rows), -1, _BLOCK).max(axis=2)
+                maxima[start : start + _BATCH, first // _BLOCK : first // _BLOCK + blocks.shape[1]] = blocks
+        return maxima
+
+    def _decide(self, queries: Floats, maxima: npt.NDArray[np.float32]) -> Rows:
+        # Every float32 score is within this of the true one: rounding of the inputs and d + 1 terms, each
+        # at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5).
+        lengths = np.sqrt((queries**2).sum(axis=1))
+        error = (queries.shape[1] + 5) * _UNIT32 * self._largest * (lengths + self._largest / 2)
+        candidates = maxima >= (maxima.max(axis=1) - 2.0 * error)[:, None]
+        best = np.full(len(queries), -np.inf)
+        found = np.zeros(len(queries), dtype=np.int64)
+        for block in np.flatnonzero(candidates.any(axis=0)):
+            rows = np.flatnonzero(candidates[:, block])
+            columns = slice(block * _BLOCK, min((block + 1) * _BLOCK, len(self)))
+            scores = queries[rows] @ self._matrix[columns].T.astype(np.float64) - self._half_norms[columns]
+            place = scores.argmax(axis=1)
+            score = scores[np.arange(rows.size), place]
+            better = score > best[rows]
+            best[rows[better]] = score[better]
+            found[rows[better]] = place[better] + columns.start
+        return found
+
+
+def _squared_norms(matrix: npt.NDArray[Any]) -> Floats:
+    norms: Floats = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
+    return norms

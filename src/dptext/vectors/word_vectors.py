@@ -1,0 +1,124 @@
+"""Word vectors: public words, each with a point in space, frozen."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
+
+__all__ = ["WordVectors"]
+
+
+class WordVectors:
+    """Words <-> rows of a matrix, frozen.
+
+    Args:
+        words: V distinct words, most frequent first, ``"<unk>"`` among them.
+        matrix: (V, d) finite numbers; stored as read-only float32.
+        source: where they come from, for statements.
+
+    The words and the matrix are taken to be *public*: a mechanism's guarantee does not cover them.
+
+    Raises:
+        DataError: unequal lengths, NaN or infinite entries, a word that stands twice, no ``"<unk>"``; the row is
+            named.
+
+    >>> vectors = WordVectors(["<unk>", "cat", "dog"], [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> vectors.dimension, vectors["dog"]
+    (2, array([1., 1.], dtype=float32))
+    """
+
+    def __init__(self, words: Sequence[str], matrix: npt.ArrayLike, *, source: str = "unnamed") -> None:
+        self._matrix = _checked_matrix(matrix, len(words))
+        self._vocabulary = Vocabulary(words)
+        self._source = source
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, most frequent first."""
+        return self._vocabulary.words
+
+    @property
+    def matrix(self) -> npt.NDArray[np.float32]:
+        """(V, d) float32, read-only."""
+        return self._matrix
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words with their look-up."""
+        return self._vocabulary
+
+    @property
+    def source(self) -> str:
+        """Where the vectors come from."""
+        return self._source
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        return int(self._matrix.shape[1])
+
+    def __len__(self) -> int:
+        return len(self._vocabulary)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and word in self._vocabulary
+
+    def __getitem__(self, word: str) -> npt.NDArray[np.float32]:
+        """The (d,) vector of a word.
+
+        Raises:
+            KeyError: the word is not in the vocabulary (the message does not repeat it).
+        """
+        if word not in self._vocabulary:
+            raise KeyError(f"the word is not among the {len(self)} words; {UNKNOWN!r} stands for all others")
+        row: npt.NDArray[np.float32] = self._matrix[self._vocabulary.row(word)]
+        return row
+
+    def __repr__(self) -> str:
+        return f"WordVectors({len(self)} words, {self.dimension} dimensions, source={self._source!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self.words, np.asarray(self._matrix), self._source))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the words and the matrix: equal vectors, equal fingerprint."""
+        digest = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(self._matrix, dtype="<f4").tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def diameter_bound(self) -> float:
+        """A public bound on the Euclidean distance of any two words: twice the radius around the mean."""
+        matrix = self._matrix.astype(np.float64)
+        radius = float(np.sqrt(((matrix - matrix.mean(axis=0)) ** 2).sum(axis=1)).max(initial=0.0))
+        return math.nextafter(2.0 * radius * (1 + 1e-12), math.inf)
+
+
+def _rebuild(words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: str) -> WordVectors:
+    return WordVectors(words, matrix, source=source)
+
+
+def _checked_matrix(matrix: npt.ArrayLike, rows: int) -> npt.NDArray[np.float32]:
+    try:
+        array = np.array(matrix, dtype=np.float32, order="C")
+    except (ValueError, TypeError):
+        raise DataError("expected a matrix of numbers with rows of equal length, got something else") from None
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise DataError(f"expected a matrix with two axes (words, dimensions), got shape {array.shape}")
+    if array.shape[0] != rows:
+        raise DataError(f"expected one vector a word, got {rows} words and {array.shape[0]} vectors")
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        raise DataError(f"row {int(np.argmin(finite))} of the matrix holds NaN or infinity: remove or repair the row")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,200 @@
+"""What every word mechanism offers: draws, its statement for a word, its statement for a document."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import Guarantee, MetricDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.vocabulary import UNKNOWN
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["Rows", "UnknownWords", "WordMechanism", "positive"]
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+UnknownWords: TypeAlias = Literal["unk", "uniform"]
+
+_LAYOUT = (
+    "the number of documents, their order, and the number of words in each",
+    "the layout: punctuation, symbols, spaces and line breaks, and where they stand between the words",
+    "where numbers, URLs, e-mail addresses and handles stood, and which of these each one was "
+    "(each became a fixed placeholder)",
+)
+
+
+def positive(name: str, value: float) -> float:
+    """The value as a float, when it is a finite number above 0.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
+    if not (math.isfinite(value) and value > 0):
+        raise ParameterError(f"{name} must be a finite number above 0, got {value}")
+    return float(value)
+
+
+class WordMechanism(ABC):
+    """A randomised map from the words of a public vocabulary to its words. Frozen; it holds no random state.
+
+    Args:
+        vectors: public word vectors.
+        epsilon: what is proved for two words at distance d is a loss of at most epsilon * d.
+        unknown: what a word outside the vocabulary counts as: ``"unk"`` (the element ``"<unk>"`` with its public
+            vector) or ``"uniform"`` (a word drawn uniformly first, afresh for each occurrence).
+
+    Raises:
+        ParameterError: epsilon is not a finite number above 0; another policy.
+    """
+
+    name: ClassVar[str]
+    max_words: int | None = None
+    """Words of a document after this many become ``"<unk>"`` without being looked at; None: no limit."""
+
+    def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+        if not isinstance(vectors, WordVectors):
+            raise ParameterError(
+                f"vectors must be WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)"
+            )
+        if unknown not in get_args(UnknownWords):
+            raise ParameterError(f"unknown must be 'unk' or 'uniform', got {unknown!r}")
+        self.vectors = vectors
+        self.epsilon = positive("epsilon", epsilon)
+        self.unknown = unknown
+
+    # -- to be said by each mechanism -------------------------------------------------------------------------
+
+    @abstractmethod
+    def word_guarantee(self) -> MetricDP:
+        """The promise for one word: metric DP on the public vectors."""
+
+    @abstractmethod
+    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        """One independent draw for each row."""
+
+    @property
+    def slack(self) -> float:
+        """Nats that finite arithmetic may add to the loss of one word, proved."""
+        return 0.0
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement."""
+        return {
+            "epsilon": self.epsilon,
+            "unknown": self.unknown,
+            "vectors": self.vectors.source,
+            "words": len(self.vectors),
+            "dimension": self.vectors.dimension,
+            "vectors_sha256": self.vectors.fingerprint,
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the proof takes for granted, for the statement."""
+        return (
+            "the vocabulary, its vectors and all parameters are public: none was computed from protected texts",
+            "AES-256, keyed by the operating system, gives bits that nobody can tell from random ones",
+            "the reader sees the output only, not the running time or the memory of the machine that made it",
+        )
+
+    # -- offered by all ---------------------------------------------------------------------------------------
+
+    def sample(self, words: Iterable[str], *, seed: int | None = None) -> list[str]:
+        """One private word for each word, drawn independently.
+
+        Args:
+            words: words; case is folded, words outside the vocabulary are treated as the policy says.
+            seed: None for cryptographic randomness; an integer for tests and papers only.
+
+        >>> from dptext import TEM, load_vectors
+        >>> vectors = load_vectors((["cat", "dog"], [[0.0, 1.0], [1.0, 0.0]]))
+        >>> len(TEM(vectors, epsilon=5.0).sample(["a", "dog", "sat"]))
+        3
+        """
+        if isinstance(words, str):
+            raise ParameterError("words must be a list of strings, got one string: split it first, or use privatize")
+        words = list(words)
+        for place, word in enumerate(words):
+            if not isinstance(word, str):
+                raise ParameterError(f"words must be strings, entry {place} is {type(word).__name__}")
+        row = self.vectors.vocabulary.row
+        rows = np.fromiter((row(word) for word in words), dtype=np.int64, count=len(words))
+        known = self.vectors.words
+        return [known[drawn] for drawn in self.sample_rows(rows, RandomBits(seed))]
+
+    def sample_rows(self, rows: Rows, bits: RandomBits) -> Rows:
+        """`sample` on rows of the vocabulary: (n,) int64 to (n,) int64."""
+        if self.unknown == "uniform":
+            rows = rows.copy()
+            unknown = np.flatnonzero(rows == self.vectors.vocabulary.unknown_row)
+            bounds = np.full(unknown.size, len(self.vectors), dtype=np.uint64)
+            rows[unknown] = bits.below(bounds).astype(np.int64)
+        return self._draw(rows, bits)
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """The promise for one word: unit word, substitution, local."""
+        return self._statement(
+            self.word_guarantee(),
+            unit=Unit.WORD,
+            neighbours=(
+                "any two words that could stand at one place of the text, the unknown word among them"
+                + (" (a pair with an unknown word counts as farthest apart)" if self.unknown == "uniform" else "")
+            ),
+            slack=self.slack,
+        )
+
+    def document_guarantee(self, longest: int) -> Guarantee:
+        """The promise for replacing all words of a document of at most ``longest`` words."""
+        word = self.word_guarantee()
+        return MetricDP(
+            word.epsilon,
+            f"summed {word.metric}",
+            None if word.max_distance is None else longest * word.max_distance,
+        )
+
+    def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
+        """The promise for a document: unit document, substitution, local.
+
+        Args:
+            longest: the number of words in the longest document of the release (it is visible in the output).
+            seeded: whether a seed was used.
+        """
+        return self._statement(
+            self.document_guarantee(longest),
+            unit=Unit.DOCUMENT,
+            neighbours=(
+                "two documents with the same number of words and the same layout: they differ in their words only "
+                "(distances add up over the places of the text)"
+            ),
+            slack=longest * self.slack,
+        ).replace(exposed=self._exposed(), seeded=seeded, parameters={**self.parameters(), "longest": longest})
+
+    def _exposed(self) -> tuple[str, ...]:
+        if self.max_words is None:
+            return _LAYOUT
+        return (*_LAYOUT, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
+
+    def _statement(self, guarantee: Guarantee, *, unit: Unit, neighbours: str, slack: float) -> PrivacyStatement:
+        return PrivacyStatement(
+            guarantee=guarantee,
+            unit=unit,
+            relation=Relation.SUBSTITUTION,
+            neighbours=neighbours,
+            trust=Trust.LOCAL,
+            mechanism=self.name,
+            parameters=self.parameters(),
+            assumptions=self.assumptions(),
+            slack=slack,
+            software=f"dptext {version('dptext')}",
+        )
