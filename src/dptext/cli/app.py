@@ -1,0 +1,79 @@
+"""The program: its commands, and what an error becomes (one line on standard error and an exit code)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import click
+import typer
+
+from dptext.cli.console import say_error
+from dptext.cli.demo import demo
+from dptext.cli.explain import explain
+from dptext.cli.privatize import privatize
+from dptext.errors import DptextError
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130
+INPUT_OUTPUT = 4
+
+app = typer.Typer(
+    name="dptext",
+    help="Differentially private text: private data out, and a statement beside it that says what was promised.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, privatize, explain):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dptext {version('dptext')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code.
+
+    0 done, 1 bad data, 2 bad usage, 3 promise refuted or budget overspent, 4 input/output, 130 interrupted.
+    """
+    try:
+        code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+    except DptextError as error:
+        say_error(str(error))
+        return error.exit_code
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        where = f"; see: {context.command_path} --help" if context is not None else ""
+        say_error(f"{error.format_message()}{where}")
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        say_error("interrupted; nothing was written. Run the same command again to start over")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the reader of our output went away (| head): nothing to say, and nobody to say it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INPUT_OUTPUT
+    except OSError as error:
+        say_error(f"input or output failed: {error.strerror or type(error).__name__}")
+        return INPUT_OUTPUT
+    except MemoryError:
+        say_error("out of memory: use fewer words (--limit)")
+        return INPUT_OUTPUT
+    return code if isinstance(code, int) else 0

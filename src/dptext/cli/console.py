@@ -1,0 +1,110 @@
+"""What all commands share: their common options, standard error, progress."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.text.documents import DocumentReader
+
+__all__ = ["ConfigOption", "JsonOption", "QuietOption", "VerboseOption", "progress_over", "say", "say_error", "stdout"]
+
+
+def stdout() -> Console:
+    """Standard output for people: as wide as the terminal, 100 columns where there is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=100)
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """A line for the person who runs the command; standard output stays clean."""
+    if not quiet:
+        sys.stderr.write(f"{text}\n")
+
+
+def say_error(text: str) -> None:
+    """The one line that an error becomes."""
+    say(f"dptext: {' '.join(text.split())}")
+
+
+def _load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Options from the table of a TOML file that bears the command's name become the command's defaults."""
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as stream:
+            tables = tomllib.load(stream)
+    except OSError as error:
+        raise StorageError(f"cannot read {str(path)!r}: {error.strerror or type(error).__name__}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path.name}: expected TOML: {error}") from None
+    name = context.command.name or ""
+    options = tables.get(name)
+    if not isinstance(options, dict):
+        raise ParameterError(f"{path.name}: expected a table [{name}] with the options of this command")
+    known = {parameter.name for parameter in context.command.params}
+    given: dict[str, Any] = {key.replace("-", "_"): value for key, value in options.items()}
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise ParameterError(f"{path.name}: [{name}] has unknown options: {', '.join(unknown)}")
+    context.default_map = {**(context.default_map or {}), **given}
+    return path
+
+
+def _set_verbose(wanted: bool) -> bool:
+    if wanted:
+        logger = logging.getLogger("dptext")
+        logger.setLevel(logging.DEBUG)
+        if not logger.handlers:
+            logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
+    return wanted
+
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE.toml", callback=_load_config, is_eager=True, help="Read options from a TOML file."
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say what is being done.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+
+
+@contextmanager
+def progress_over(reader: DocumentReader, *, quiet: bool) -> Iterator[Any]:
+    """A progress bar over the bytes of a file, on a terminal only; yields a function to call after each document."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("privatizing", total=reader.size)
+        count = 0
+
+        def step() -> None:
+            nonlocal count
+            count += 1
+            if count % 256 == 0:
+                progress.update(task, completed=reader.position, description=f"{count:,} documents")
+
+        yield step
