@@ -28,7 +28,7 @@ def for_each_block(work: Callable[[Item], None], blocks: Iterable[Item]) -> None
     """Call ``work`` on every block; the calls must not depend on each other. The first error is raised."""
     items = list(blocks)
     with _blas().limit(limits=1, user_api="blas"):
-        if len(items) == 1 or available_cores() == 1:
+        if len(items) < 2 or available_cores() == 1:
             for item in items:
                 work(item)
             return

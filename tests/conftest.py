@@ -1,0 +1,20 @@
+"""What many tests share: real public vectors, and small ones."""
+
+import numpy as np
+import pytest
+
+import dptext
+
+
+@pytest.fixture(scope="session")
+def glove() -> dptext.WordVectors:
+    """The 20,000 most frequent words of GloVe 6B, 50 dimensions, the unknown word among them."""
+    return dptext.load_vectors("glove-6b-50d", limit=20_000)
+
+
+@pytest.fixture(scope="session")
+def small() -> dptext.WordVectors:
+    """300 words at random points, two of them at one point."""
+    points = np.random.default_rng(7).normal(size=(300, 5))
+    points[17] = points[4]
+    return dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(300)], points))

@@ -1,0 +1,128 @@
+"""Selection on integer weights: exact sums, exact draws, refusal beyond what integers represent."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dptext.errors import ParameterError
+from dptext.noise.selection import TruncatedExponential, _count_at_most, largest_exponent, weight_error
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.search import ExactDistances
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(1).normal(size=(9_001, 8)).astype(np.float32)
+
+
+def test_float32_exp_is_as_accurate_as_the_slack_assumes():
+    arguments = -np.linspace(0, largest_exponent(), 3_000_001, dtype=np.float32)
+    exact = np.exp(arguments.astype(np.float64))
+    error = np.abs(np.exp(arguments) - exact) / np.spacing(exact.astype(np.float32))
+    assert error.max() <= 4  # units in the last place
+    assert np.exp(np.zeros(40, dtype=np.float32)).min() == 1.0
+
+
+def test_theta_bounds_the_weights_of_a_fine_grid_of_distances():
+    # one-dimensional points at every distance up to the threshold, an exact grid: only the weights can err
+    size, threshold = 20_000, 4.0
+    points = np.linspace(0, 1.5 * threshold, size)[:, None]
+    for rate in (0.1, 1.0, 5.0):
+        table = ExactDistances(points)
+        selection = TruncatedExponential(table, rate=rate, threshold=threshold)
+        weights = selection.weights(np.array([0]))[0].astype(np.float64)
+        grid = np.rint(points[:, 0] / table.step) * table.step
+        exact = 44 * math.log(2) - rate * np.minimum(grid, threshold)
+        error = np.abs(np.log(weights) - exact).max()
+        assert error <= weight_error(rate * threshold)
+        assert error > 1e-9  # there is rounding to bound
+
+
+def test_block_sums_are_the_sums_of_the_very_weights_that_are_drawn_from(points):
+    selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
+    rows = np.arange(0, 9_001, 31)
+    selection._remember(rows)
+    weights = selection.weights(rows)
+    padded = np.zeros((rows.size, selection._blocks * 512), dtype=np.uint64)
+    padded[:, : weights.shape[1]] = weights
+    exact = np.cumsum(padded.reshape(rows.size, -1, 512).sum(axis=2), axis=1, dtype=np.uint64)
+    np.testing.assert_array_equal(selection._sums[selection._slots[rows]], exact)
+
+
+def test_every_number_below_the_sum_belongs_to_the_candidate_whose_interval_holds_it(points):
+    """The draw is the inverse of the cumulative integer weights, at and around every edge."""
+    selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
+    row = 77
+    weights = selection.weights(np.array([row]))[0]
+    edges = np.cumsum(weights, dtype=np.uint64)
+
+    class Given:
+        def __init__(self, numbers):
+            self.numbers = numbers
+
+        def below(self, bounds):
+            assert (bounds == edges[-1]).all()
+            return self.numbers
+
+    for first_or_last in (edges - weights, edges - np.uint64(1)):
+        drawn = selection.sample(np.full(weights.size, row), Given(first_or_last))
+        np.testing.assert_array_equal(drawn, np.arange(weights.size))
+
+
+def test_candidates_of_the_tail_keep_their_probability(points):
+    selection = TruncatedExponential(ExactDistances(points), rate=5.0, threshold=4.4)
+    weights = selection.weights(np.arange(20))
+    assert weights.min() > 0
+    # a float32 running sum over the same weights loses candidates
+    lost = np.diff(np.cumsum(weights.astype(np.float32), axis=1, dtype=np.float32), axis=1) == 0
+    assert lost.any()
+
+
+def test_an_exponent_that_integers_cannot_hold_is_refused(points):
+    table = ExactDistances(points)
+    TruncatedExponential(table, rate=1.0, threshold=largest_exponent())
+    with pytest.raises(ParameterError, match="use a threshold of at most"):
+        TruncatedExponential(table, rate=1.0, threshold=largest_exponent() + 0.01)
+    assert 4 * weight_error(largest_exponent()) <= 1e-3
+    assert weight_error(40.0) == math.inf
+
+
+def test_too_many_candidates_are_refused():
+    class Many:
+        step, rounding = 1.0, 0.0
+
+        def __len__(self):
+            return 2**20
+
+    with pytest.raises(ParameterError, match="1,048,575 candidates, got 1,048,576"):
+        TruncatedExponential(Many(), rate=1.0, threshold=1.0)
+
+
+def test_one_candidate_is_always_drawn():
+    selection = TruncatedExponential(ExactDistances(np.zeros((1, 3))), rate=1.0, threshold=1.0)
+    assert selection.sample(np.zeros(10, dtype=int), RandomBits(1)).tolist() == [0] * 10
+    assert selection.sample(np.zeros(0, dtype=int), RandomBits(1)).size == 0
+
+
+def test_bisection_counts_like_a_search():
+    generator = np.random.default_rng(3)
+    for width in (1, 2, 3, 7, 8, 9, 512):
+        table = np.cumsum(generator.integers(0, 3, size=(20, width)), axis=1)
+        rows = generator.integers(0, 20, size=500)
+        values = generator.integers(-1, table.max() + 2, size=500)
+        wanted = [np.searchsorted(table[row], value, side="right") for row, value in zip(rows, values, strict=True)]
+        np.testing.assert_array_equal(_count_at_most(table, rows, values), wanted)
+
+
+def test_threads_that_share_a_selection_do_not_disturb_each_other(points):
+    from concurrent.futures import ThreadPoolExecutor
+
+    selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
+    tasks = [np.arange(start, start + 400) for start in range(0, 8_000, 400)]
+    alone = [selection.sample(rows, RandomBits(place)) for place, rows in enumerate(tasks)]
+    shared = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda task: shared.sample(task[1], RandomBits(task[0])), enumerate(tasks)))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)

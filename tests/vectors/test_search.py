@@ -1,0 +1,85 @@
+"""Exact distances and exact neighbours, against brute force."""
+
+import numpy as np
+import pytest
+
+from dptext.vectors.search import ExactDistances, NearestNeighbours
+
+
+def brute_force(matrix):
+    points = matrix.astype(np.float64)
+    return ((points[:, None] - points[None]) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e6])
+def test_squared_distances_are_exact_integers_of_the_grid(size):
+    matrix = (np.random.default_rng(1).normal(size=(200, 20)) * size).astype(np.float32)
+    table = ExactDistances(matrix)
+    grid = np.rint(matrix.astype(np.float64) / table.step).astype(np.int64)
+    exact = ((grid[:, None] - grid[None]) ** 2).sum(axis=2)  # integer arithmetic
+    found = table.squared(table.rows(np.arange(200)), table.columns(0, 200))
+    np.testing.assert_array_equal(found, exact)
+    assert exact.max() < 2**53
+
+
+def test_distances_are_the_same_bits_whatever_the_blocks():
+    matrix = np.random.default_rng(2).normal(size=(1000, 50)).astype(np.float32)
+    table = ExactDistances(matrix)
+    whole = table.squared(table.rows(np.arange(1000)), table.columns(0, 1000))
+    for rows, start, stop in ((np.array([3]), 0, 1000), (np.arange(5, 70), 17, 18), (np.array([999, 1]), 500, 1000)):
+        part = table.squared(table.rows(rows), table.columns(start, stop))
+        np.testing.assert_array_equal(part, whole[rows, start:stop])
+
+
+def test_rounding_bounds_the_error_of_every_distance():
+    matrix = np.random.default_rng(3).normal(size=(300, 30)).astype(np.float32)
+    table = ExactDistances(matrix)
+    found = np.sqrt(table.squared(table.rows(np.arange(300)), table.columns(0, 300))) * table.step
+    error = np.abs(found - np.sqrt(brute_force(matrix))).max()
+    assert 0 < error <= 2 * table.rounding
+    assert table.rounding < 1e-5
+
+
+def test_the_largest_norms_do_not_overflow_the_integers():
+    matrix = np.array([[1e30, 0.0], [-1e30, 0.0], [0.0, 1e-30]], dtype=np.float32)
+    table = ExactDistances(matrix)
+    squared = table.squared(table.rows(np.arange(3)), table.columns(0, 3))
+    assert squared[0, 1] <= 2**53
+    assert squared[0, 1] == 4 * squared[0, 2]
+
+
+def test_points_that_are_all_zero_have_distance_zero():
+    table = ExactDistances(np.zeros((4, 3)))
+    assert not table.squared(table.rows(np.arange(4)), table.columns(0, 4)).any()
+
+
+@pytest.mark.parametrize("size", [1, 5, 511, 512, 513, 5000])
+@pytest.mark.parametrize("length", [0.01, 1.0, 1000.0])
+def test_neighbours_are_those_of_brute_force(size, length):
+    generator = np.random.default_rng(4)
+    matrix = generator.normal(size=(size, 12)).astype(np.float32)
+    queries = generator.normal(size=(700, 12)) * length
+    found = NearestNeighbours(matrix).find(queries)
+    squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
+    reached = squared[np.arange(700), found]
+    np.testing.assert_allclose(reached, squared.min(axis=1), rtol=1e-12)
+
+
+def test_near_ties_that_float32_cannot_see_are_decided_exactly():
+    generator = np.random.default_rng(5)
+    base = generator.normal(size=8).astype(np.float32)
+    # 3,000 points that differ in the last bits, across several blocks
+    matrix = np.repeat(base[None], 3000, axis=0)
+    matrix = matrix * (1 + generator.integers(0, 8, size=matrix.shape) * 2.0**-23).astype(np.float32)
+    queries = matrix[generator.integers(0, 3000, 200)].astype(np.float64)
+    found = NearestNeighbours(matrix).find(queries)
+    # a distance of zero is there for every query; float64 of a difference of squares sees 1e-15 of it
+    assert ((queries - matrix[found]) ** 2).sum(axis=1).max() < 1e-13
+    scores = queries.astype(np.float32) @ matrix.T - (matrix**2).sum(axis=1) / 2
+    naive = scores.argmax(axis=1)
+    assert ((queries - matrix[naive]) ** 2).sum(axis=1).max() > 1e-13
+
+
+def test_a_tie_goes_to_the_lower_row():
+    matrix = np.zeros((1500, 2), dtype=np.float32)
+    assert NearestNeighbours(matrix).find(np.ones((3, 2))).tolist() == [0, 0, 0]

@@ -1,0 +1,123 @@
+"""Madlib: the noise has the right law, the neighbour is exact, the statement says what bounds it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.privacy.randomness import RandomBits
+from dptext.words import madlib as module
+from dptext.words.madlib import Madlib
+
+FALSE_ALARM = 1e-6
+
+
+def noisy_vectors(monkeypatch, mechanism, rows):
+    """The noisy vectors of which the mechanism searches the neighbours."""
+    seen = []
+
+    def record(self, queries):
+        seen.append(queries)
+        return np.zeros(len(queries), dtype=np.int64)
+
+    monkeypatch.setattr(module.NearestNeighbours, "find", record)
+    monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
+    mechanism.sample_rows(rows, RandomBits(5))
+    return np.concatenate(seen)
+
+
+def test_the_radius_of_the_noise_is_gamma_and_a_wrong_scale_is_rejected(glove, monkeypatch):
+    rows = np.random.default_rng(1).integers(0, len(glove), 60_000)
+    for epsilon in (2.0, 10.0):
+        noisy = noisy_vectors(monkeypatch, Madlib(glove, epsilon=epsilon), rows)
+        radius = np.sqrt(((noisy - glove.matrix[rows]) ** 2).sum(axis=1))
+        assert stats.kstest(radius, stats.gamma(50, scale=1 / epsilon).cdf).pvalue > FALSE_ALARM
+        assert stats.kstest(radius, stats.gamma(50, scale=1.5 / epsilon).cdf).pvalue < FALSE_ALARM
+
+
+def test_noisy_vectors_lie_on_the_public_grid(glove, monkeypatch):
+    noisy = noisy_vectors(monkeypatch, Madlib(glove, epsilon=10.0), np.arange(1000))
+    np.testing.assert_array_equal(noisy * 2.0**20, np.rint(noisy * 2.0**20))
+
+
+def test_the_nearest_word_of_the_noisy_vector_comes_out(glove, monkeypatch):
+    rows = np.arange(300)
+    mechanism = Madlib(glove, epsilon=8.0)
+    drawn = mechanism.sample_rows(rows, RandomBits(5))
+    noisy = noisy_vectors(monkeypatch, mechanism, rows)
+    matrix = glove.matrix.astype(np.float64)
+    nearest = [((matrix - each) ** 2).sum(axis=1).argmin() for each in noisy]
+    np.testing.assert_array_equal(drawn, nearest)
+
+
+def losses_on_a_line(scale_factor):
+    """Sampled frequencies of three words on a line, by word, with 1/scale_factor of the noise."""
+    vectors = dptext.load_vectors((["ape", "bee", "cow"], [[0.0], [1.0], [3.0]]))
+    # without the unknown word between them the law is known: Laplace, cells split at the midpoints
+    rows = np.repeat(np.arange(3), 300_000)
+    mechanism = Madlib(vectors, epsilon=1.0 * scale_factor)
+    return vectors, np.array(
+        [np.bincount(mechanism.sample_rows(rows[rows == row], RandomBits(int(row))), minlength=4) for row in range(3)]
+    )
+
+
+def test_output_frequencies_follow_the_laplace_law_of_the_cells():
+    vectors, counts = losses_on_a_line(1.0)
+    points = vectors.matrix[:, 0].astype(np.float64)
+    order = np.argsort(points)
+    middles = (points[order][1:] + points[order][:-1]) / 2
+
+    def cells(point, epsilon):
+        edges = stats.laplace(point, 1 / epsilon).cdf([-math.inf, *middles, math.inf])
+        shares = np.empty(len(points))
+        shares[order] = np.diff(edges)
+        return shares
+
+    for row in range(3):
+        assert stats.chisquare(counts[row], cells(points[row], 1.0) * 300_000).pvalue > FALSE_ALARM
+        assert stats.chisquare(counts[row], cells(points[row], 1.5) * 300_000).pvalue < FALSE_ALARM
+
+
+def worst_lower_bound(counts, points, epsilon):
+    """A lower bound on the worst loss less epsilon * distance, all pairs and outputs at once (level 1e-6)."""
+    tests = counts.shape[0] ** 2 * counts.shape[1]
+    level = FALSE_ALARM / (2 * tests)
+    trials = counts.sum(axis=1, keepdims=True)
+    low = stats.beta.ppf(level, counts, trials - counts + 1)
+    high = stats.beta.ppf(1 - level, counts + 1, trials - counts)
+    worst = -math.inf
+    for one in range(len(counts)):
+        for other in range(len(counts)):
+            allowed = epsilon * abs(points[one] - points[other])
+            worst = max(worst, float(np.nanmax(np.log(low[one]) - np.log(high[other]))) - allowed)
+    return worst
+
+
+def test_sampled_losses_stay_below_the_promise_and_too_little_noise_is_refuted():
+    vectors, counts = losses_on_a_line(1.0)
+    points = vectors.matrix[:3, 0].astype(np.float64)
+    assert worst_lower_bound(counts, points, 1.0) <= 0
+    _, broken = losses_on_a_line(1.5)
+    assert worst_lower_bound(broken, points, 1.0) > 0
+
+
+def test_seeds_repeat_and_their_absence_does_not(glove):
+    mechanism = Madlib(glove, epsilon=3.0)
+    words = list(glove.words[:200])
+    assert mechanism.sample(words, seed=1) == mechanism.sample(words, seed=1)
+    assert mechanism.sample(words) != mechanism.sample(words)
+    assert mechanism.sample([]) == []
+
+
+def test_the_statement_is_bounded_by_the_public_diameter(glove):
+    statement = Madlib(glove, epsilon=10.0).statement
+    assert statement.guarantee == dptext.MetricDP(10.0, "euclidean", glove.diameter_bound)
+    assert any("double precision" in line for line in statement.assumptions)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, None])
+def test_bad_epsilons_are_refused(small, epsilon):
+    with pytest.raises(dptext.ParameterError, match="epsilon must be"):
+        Madlib(small, epsilon=epsilon)

@@ -1,0 +1,132 @@
+"""A corpus through a mechanism: what changes, what stays, and what the statement says of it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dptext
+from dptext import TEM, Document, privatize
+from dptext.text.tokens import Kind, split
+from dptext.words import rewriter as module
+from dptext.words.rewriter import Rewriter
+
+
+@pytest.fixture(scope="module")
+def faithful():
+    """So large an epsilon that known words stay: what is left is the treatment of everything else."""
+    words = ["the", "doctor", "lied", "do", "n't", "日", "本"]
+    return TEM(dptext.load_vectors((words, [[float(n), n**2 % 5] for n in range(7)])), epsilon=40.0, threshold=1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        ("The doctor  LIED,\n\tdoctor!", "the doctor  lied,\n\tdoctor!"),
+        ("", ""),
+        ("  ...  ", "  ...  "),
+        ("Call +46 70-12.", "<unk> +<number> <number>-<number>."),
+        ("see https://a.b/c?d=e or me@x.org, @bob", "<unk> <url> <unk> <email>, <handle>"),
+        ("don't", "do n't"),
+        ("日本", "日 本"),
+        ("Zebra", "<unk>"),
+        ("🙂", "<unk>"),
+        ("the\u200bdoctor", "the <unk> doctor"),
+    ],
+)
+def test_each_kind_of_token_has_its_treatment(faithful, text, private):
+    assert privatize([text], faithful, seed=1).texts == [private]
+
+
+@given(st.lists(st.text(max_size=30), max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_no_character_outside_punctuation_and_space_survives(faithful, texts):
+    result = privatize(texts, faithful)
+    assert len(result.texts) == len(texts)
+    allowed = set("".join(faithful.vectors.words)) | set("<number><url><email><handle>")
+    for before, after in zip(texts, result.texts, strict=True):
+        kept = {c for token in split(before) if token.kind in (Kind.PUNCTUATION, Kind.SPACE) for c in token.text}
+        assert set(after) <= allowed | kept | {" "}
+
+
+def test_texts_come_out_in_order_whatever_the_chunks(glove, monkeypatch):
+    texts = [f"{word} {' '.join(glove.words[: n % 7])}" for n, word in enumerate(glove.words[:400])]
+    exact = TEM(glove, epsilon=2000.0, threshold=0.02)
+    monkeypatch.setattr(module, "_CHUNK", 50)
+    assert privatize(texts, exact).texts == [text.rstrip() for text in texts] or privatize(texts, exact).texts == texts
+
+
+def test_a_generator_is_read_lazily(faithful, monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK", 4)
+    seen = []
+
+    def texts():
+        for number in range(100):
+            seen.append(number)
+            yield "the doctor lied"
+
+    stream = Rewriter(faithful).rewrite(texts())
+    next(stream)
+    assert len(seen) < 5
+
+
+def test_documents_and_strings_are_both_texts(faithful):
+    assert privatize([Document("the"), "doctor"], faithful, seed=1).texts == ["the", "doctor"]
+
+
+def test_the_statement_speaks_of_the_longest_document(glove):
+    mechanism = TEM(glove, epsilon=5.0)
+    result = privatize(["one two three", "it's 5 words: a b c!", "..."], mechanism)
+    statement = result.statement
+    # it, 's, words, a, b, c
+    assert statement.guarantee == dptext.MetricDP(5.0, "summed euclidean", 6 * mechanism.threshold)
+    assert statement.slack == 6 * mechanism.slack
+    assert (statement.unit, statement.relation) == ("document", "substitution")
+    assert not statement.seeded
+    assert privatize(["one"], mechanism, seed=3).statement.seeded
+    assert "3" not in str(privatize(["one"], mechanism, seed=3).statement.parameters.get("seed", ""))
+    assert any("number of words" in line for line in statement.exposed)
+
+
+def test_every_release_has_its_own_id(faithful):
+    assert privatize(["the"], faithful, seed=1).statement.release_id != (
+        privatize(["the"], faithful, seed=1).statement.release_id
+    )
+
+
+def test_two_runs_without_a_seed_differ_and_with_one_agree(glove):
+    mechanism = TEM(glove, epsilon=2.0)
+    texts = ["the doctor lied to the patient about the bill"] * 3
+    assert privatize(texts, mechanism).texts != privatize(texts, mechanism).texts
+    assert privatize(texts, mechanism, seed=5).texts == privatize(texts, mechanism, seed=5).texts
+    # equal documents of one run do not share their noise
+    assert len(set(privatize(texts, mechanism).texts)) == 3
+
+
+def test_no_documents_give_no_texts(faithful):
+    result = privatize([], faithful)
+    assert result.texts == []
+    assert result.statement.guarantee.pure_epsilon == 0.0
+
+
+def test_a_limit_on_words_counts_for_each_document(glove):
+    mechanism = TEM(glove, epsilon=3.0, document_epsilon=50.0, max_words=2)
+    texts = privatize(["a b c, d", "e", "f g h"], mechanism).texts
+    assert [text.replace(",", "").split()[2:] for text in texts] == [["<unk>", "<unk>"], [], ["<unk>"]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "what"),
+    [
+        ("one string", dptext.ParameterError, "got one string"),
+        (["fine", None], dptext.DataError, "entry 2 is NoneType"),
+        (["fine", b"bytes"], dptext.DataError, "entry 2 is bytes"),
+    ],
+)
+def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, what):
+    with pytest.raises(error, match=what):
+        privatize(texts, faithful)
+
+
+def test_a_mechanism_is_asked_for():
+    with pytest.raises(dptext.ParameterError, match="must be a word mechanism such as TEM, got str"):
+        privatize(["the"], "tem")

@@ -1,0 +1,327 @@
+"""TEM: the promise on the probabilities that the sampler really uses, and broken twins that break it."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.privacy.randomness import RandomBits
+from dptext.words.tem import TEM, threshold_for
+
+EPSILON = 5.0
+FALSE_ALARM = 1e-6
+
+
+def distances(vectors, rows):
+    """Float64 brute force: (n, V) Euclidean distances from rows to all words."""
+    matrix = vectors.matrix.astype(np.float64)
+    found = np.empty((len(rows), len(matrix)))
+    for place, row in enumerate(rows):
+        found[place] = np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1))
+    return found
+
+
+def log_formula(far, epsilon, threshold):
+    """Log-probabilities of the formula, in float64."""
+    scores = -epsilon / 2 * np.minimum(far, threshold)
+    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+
+
+def log_algorithm_two(far, epsilon, threshold, bottom_weight):
+    """Log-probabilities of Algorithm 2 with `bottom_weight(|W|, |L|)` inside the logarithm of bottom's score."""
+    inside = far <= threshold
+    size = far.shape[1]
+    within = inside.sum(axis=1, keepdims=True)
+    outside = np.maximum(size - within, 1)
+    bottom = np.exp(-epsilon / 2 * threshold) * bottom_weight(size, within)
+    masses = np.where(inside, np.exp(-epsilon / 2 * far), bottom / outside)
+    return np.log(masses) - np.log(masses.sum(axis=1, keepdims=True))
+
+
+def worst_excess(log_probabilities, between, epsilon, threshold):
+    """The largest ln P(x|w) - ln P(x|w') - epsilon min(d(w, w'), g) over all pairs of rows and all outputs."""
+    worst = -math.inf
+    for row, logs in enumerate(log_probabilities):
+        loss = np.abs(log_probabilities[row + 1 :] - logs).max(axis=1, initial=-math.inf)
+        worst = max(worst, float((loss - epsilon * np.minimum(between[row, row + 1 :], threshold)).max(initial=worst)))
+    return worst
+
+
+@pytest.fixture(scope="module")
+def mechanism(glove):
+    return TEM(glove, epsilon=EPSILON)
+
+
+@pytest.fixture(scope="module")
+def rows(glove):
+    """460 words, so more than 10^5 pairs: random ones, near neighbours, and the unknown word."""
+    random = np.random.default_rng(1).choice(len(glove), 400, replace=False)
+    near = [np.argsort(far)[1] for far in distances(glove, random[:59])]
+    return np.unique([*random, *near, glove.vocabulary.unknown_row])
+
+
+@pytest.fixture(scope="module")
+def far(glove, rows):
+    return distances(glove, rows)
+
+
+@pytest.fixture(scope="module")
+def logs(mechanism, glove, rows):
+    weights = mechanism.weights([glove.words[row] for row in rows])
+    return np.log(weights) - np.log(weights.sum(axis=1, keepdims=True, dtype=np.uint64))
+
+
+def test_slack_is_at_most_a_ten_thousandth(mechanism):
+    assert 0 < mechanism.slack <= 1e-4
+
+
+@pytest.mark.parametrize("size", [50_000, 400_000])
+def test_slack_stays_below_a_ten_thousandth_at_the_sizes_people_use(glove, size):
+    threshold = threshold_for(EPSILON, size, 0.001)
+    assert TEM(glove, epsilon=EPSILON, threshold=threshold).slack <= 1e-4
+
+
+def test_real_probabilities_agree_with_brute_force_within_the_slack(mechanism, far, logs):
+    assert np.abs(logs - log_formula(far, EPSILON, mechanism.threshold)).max() <= mechanism.slack
+
+
+def test_no_pair_loses_more_than_promised(mechanism, far, logs, rows):
+    pairs = len(rows) * (len(rows) - 1) / 2
+    assert pairs >= 1e5
+    excess = worst_excess(logs, far[:, rows], EPSILON, mechanism.threshold)
+    assert excess <= mechanism.slack
+    # the check has teeth: among these pairs the loss comes near to what is allowed
+    loss = np.abs(logs[0] - logs[1:]).max(axis=1)
+    assert (loss > 0.5 * EPSILON * np.minimum(far[0, rows[1:]], mechanism.threshold)).any()
+
+
+def test_algorithm_two_is_the_same_distribution_and_its_wrong_bottom_is_rejected(mechanism, far, logs, rows):
+    right = log_algorithm_two(far, EPSILON, mechanism.threshold, lambda size, within: size - within)
+    assert np.abs(logs - right).max() <= mechanism.slack
+    wrong = log_algorithm_two(far, EPSILON, mechanism.threshold, lambda size, within: size / within)
+    assert np.abs(logs - wrong).max() > mechanism.slack
+    assert worst_excess(wrong, far[:, rows], EPSILON, mechanism.threshold) > mechanism.slack
+
+
+def test_a_float32_cumulative_sum_is_rejected(mechanism, far, rows):
+    weights = np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)).astype(np.float32)
+    summed = np.cumsum(weights, axis=1, dtype=np.float32)
+    really = np.diff(summed, axis=1, prepend=np.float32(0)) / summed[:, -1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        broken = np.log(really.astype(np.float64))
+        assert not np.abs(broken - log_formula(far, EPSILON, mechanism.threshold)).max() <= mechanism.slack
+        worst = worst_excess(np.maximum(broken, -1e3), far[:, rows], EPSILON, mechanism.threshold)
+    assert worst > mechanism.slack
+
+
+def test_every_weight_is_positive(mechanism, glove):
+    assert mechanism.weights([glove.words[0], glove.words[9_999], "<unk>"]).min() > 0
+
+
+def chi_square(counts, probabilities):
+    """p-value of the counts under the probabilities; outputs expected fewer than ten times are pooled."""
+    expected = probabilities * counts.sum()
+    rare = expected < 10
+    observed = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue
+
+
+@pytest.mark.parametrize("word", ["doctor", "<unk>"])
+def test_a_million_draws_fit_the_probabilities(glove, word):
+    mechanism = TEM(glove, epsilon=4.0)
+    draws = mechanism.sample_rows(np.full(1_000_000, glove.vocabulary.row(word)), RandomBits(3))
+    counts = np.bincount(draws, minlength=len(glove))
+    assert chi_square(counts, mechanism.probabilities(word)) > FALSE_ALARM
+    # the same test rejects the distribution of a slightly larger epsilon
+    assert chi_square(counts, TEM(glove, epsilon=4.1).probabilities(word)) < FALSE_ALARM
+
+
+def test_draws_in_one_batch_of_many_words_fit_each_words_probabilities(small):
+    mechanism = TEM(small, epsilon=2.0)
+    rows = np.tile(np.arange(len(small)), 2_000)
+    draws = mechanism.sample_rows(rows, RandomBits(4))
+    worst = min(
+        chi_square(np.bincount(draws[rows == row], minlength=len(small)), mechanism.probabilities(word))
+        for row, word in enumerate(small.words)
+    )
+    assert worst > FALSE_ALARM / len(small)
+
+
+def test_the_gumbel_form_of_algorithm_two_agrees_as_an_oracle(small):
+    epsilon, threshold, word = 2.0, 2.0, 11
+    far = distances(small, [word])[0]
+    inside = np.flatnonzero(far <= threshold)
+    outside = np.flatnonzero(far > threshold)
+    assert inside.size > 1
+    assert outside.size > 1
+    generator = np.random.default_rng(5)
+    scores = np.append(-far[inside], -threshold + 2 / epsilon * np.log(outside.size))
+    noisy = scores + generator.gumbel(0, 2 / epsilon, size=(400_000, scores.size))
+    chosen = noisy.argmax(axis=1)
+    drawn = np.where(
+        chosen == inside.size,
+        generator.choice(outside, chosen.size),
+        inside[np.minimum(chosen, inside.size - 1)],
+    )
+    counts = np.bincount(drawn, minlength=len(small))
+    mechanism = TEM(small, epsilon=epsilon, threshold=threshold)
+    assert chi_square(counts, mechanism.probabilities(small.words[word])) > FALSE_ALARM
+    # with noise of scale 1/epsilon instead the oracle is another mechanism, and the test says so
+    wrong = TEM(small, epsilon=2 * epsilon, threshold=threshold)
+    assert chi_square(counts, wrong.probabilities(small.words[word])) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.1, 0.001])
+def test_theorem_three_holds_with_its_threshold_and_fails_with_half_of_it(glove, rows, far, beta):
+    def outside(threshold):
+        mechanism = TEM(glove, epsilon=2.0, threshold=threshold)
+        shares = np.stack([mechanism.probabilities(glove.words[row]) for row in rows[:40]])
+        return (shares * (far[:40] > threshold)).sum(axis=1).max()
+
+    threshold = threshold_for(2.0, len(glove), beta)
+    assert outside(threshold) <= beta
+    assert outside(threshold / 2) > beta
+
+
+def test_a_pure_document_budget_is_split_over_its_words(glove):
+    mechanism = TEM(glove, epsilon=3.0, document_epsilon=100.0, max_words=10)
+    assert mechanism.word_guarantee().pure_epsilon == pytest.approx(10.0)
+    assert mechanism.beta == pytest.approx((len(glove) - 1) / (len(glove) - 1 + math.exp(5.0)))
+    weights = mechanism.weights(list(glove.words[:50])).astype(np.float64)
+    logs = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
+    assert np.abs(logs[:, None] - logs[None]).max() <= 10.0 + mechanism.slack
+    result = dptext.privatize(["one two " * 10], mechanism, seed=1)
+    assert result.statement.guarantee == dptext.PureDP(100.0)
+    # the eleventh word and those after it are not looked at
+    assert result.texts[0].split()[10:] == ["<unk>"] * 10
+    assert any("first 10" in line for line in result.statement.exposed)
+
+
+def test_beta_of_claims_at_a_budget_of_100_for_10_words(glove):
+    # claims.md section 1: beta = .997 at |W| = 50,000
+    mechanism = TEM(glove, epsilon=1.0, document_epsilon=100.0, max_words=10)
+    others = len(glove) - 1
+    assert others / (others + math.exp(5)) == pytest.approx(mechanism.beta)
+    assert 49_999 / (49_999 + math.exp(5)) == pytest.approx(0.997, abs=5e-4)
+
+
+@pytest.mark.parametrize(("size", "pure"), [(50_000, 35.5), (400_000, 39.6)])
+def test_pure_epsilon_does_not_depend_on_epsilon(size, pure):
+    for epsilon in (0.5, 5.0, 50.0):
+        assert epsilon * threshold_for(epsilon, size, 0.001) == pytest.approx(pure, abs=0.05)
+
+
+def test_the_uniform_policy_mixes_all_rows_and_keeps_the_pure_bound(small):
+    mechanism = TEM(small, epsilon=2.0, unknown="uniform")
+    mixed = mechanism.probabilities("nobody-knows-me")
+    each = np.stack([mechanism._distributions(np.array([row]))[0] for row in range(len(small))])
+    np.testing.assert_allclose(mixed, each.mean(axis=0), rtol=1e-12)
+    loss = np.abs(np.log(mixed) - np.log(each[small.vocabulary.row("wordb1x")]))
+    assert loss.max() <= mechanism.word_guarantee().pure_epsilon + mechanism.slack
+    counts = np.bincount(
+        mechanism.sample_rows(np.full(400_000, small.vocabulary.unknown_row), RandomBits(6)), minlength=len(small)
+    )
+    assert chi_square(counts, mixed) > FALSE_ALARM
+
+
+def test_words_at_one_point_have_the_same_distribution(small):
+    mechanism = TEM(small, epsilon=3.0)
+    first, second = mechanism.weights([small.words[4], small.words[17]])
+    assert (first == second).all()
+    assert first[4] == first[17] == 2**44
+
+
+def test_an_unknown_word_counts_as_unk_and_case_is_folded(glove):
+    mechanism = TEM(glove, epsilon=5.0)
+    np.testing.assert_array_equal(mechanism.probabilities("qqqxyzzy"), mechanism.probabilities("<unk>"))
+    np.testing.assert_array_equal(mechanism.probabilities("DOCTOR"), mechanism.probabilities("doctor"))
+    assert mechanism.probabilities("doctor")[glove.vocabulary.unknown_row] > 0
+
+
+def test_samples_repeat_with_a_seed_and_differ_without(glove, mechanism):
+    words = list(glove.words[:500])
+    assert mechanism.sample(words, seed=1) == mechanism.sample(words, seed=1)
+    assert mechanism.sample(words, seed=1) != mechanism.sample(words, seed=2)
+    hot = TEM(glove, epsilon=1.0)
+    assert hot.sample(words) != hot.sample(words)
+
+
+def test_draws_do_not_depend_on_what_was_drawn_before(glove):
+    words = ["doctor", "lied", "doctor"] * 50
+    fresh, used = TEM(glove, epsilon=3.0), TEM(glove, epsilon=3.0)
+    used.sample(list(glove.words[:3000]))
+    assert fresh.sample(words, seed=9) == used.sample(words, seed=9)
+
+
+def test_a_small_cache_gives_the_same_draws(glove, monkeypatch):
+    words = list(glove.words[:5000]) * 2
+    plain = TEM(glove, epsilon=3.0)
+    monkeypatch.setattr("dptext.noise.selection._CACHE_BYTES", 0)
+    narrow = TEM(glove, epsilon=3.0)
+    assert len(narrow._selection._sums) == 1024
+    narrow.sample(words)
+    drawn = narrow.sample(words[:800], seed=2)
+    assert drawn == plain.sample(words[:800], seed=2)
+
+
+def test_a_pickled_mechanism_holds_nothing_that_was_drawn(glove):
+    mechanism = TEM(glove, epsilon=3.0)
+    empty = len(pickle.dumps(mechanism))
+    mechanism.sample(list(glove.words[:2000]))
+    packed = pickle.dumps(mechanism)
+    assert len(packed) == empty
+    copy = pickle.loads(packed)
+    assert copy.sample(["doctor"] * 50, seed=1) == mechanism.sample(["doctor"] * 50, seed=1)
+
+
+def test_the_statement_of_a_word(glove, mechanism):
+    statement = mechanism.statement
+    assert statement.guarantee == dptext.MetricDP(EPSILON, "euclidean", mechanism.threshold)
+    assert (statement.unit, statement.relation, statement.trust) == ("word", "substitution", "local")
+    assert statement.slack == mechanism.slack
+    assert statement.claimed_epsilon is None
+    assert statement.parameters["vectors_sha256"] == glove.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"epsilon": 0}, "epsilon must be a finite number above 0, got 0"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be a finite number above 0, got nan"),
+        ({"epsilon": math.inf}, "epsilon must be a finite number above 0, got inf"),
+        ({"epsilon": "5"}, "epsilon must be a number, got str"),
+        ({"epsilon": True}, "epsilon must be a number, got bool"),
+        ({"epsilon": 5.0, "beta": 0.0}, "beta must lie between 0 and 1"),
+        ({"epsilon": 5.0, "beta": math.nan}, "beta must lie between 0 and 1"),
+        ({"epsilon": 5.0, "threshold": -2.0}, "threshold must be"),
+        ({"epsilon": 5.0, "threshold": 100.0}, "use a threshold of at most 9"),
+        ({"epsilon": 5.0, "metric": "cosine"}, "metric must be 'euclidean'"),
+        ({"epsilon": 5.0, "max_words": 5}, "give both or none"),
+        ({"epsilon": 5.0, "document_epsilon": 5.0}, "give both or none"),
+        ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),
+        ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "threshold": 1.0}, "not both"),
+        ({"epsilon": 5.0, "unknown": "keep"}, "unknown must be 'unk' or 'uniform'"),
+    ],
+)
+def test_bad_arguments_are_named(small, options, what):
+    with pytest.raises(dptext.ParameterError, match=what):
+        TEM(small, **options)
+
+
+def test_vectors_must_be_word_vectors():
+    with pytest.raises(dptext.ParameterError, match=r"use dptext\.load_vectors"):
+        TEM(np.eye(3), epsilon=1.0)
+
+
+def test_words_must_be_strings_in_a_list(small):
+    mechanism = TEM(small, epsilon=1.0)
+    with pytest.raises(dptext.ParameterError, match="got one string"):
+        mechanism.sample("secret")
+    with pytest.raises(dptext.ParameterError, match="entry 1 is int"):
+        mechanism.sample(["secret", 3])
+    assert mechanism.sample([]) == []
