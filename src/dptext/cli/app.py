@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import Any
 
-import click
 import typer
 
 from dptext.cli.console import say_error
@@ -20,6 +20,9 @@ __all__ = ["app", "main"]
 
 INTERRUPTED = 130
 INPUT_OUTPUT = 4
+
+# Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
+UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
 app = typer.Typer(
     name="dptext",
@@ -58,14 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DptextError as error:
         say_error(str(error))
         return error.exit_code
-    except click.ClickException as error:
+    except UsageProblem as error:
         context = getattr(error, "ctx", None)
         where = f"; see: {context.command_path} --help" if context is not None else ""
-        say_error(f"{error.format_message()}{where}")
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        say_error("interrupted; nothing was written. Run the same command again to start over")
-        return INTERRUPTED
+        say_error(f"{error.format_message().rstrip('.')}{where}")
+        return int(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except BrokenPipeError:
         # the reader of our output went away (| head): nothing to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -76,4 +78,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         say_error("out of memory: use fewer words (--limit)")
         return INPUT_OUTPUT
+    if code == INTERRUPTED:
+        say_error("interrupted; nothing was written. Run the same command again to start over")
     return code if isinstance(code, int) else 0

@@ -1,0 +1,399 @@
+"""The command line as a user meets it: files in, files and statement out, exit codes, one line an error."""
+
+import csv
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.text.documents import file_digest
+
+SECRET = "Zebulon"
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory, glove):
+    """A small GloVe text file, so that a run takes no time."""
+    path = tmp_path_factory.mktemp("vectors") / "small.txt"
+    rows = (f"{word} {' '.join(f'{x:.5f}' for x in glove[word])}" for word in glove.words[:800])
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"text": t, "label": n, "name": SECRET}) + "\n" for n, t in enumerate(TEXTS)),
+        encoding="utf-8",
+    )
+    return tmp_path
+
+
+TEXTS = [f"{SECRET} said the doctor lied, on 3 May.", "", "mail me@x.org", "don't"]
+
+
+@pytest.fixture
+def run(capsys, vectors):
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def privatize(run, vectors):
+    def call(*arguments):
+        return run("privatize", *arguments, "--vectors", vectors)
+
+    return call
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_privatize_writes_private_texts_and_their_statement(work, privatize):
+    code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--keep", "label")
+    assert (code, out) == (0, "")
+    rows = rows_of(work / "out.jsonl")
+    assert [row["label"] for row in rows] == [0, 1, 2, 3]
+    assert all(set(row) == {"text", "label"} for row in rows)
+    assert SECRET.lower() not in (work / "out.jsonl").read_text().lower()
+    assert "<number>" in rows[0]["text"]
+    assert rows[2]["text"].endswith("<email>")
+    statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
+    assert statement.data_sha256 == file_digest("out.jsonl")
+    assert "the column 'label', as it was" in statement.exposed
+    assert statement.unit == "document"
+    assert not statement.seeded
+    assert "unit      document" in err
+    assert "pure      epsilon at most" in err
+    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl.gz", "out.csv", "out.csv.gz", "out.txt", "out.txt.gz"])
+def test_formats_may_change_on_the_way(work, privatize, name):
+    code, _, _ = privatize("in.jsonl", "-o", name, "--epsilon", 5, "--quiet")
+    assert code == 0
+    data = (work / name).read_bytes()
+    lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().split("\n")
+    assert len(lines) - 1 == len(TEXTS) + (".csv" in name)
+
+
+def test_csv_columns(work, privatize):
+    with open("in.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows(
+            [["id", "review", "stars"], ["7", 'the "good"\ndoctor', "5"], ["8", "the bad", "1"]]
+        )
+    code, _, _ = privatize(
+        "in.csv", "-o", "out.csv", "--text", "review", "--keep", "stars", "--keep", "id", "--epsilon", 5
+    )
+    assert code == 0
+    with open("out.csv", newline="") as stream:
+        rows = list(csv.reader(stream))
+    assert rows[0] == ["review", "stars", "id"]
+    assert [row[1:] for row in rows[1:]] == [["5", "7"], ["1", "8"]]
+    assert '"' in rows[1][0]
+    assert "\n" in rows[1][0]
+
+
+def test_json_prints_one_object_and_quiet_says_nothing(work, privatize):
+    code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    summary = json.loads(out)
+    assert summary["documents"] == len(TEXTS)
+    assert summary["statement"]["guarantee"]["kind"] == "metric"
+
+
+def test_a_seed_repeats_the_release_and_is_said_but_not_told(work, privatize):
+    for name in ("a.jsonl", "b.jsonl"):
+        assert privatize("in.jsonl", "-o", name, "--epsilon", 2, "--seed", 918273)[0] == 0
+    assert (work / "a.jsonl").read_bytes() == (work / "b.jsonl").read_bytes()
+    statement = (work / "a.jsonl.privacy.json").read_text()
+    assert dptext.PrivacyStatement.from_json(statement).seeded
+    assert "918273" not in statement
+
+
+def test_options_come_from_a_config_file_and_the_command_line_wins(work, privatize):
+    (work / "run.toml").write_text(
+        '[privatize]\nepsilon = 3.0\nkeep = ["label"]\ndocument-epsilon = 20\nmax_words = 4\n'
+    )
+    code, _, _ = privatize("in.jsonl", "-o", "out.jsonl", "--config", "run.toml", "--max-words", 5)
+    assert code == 0
+    statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
+    assert statement.guarantee == dptext.PureDP(20.0)
+    assert statement.parameters["epsilon"] == 3.0
+    assert statement.parameters["max_words"] == 5
+
+
+def test_madlib_and_its_options(work, privatize):
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--mechanism", "madlib")
+    assert code == 0
+    assert "Madlib" in err
+    code, _, err = privatize(
+        "in.jsonl", "-o", "more.jsonl", "--epsilon", 5, "--mechanism", "madlib", "--beta", 0.1, "--max-words", 3
+    )
+    assert code == 2
+    assert "madlib has no --beta, --max-words" in err
+
+
+def write(name, content):
+    with open(name, "wb") as stream:
+        stream.write(content if isinstance(content, bytes) else content.encode())
+
+
+BAD_INPUT = {
+    "missing file": ("nothing.jsonl", None, [], 4, "cannot open 'nothing.jsonl'"),
+    "a folder": ("folder.jsonl", "folder", [], 4, "cannot open 'folder.jsonl'"),
+    "empty": ("bad.jsonl", "", [], 1, "holds no documents"),
+    "empty txt": ("bad.txt", "", [], 1, "holds no documents"),
+    "csv header only": ("bad.csv", "text\n", [], 1, "holds no documents"),
+    "not UTF-8": ("bad.txt", f"fine\n{SECRET} ".encode() + b"\xff\n", [], 1, "line 2: expected UTF-8"),
+    "UTF-16": ("bad.txt", f"{SECRET}\n".encode("utf-16"), [], 1, "line 1: expected UTF-8"),
+    "cut json": ("bad.jsonl", f'{{"text": "a"}}\n{{"text": "{SECRET}', [], 1, "row 2: expected a JSON object"),
+    "empty line": ("bad.jsonl", '{"text": "a"}\n\n', [], 1, "row 2: expected a JSON object, the line is empty"),
+    "json list": ("bad.jsonl", f'["{SECRET}"]\n', [], 1, "row 1: expected a JSON object"),
+    "cut gzip": ("bad.txt.gz", gzip.compress(b"a\n" * 999)[:-9], [], 1, "ends early"),
+    "no gzip": ("bad.txt.gz", SECRET, [], 1, "broken or ends early"),
+    "open quotes": ("bad.csv", f'text\nfine\n"{SECRET}', [], 1, "row 2 (line 3): the row ends inside quotes"),
+    "too few columns": ("bad.csv", f"text,label\na,b\n{SECRET}\n", [], 1, "row 2 (line 3): expected 2 columns"),
+    "same header twice": ("bad.csv", "text,text\na,b\n", [], 1, "two columns of the header have the same name"),
+    "no column": ("bad.jsonl", f'{{"body": "{SECRET}"}}\n', [], 1, "row 1: expected a column 'text'"),
+    "no kept column": ("bad.jsonl", '{"text": "a"}\n', ["--keep", "label"], 1, "row 1: expected a column 'label'"),
+    "null": (
+        "bad.jsonl",
+        '{"text": "a"}\n{"text": null}\n',
+        [],
+        1,
+        "row 2: expected a string in 'text', the value is null",
+    ),
+    "number": ("bad.jsonl", '{"text": 12}\n', [], 1, "row 1: expected a string in 'text', the value is of type int"),
+    "late": ("bad.jsonl", '{"text": "a"}\n' * 3000 + "{", [], 1, "row 3001"),
+    "unknown suffix": ("bad.docx", SECRET, [], 2, "ends in .txt, .jsonl or .csv"),
+    "txt with columns": ("bad.txt", SECRET, ["--keep", "label"], 2, ".txt file has no columns"),
+    "epsilon zero": ("in.jsonl", None, ["--epsilon", "0"], 2, "epsilon must be a finite number above 0, got 0"),
+    "epsilon negative": ("in.jsonl", None, ["--epsilon=-1"], 2, "epsilon must be a finite number above 0"),
+    "epsilon NaN": ("in.jsonl", None, ["--epsilon", "nan"], 2, "epsilon must be a finite number above 0, got nan"),
+    "epsilon infinite": ("in.jsonl", None, ["--epsilon", "inf"], 2, "epsilon must be a finite number above 0, got inf"),
+    "epsilon a word": ("in.jsonl", None, ["--epsilon", "much"], 2, "Invalid value for '--epsilon'"),
+    "beta": ("in.jsonl", None, ["--beta", "1"], 2, "beta must lie between 0 and 1"),
+    "threshold": ("in.jsonl", None, ["--threshold", "1000"], 2, "use a threshold of at most"),
+    "half a budget": ("in.jsonl", None, ["--max-words", "10"], 2, "give both or none"),
+    "limit": ("in.jsonl", None, ["--limit", "1"], 2, "limit must be at least 2"),
+    "mechanism": ("in.jsonl", None, ["--mechanism", "magic"], 2, "'magic' is not one of"),
+    "unknown option": ("in.jsonl", None, ["--colour", "red"], 2, "No such option"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT, ids=str)
+def test_bad_input_gets_one_line_and_leaves_nothing_behind(work, privatize, case):
+    name, content, options, code, message = BAD_INPUT[case]
+    if content == "folder":
+        os.mkdir(name)
+    elif content is not None:
+        write(name, content)
+    epsilon = [] if any("--epsilon" in each for each in options) else ["--epsilon", "5"]
+    before = sorted(os.listdir())
+    got, out, err = privatize(name, "-o", "out.jsonl", *epsilon, *options, "--quiet")
+    assert (got, out) == (code, "")
+    assert message in err
+    assert err.startswith("dptext: ")
+    assert err.count("\n") == 1
+    assert SECRET not in err
+    assert sorted(os.listdir()) == before
+
+
+BAD_VECTORS = {
+    "NaN": ("the 0.1 nan\n", "row 1: the vector holds NaN"),
+    "duplicate": ("the 0.1 0.2\nthe 0.3 0.4\n", "rows 0 and 1 hold the same word"),
+    "unequal": ("the 0.1 0.2\nof 0.3\n", "row 2: expected a word and 2 numbers"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_VECTORS, ids=str)
+def test_bad_vectors_are_bad_data(work, run, case):
+    content, message = BAD_VECTORS[case]
+    write("vectors.txt", content)
+    code, _, err = run("privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", "5", "--vectors", "vectors.txt", "-q")
+    assert code == 1
+    assert message in err
+    assert err.count("\n") == 1
+    assert not os.path.exists("out.jsonl")
+
+
+def test_nothing_is_overwritten_without_force(work, privatize):
+    write("out.jsonl", "precious")
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5)
+    assert code == 2
+    assert "add --force" in err
+    assert (work / "out.jsonl").read_text() == "precious"
+    assert privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--force")[0] == 0
+    assert (work / "out.jsonl").read_text() != "precious"
+
+
+def test_a_failing_run_with_force_keeps_the_old_files(work, privatize):
+    assert privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5)[0] == 0
+    before = (work / "out.jsonl").read_bytes(), (work / "out.jsonl.privacy.json").read_bytes()
+    write("bad.jsonl", '{"text": "a"}\n{')
+    assert privatize("bad.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--force")[0] == 1
+    assert ((work / "out.jsonl").read_bytes(), (work / "out.jsonl.privacy.json").read_bytes()) == before
+
+
+def test_the_output_cannot_be_the_input(work, privatize):
+    before = (work / "in.jsonl").read_bytes()
+    code, _, err = privatize("in.jsonl", "-o", "./in.jsonl", "--epsilon", 5, "--force")
+    assert code == 2
+    assert "the same file as IN" in err
+    assert (work / "in.jsonl").read_bytes() == before
+
+
+def test_a_folder_that_is_not_there_is_an_input_output_error(work, privatize):
+    code, _, err = privatize("in.jsonl", "-o", "nowhere/out.jsonl", "--epsilon", 5, "-q")
+    assert code == 4
+    assert "cannot write 'nowhere/out.jsonl'" in err
+
+
+def test_a_line_break_cannot_go_to_txt(work, privatize):
+    write("in2.jsonl", '{"text": "a\\nb"}\n')
+    code, _, err = privatize("in2.jsonl", "-o", "out.txt", "--epsilon", 5, "-q")
+    assert code == 1
+    assert "row 1 holds a line break" in err
+    assert not os.path.exists("out.txt")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors):
+    fifo = work / "slow.jsonl"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "dptext", "privatize", "slow.jsonl", "-o", "out.jsonl", "--epsilon", "5"]
+    process = subprocess.Popen([*command, "--vectors", vectors], stderr=subprocess.PIPE, text=True)
+    with fifo.open("w") as stream:  # opens when the command reads
+        stream.write('{"text": "a"}\n' * 10)
+        stream.flush()
+        while not any(each.suffix == ".part" for each in work.iterdir()):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; nothing was written" in err
+    assert "Traceback" not in err
+    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl", "slow.jsonl"]
+
+
+# -- explain ---------------------------------------------------------------------------------------------------
+
+
+def test_explain_reads_a_statement_and_verifies_the_data(work, privatize, run):
+    privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "-q")
+    for name in ("out.jsonl", "out.jsonl.privacy.json"):
+        code, out, err = run("explain", name)
+        assert (code, err) == (0, "")
+        assert "WHAT IS NOT PROTECTED" in out
+        assert "out.jsonl: verified" in out
+        assert max(map(len, out.splitlines())) <= 100
+
+
+def test_explain_notices_changed_data(work, privatize, run):
+    privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "-q")
+    with open("out.jsonl", "a") as stream:
+        stream.write("{}\n")
+    code, out, err = run("explain", "out.jsonl")
+    assert code == 1
+    assert "NOT the data of this statement" in out
+    assert "its SHA-256 differs" in err
+
+
+def test_explain_without_the_data_says_that_nothing_was_verified(work, privatize, run):
+    privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "-q")
+    os.remove("out.jsonl")
+    code, out, _ = run("explain", "out.jsonl.privacy.json", "--json")
+    assert code == 0
+    assert json.loads(out)["data_agrees"] is None
+    code, out, _ = run("explain", "out.jsonl.privacy.json")
+    assert "Not verified: out.jsonl is not beside it" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        (None, 4, "cannot read"),
+        ("{", 1, "must be JSON"),
+        ("[]", 1, "must be a JSON object"),
+        ('{"schema": 99}', 1, "schema version 1"),
+        ('{"schema": 1}', 1, "lacks assumptions"),
+        (b"\xff\xfe", 1, "expected UTF-8"),
+    ],
+)
+def test_explain_refuses_what_is_no_statement(work, run, content, code, message):
+    if content is not None:
+        write("x.jsonl.privacy.json", content)
+    got, out, err = run("explain", "x.jsonl.privacy.json")
+    assert (got, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+# -- the program -------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_shows_texts_odds_and_promise(work, run):
+    code, out, err = run("demo", "--seed", "1")
+    assert code == 0
+    for part in ("Before and after", "What a word could have become", "WHAT IS PROMISED", "dptext privatize"):
+        assert part in out
+    assert "not in the vocabulary" in out
+    assert "TEM on glove-6b-50d (50,000 words" in err
+    assert run("explain", "dptext-demo/private.jsonl")[0] == 0
+    assert run("demo", "--json", "--quiet")[0] == 0  # a second run replaces the first
+
+
+def test_version_help_and_usage(run):
+    code, out, _ = run("--version")
+    assert code == 0
+    assert out.startswith("dptext 0.")
+    assert run("privatize", "--help")[0] == 0
+    code, _, err = run("privatize")
+    assert code == 2
+    assert err.count("\n") == 1
+    code, _, err = run("nonsense")
+    assert code == 2
+    assert "No such command" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        ("[privatize]\nepsilons = 3\n", 2, "unknown options: epsilons"),
+        ("[other]\n", 2, "expected a table [privatize]"),
+        ("epsilon = \n", 1, "expected TOML"),
+        (None, 4, "cannot read 'run.toml'"),
+    ],
+)
+def test_a_bad_config_file_is_named(work, privatize, content, code, message):
+    if content is not None:
+        write("run.toml", content)
+    got, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--config", "run.toml")
+    assert got == code
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_python_dash_m_is_the_same_program(work):
+    done = subprocess.run([sys.executable, "-m", "dptext", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"dptext {dptext_version()}\n"
+
+
+def dptext_version():
+    from importlib.metadata import version
+
+    return version("dptext")
