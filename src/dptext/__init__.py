@@ -1,5 +1,7 @@
 """dptext: differentially private text, with a statement that one can trust."""
 
+from dptext.audits.judge import audit
+from dptext.audits.verdict import Verdict
 from dptext.errors import (
     DataError,
     DptextError,
@@ -8,7 +10,7 @@ from dptext.errors import (
     RefusedError,
     StorageError,
 )
-from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
+from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.documents import Document
@@ -25,6 +27,7 @@ __all__ = [
     "DataError",
     "Document",
     "DptextError",
+    "Guarantee",
     "Madlib",
     "MetricDP",
     "MissingExtraError",
@@ -38,7 +41,9 @@ __all__ = [
     "StorageError",
     "Trust",
     "Unit",
+    "Verdict",
     "WordVectors",
+    "audit",
     "load_vectors",
     "privatize",
 ]

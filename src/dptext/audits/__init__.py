@@ -1,0 +1,29 @@
+"""Try to break a promise: exact losses, sampled lower bounds, canaries, and the verdict against a statement."""
+
+from dptext.audits.canaries import CanaryBound, canary_loss, one_run_bound
+from dptext.audits.exact import ExactLoss, exact_delta, exact_loss
+from dptext.audits.judge import audit, judge_canaries, judge_exact, judge_sample, require_refutable
+from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound
+from dptext.audits.verdict import Outcome, Verdict
+
+__all__ = [
+    "CanaryBound",
+    "ExactLoss",
+    "LossBound",
+    "Outcome",
+    "Verdict",
+    "audit",
+    "canary_loss",
+    "clopper_pearson",
+    "exact_delta",
+    "exact_loss",
+    "judge_canaries",
+    "judge_exact",
+    "judge_sample",
+    "loss_bound",
+    "one_run_bound",
+    "require_refutable",
+    "sampled_loss",
+    "samples_needed",
+    "strongest_bound",
+]

@@ -1,0 +1,153 @@
+"""Exact losses: from the output distributions themselves, over all pairs of the given inputs.
+
+The loss of a pair (i, j) is max over outputs o of |ln P(o | i) - ln P(o | j)|, both directions. An output that is
+possible for one input and impossible for the other makes it infinite. Work: n^2 / 2 * outputs; blocks stay in the
+cache and run on all cores, so that all pairs of thousands of words are feasible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.threads import for_each_block
+
+__all__ = ["ExactLoss", "exact_delta", "exact_loss"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Allowed: TypeAlias = float | Callable[[int, slice], Floats]
+
+_ROWS = 64
+_OUTPUTS = 4096
+_IMPOSSIBLE = -1e300  # stands for ln 0: the difference of two is 0, the difference to any other is beyond _INFINITE
+_INFINITE = 1e299
+
+
+@dataclass(frozen=True)
+class ExactLoss:
+    """The pair that exceeds its allowance most, or keeps it least.
+
+    Attributes:
+        loss: its exact loss in nats.
+        allowed: what it may lose.
+        first, second: the inputs (rows); the output is likelier under the first.
+        output: the output that attains the loss.
+        pairs: how many pairs were looked at.
+        largest: the largest loss of any pair, whatever it may lose.
+        ratio: the largest loss relative to its allowance (at most 1 where the claim holds).
+    """
+
+    loss: float
+    allowed: float
+    first: int
+    second: int
+    output: int
+    pairs: int
+    largest: float
+    ratio: float
+
+    @property
+    def excess(self) -> float:
+        """Loss less allowance: above 0, the claim is false."""
+        return self.loss - self.allowed
+
+
+def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLoss:
+    """The pair of inputs with the largest loss beyond its allowance.
+
+    Args:
+        log_probabilities: (n, outputs) natural logs, each row a distribution; -inf where an output is impossible.
+        allowed: nats, one number for all pairs, or a function (i, slice of j) -> (len(j),) for pairs (i, j).
+
+    Raises:
+        ParameterError: fewer than two inputs; a row that is no distribution.
+    """
+    logs = _checked(log_probabilities)
+    size = len(logs)
+    best: list[tuple[float, float, float, int, int]] = []
+    extremes: list[tuple[float, float]] = []
+
+    def row(i: int) -> None:
+        found = []
+        for start in range(i + 1, size, _ROWS):
+            others = slice(start, min(start + _ROWS, size))
+            loss = _losses(logs, i, others)
+            bound = np.full(loss.size, allowed) if isinstance(allowed, int | float) else allowed(i, others)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                extremes.append((float(loss.max()), float(np.nanmax(np.where(loss > 0, loss / bound, 0.0)))))
+            place = int(np.argmax(loss - bound))
+            found.append((float(loss[place] - bound[place]), float(loss[place]), float(bound[place]), i, start + place))
+        if found:
+            best.append(max(found))
+
+    for_each_block(row, range(size - 1))
+    _, loss, bound, i, j = max(best)
+    difference = logs[i] - logs[j]
+    output = int(np.argmax(np.abs(difference)))
+    first, second = (i, j) if difference[output] >= 0 else (j, i)
+    largest, ratio = (max(each) for each in zip(*extremes, strict=True))
+    return ExactLoss(
+        loss=_or_infinite(loss),
+        allowed=bound,
+        first=first,
+        second=second,
+        output=output,
+        pairs=size * (size - 1) // 2,
+        largest=_or_infinite(largest),
+        ratio=_or_infinite(ratio),
+    )
+
+
+def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[float, int, int]:
+    """The smallest delta at which (epsilon, delta)-DP holds for all ordered pairs, and the pair that needs it.
+
+    delta(i, j) = sum over outputs of max(0, P(o | i) - e^epsilon P(o | j)), the hockey-stick divergence.
+
+    Returns:
+        (delta, i, j).
+    """
+    shares = np.exp(_checked(log_probabilities))
+    factor = math.exp(epsilon)
+    best: list[tuple[float, int, int]] = []
+
+    def row(i: int) -> None:
+        for start in range(0, len(shares), _ROWS):
+            deltas = np.maximum(shares[i] - factor * shares[start : start + _ROWS], 0.0).sum(axis=1)
+            place = int(np.argmax(deltas))
+            best.append((float(deltas[place]), i, start + place))
+
+    for_each_block(row, range(len(shares)))
+    return max(best)
+
+
+def _or_infinite(loss: float) -> float:
+    return math.inf if loss > _INFINITE / 1e9 else loss
+
+
+def _losses(logs: Floats, i: int, others: slice) -> Floats:
+    loss = np.zeros(others.stop - others.start)
+    for start in range(0, logs.shape[1], _OUTPUTS):
+        part = slice(start, start + _OUTPUTS)
+        difference = logs[others, part] - logs[i, part]
+        np.maximum(loss, difference.max(axis=1), out=loss)
+        np.maximum(loss, -difference.min(axis=1), out=loss)
+    return loss
+
+
+def _checked(log_probabilities: npt.ArrayLike) -> Floats:
+    logs = np.array(log_probabilities, dtype=np.float64)
+    if logs.ndim != 2 or logs.shape[0] < 2 or logs.shape[1] < 1:
+        raise ParameterError(f"expected log-probabilities of at least two inputs, shape (n, outputs), got {logs.shape}")
+    with np.errstate(under="ignore"):
+        totals = np.exp(logs).sum(axis=1)
+    if not np.allclose(totals, 1.0, atol=1e-6):
+        worst = int(np.argmax(np.where(np.isnan(totals), np.inf, np.abs(totals - 1))))
+        raise ParameterError(f"row {worst} of the log-probabilities is no distribution: it sums to {totals[worst]:.6g}")
+    logs[logs < _IMPOSSIBLE] = _IMPOSSIBLE
+    return logs

@@ -1,0 +1,204 @@
+"""Noise on numbers and vectors: sampled audits with the score of an attacker who knows the mechanism."""
+
+import numpy as np
+
+import dptext
+from dptext.audits import judge_sample, require_refutable, sampled_loss
+from zoo.case import SAMPLES, Case, PureDP, claim
+
+DIMENSION = 64
+
+
+def _judge(pair, draw, score, epsilon, seed, error):
+    """Audit one pair of inputs against pure epsilon."""
+    require_refutable(epsilon, SAMPLES, error=error)
+    bound = sampled_loss(
+        *(lambda count, bits, x=x: draw(x, count, bits) for x in pair),
+        samples=SAMPLES,
+        error=error,
+        score=score,
+        seed=seed,
+    )
+    return judge_sample(
+        claim(PureDP(epsilon)),
+        bound,
+        allowed=epsilon,
+        error=error,
+        witness=f"the two given inputs, {bound.event}",
+        coverage=f"one pair of inputs, {SAMPLES:,} samples each",
+    )
+
+
+# -- one number ------------------------------------------------------------------------------------------------
+
+
+def laplace(bits, *shape):
+    """The naive inverse-CDF sampler in float64."""
+    uniform = bits.uniform(*shape) - 0.5
+    return -np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
+
+
+def naive_laplace(x, count, bits):
+    return x + laplace(bits, count)
+
+
+def off_the_grid(outputs):
+    """1 + noise, where small, is a multiple of 2^-53; 0 + noise has finer digits (Mironov 2012)."""
+    scaled = outputs * 2.0**53
+    return (scaled != np.rint(scaled)).astype(float)
+
+
+GRID = 2**10
+
+
+def discrete_laplace(x, count, bits, epsilon=1.0):
+    """The number rounded to a grid, plus the difference of two geometrics: exact on integers but for their 53 bits."""
+    rate = epsilon / GRID
+    geometric = np.floor(-np.log(bits.uniform(2, count)) / rate)
+    return np.rint(x * GRID) + geometric[0] - geometric[1]
+
+
+def discrete_ratio(outputs, epsilon=1.0):
+    return (np.abs(outputs - GRID) - np.abs(outputs)) * epsilon / GRID
+
+
+# -- vectors of 64 numbers between 0 and 1, as DPNR sends them ---------------------------------------------------
+
+LOW = np.arange(DIMENSION) % 2.0
+HIGH = 1.0 - LOW
+
+
+def _laplace_ratio(scale):
+    return lambda outputs: (np.abs(outputs - HIGH) - np.abs(outputs - LOW)).sum(axis=1) / scale
+
+
+def dpnr(x, count, bits, epsilon=1.0):
+    """Laplace(1 / epsilon) on every coordinate: the sensitivity of a min-max vector is 64, not 1."""
+    return x + laplace(bits, count, DIMENSION) / epsilon
+
+
+def calibrated(x, count, bits, epsilon=1.0):
+    return x + laplace(bits, count, DIMENSION) * DIMENSION / epsilon
+
+
+def one_scalar(x, count, bits, epsilon=1.0):
+    """The same draw on all coordinates: the differences of coordinates are those of the input."""
+    return x + laplace(bits, count, 1) / epsilon
+
+
+def shape_of(outputs):
+    centred = outputs - outputs.min(axis=1, keepdims=True)
+    return ((centred - HIGH) ** 2).sum(axis=1) - ((centred - LOW) ** 2).sum(axis=1)
+
+
+def dptext_paper(x, count, bits, epsilon=1.0):
+    """-(1/epsilon) sgn(r) ln(1 - 2|r|) with r in [0, 1] instead of [-1/2, 1/2]: one-sided or undefined."""
+    r = bits.uniform(count, DIMENSION)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return x - np.sign(r) * np.log(1 - 2 * np.abs(r)) / epsilon
+
+
+def below_the_other(outputs):
+    """Noise is never negative, so a coordinate below 1 excludes the input that has 1 there (and so for both)."""
+    with np.errstate(invalid="ignore"):
+        return ((outputs < 1) & (LOW == 0)).sum(axis=1) - ((outputs < 1) & (HIGH == 0)).sum(axis=1).astype(float)
+
+
+def l2_laplace(x, count, bits, epsilon=1.0):
+    """Centred and clipped to the ball of radius 1, density exp(-epsilon |z| / 2)."""
+    centred = x - x.mean()
+    clipped = centred / max(1.0, float(np.sqrt((centred**2).sum())))
+    radius = 2 / epsilon * bits.exponential(count, DIMENSION).sum(axis=1, keepdims=True)
+    normal = bits.normal(count, DIMENSION)
+    return clipped + radius * normal / np.sqrt((normal**2).sum(axis=1, keepdims=True))
+
+
+def l2_ratio(outputs, epsilon=1.0):
+    centres = [(each - each.mean()) / np.sqrt(((each - each.mean()) ** 2).sum()) for each in (LOW, HIGH)]
+    one, other = (np.sqrt(((outputs - centre) ** 2).sum(axis=1)) for centre in centres)
+    return (other - one) * epsilon / 2
+
+
+# -- bits --------------------------------------------------------------------------------------------------------
+
+BITS = 500
+CODE = (np.arange(BITS) % 2).astype(bool)  # a code that attains the worst case, against its complement
+
+
+def _ome_chances(epsilon=1.0, lambda_=100.0):
+    """(p, q): the chances that a 1 and a 0 are sent as 1."""
+    p = np.where(np.arange(BITS) % 2 == 0, lambda_ / (1 + lambda_), 1 / (1 + lambda_**3))
+    return p, np.full(BITS, 1 / (1 + lambda_ * np.exp(epsilon / BITS)))
+
+
+def _symmetric_chances(epsilon=1.0):
+    p = np.full(BITS, 1 / (1 + np.exp(-epsilon / BITS)))
+    return p, 1 - p
+
+
+def _flip(chances):
+    def draw(x, count, bits):
+        share = np.where(x, *chances)
+        sent = np.empty((count, BITS), dtype=bool)
+        for start in range(0, count, 20_000):
+            part = sent[start : start + 20_000]
+            part[:] = bits.uniform(len(part), BITS) <= share
+        return sent
+
+    return draw
+
+
+def _bit_ratio(chances):
+    one, other = np.where(CODE, *chances), np.where(~CODE, *chances)
+    if_one, if_zero = np.log(one / other), np.log((1 - one) / (1 - other))
+
+    def score(outputs):
+        return np.concatenate(
+            [part @ (if_one - if_zero) for part in np.array_split(outputs, max(1, len(outputs) // 20_000))]
+        )
+
+    return score
+
+
+def _case(name, broken, pair, draw, score, why, epsilon=1.0):
+    return Case(name, broken, lambda seed, error: _judge(pair, draw, score, epsilon, seed, error), why)
+
+
+CASES = [
+    _case("Laplace, naive float64", True, (0.0, 1.0), naive_laplace, off_the_grid, "its low digits tell the input"),
+    _case("Laplace, discrete", False, (0.0, 1.0), discrete_laplace, discrete_ratio, "integers on a public grid"),
+    _case("DPNR, Laplace(1/eps) each", True, (LOW, HIGH), dpnr, _laplace_ratio(1.0), "true epsilon 64"),
+    _case("Laplace(64/eps) each", False, (LOW, HIGH), calibrated, _laplace_ratio(64.0), "scaled to the sensitivity"),
+    _case("DPNR's code, one scalar", True, (LOW, HIGH), one_scalar, shape_of, "subtract the minimum"),
+    _case("L2-Laplace, clipped", False, (LOW, HIGH), l2_laplace, l2_ratio, "sensitivity 2 after clipping"),
+    _case("DPText's sampler", True, (LOW, HIGH), dptext_paper, below_the_other, "one-sided noise"),
+    _case("OME, lambda 100", True, (CODE, ~CODE), _flip(_ome_chances()), _bit_ratio(_ome_chances()), "eps 3451"),
+    _case(
+        "bits, symmetric",
+        False,
+        (CODE, ~CODE),
+        _flip(_symmetric_chances()),
+        _bit_ratio(_symmetric_chances()),
+        "eps / 500 a bit",
+    ),
+]
+
+
+def _line():
+    return dptext.load_vectors((["ape", "bee", "cow"], [[0.0], [1.0], [3.0]]))
+
+
+def _madlib(noise_share):
+    def run(seed, error):
+        """The black box of `dptext.audit`: words in, words out."""
+        honest = dptext.Madlib(_line(), epsilon=1.0).statement
+        mechanism = dptext.Madlib(_line(), epsilon=1.0 / noise_share)
+        return dptext.audit(mechanism, honest, samples=SAMPLES, error=error, seed=seed, words=["ape", "bee"])
+
+    return run
+
+
+CASES += [
+    Case("Madlib", False, _madlib(1.0), "the library's, as a black box"),
+    Case("Madlib, 1.5 times too little noise", True, _madlib(1 / 1.5), "claims 1, spends 1.5"),
+]

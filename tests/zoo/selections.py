@@ -1,0 +1,108 @@
+"""Word mechanisms whose distribution is known: exact audits."""
+
+import numpy as np
+
+import dptext
+from dptext import TEM, Unit
+from dptext.audits import judge_exact
+from zoo.case import Case, MetricDP, claim
+
+EPSILON = 5.0
+OUTPUTS = 10_000
+INPUTS = 600
+
+
+def _vectors():
+    return dptext.load_vectors("glove-6b-50d", limit=OUTPUTS)
+
+
+def _chosen(seed):
+    """Rows of the audited inputs: random ones, and the unknown word last."""
+    rows = np.random.default_rng(seed).permutation(OUTPUTS - 1)[: INPUTS - 1]
+    return np.append(rows, OUTPUTS - 1)
+
+
+def _judge(distribution, seed, _error):
+    vectors = _vectors()
+    mechanism = TEM(vectors, epsilon=EPSILON)
+    rows = _chosen(seed)
+    points = vectors.matrix.astype(np.float64)
+    far = np.sqrt(np.stack([((points - points[row]) ** 2).sum(axis=1) for row in rows]))
+    with np.errstate(divide="ignore"):
+        logs = np.log(distribution(far, rows, mechanism, np.random.default_rng(seed)))
+    between = far[:, rows]
+    statement = claim(MetricDP(EPSILON, "euclidean", mechanism.threshold), Unit.WORD, mechanism.slack)
+
+    def allowed(i, others):
+        return EPSILON * np.minimum(between[i, others], mechanism.threshold) + mechanism.slack
+
+    names = [vectors.words[row] for row in rows]
+    coverage = f"all pairs of {INPUTS:,} words, {OUTPUTS:,} outputs"
+    return judge_exact(statement, logs, allowed, names=names, coverage=coverage)
+
+
+def _normal(weights):
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _with_bottom(far, mechanism, inside, bottom_weight):
+    """Algorithm 2: words inside by their distance, the others share the mass of bottom."""
+    within = inside.sum(axis=1, keepdims=True)
+    size = far.shape[1]
+    share = np.exp(-EPSILON / 2 * mechanism.threshold) * bottom_weight(size, within) / np.maximum(size - within, 1)
+    return _normal(np.where(inside, np.exp(-EPSILON / 2 * far), share))
+
+
+def wrong_bottom(far, _rows, mechanism, _generator):
+    return _with_bottom(far, mechanism, far <= mechanism.threshold, lambda size, within: size / within)
+
+
+def right_bottom(far, _rows, mechanism, _generator):
+    return _with_bottom(far, mechanism, far <= mechanism.threshold, lambda size, within: size - within)
+
+
+def float32_sums(far, _rows, mechanism, _generator):
+    """What a search in a float32 running sum really draws from."""
+    weights = np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)).astype(np.float32)
+    sums = np.cumsum(weights, axis=1, dtype=np.float32)
+    return np.diff(sums, axis=1, prepend=np.float32(0)).astype(np.float64) / sums[:, -1:]
+
+
+def approximate_search(far, rows, mechanism, generator):
+    """The neighbour list of each word misses one neighbour in ten, others for other words."""
+    found = (far <= mechanism.threshold) & (generator.random(far.shape) < 0.9)
+    found[np.arange(len(rows)), rows] = True
+    return _with_bottom(far, mechanism, found, lambda size, within: size - within)
+
+
+def passed_through(far, _rows, mechanism, _generator):
+    """A word outside the vocabulary comes out as it is: one more input, one more output."""
+    known = _normal(np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)))
+    shares = np.zeros((len(known), known.shape[1] + 1))
+    shares[:, :-1] = known
+    shares[-1] = 0.0  # the last input, <unk>, stands for a word that nobody knows
+    shares[-1, -1] = 1.0
+    return shares
+
+
+def _library(_seed, _error):
+    return dptext.audit(TEM(_vectors(), epsilon=EPSILON), seed=_seed)
+
+
+def _document_budget(_seed, _error):
+    return dptext.audit(TEM(_vectors(), epsilon=EPSILON, document_epsilon=60.0, max_words=10), seed=_seed)
+
+
+def _case(name, broken, distribution, why):
+    return Case(name, broken, lambda seed, error: _judge(distribution, seed, error), why)
+
+
+CASES = [
+    Case("TEM", False, _library, "the library's, on the integers it draws from"),
+    Case("TEM, document budget", False, _document_budget, "the library's, threshold from the budget"),
+    _case("TEM, Algorithm 2 by the book", False, right_bottom, "bottom weighs |W \\ L|"),
+    _case("TEM, wrong bottom", True, wrong_bottom, "bottom weighs |W| / |L|"),
+    _case("TEM, float32 sums", True, float32_sums, "the running sum loses the tail"),
+    _case("TEM, approximate search", True, approximate_search, "a near word missing from one list, not the other"),
+    _case("TEM, unknown words kept", True, passed_through, "an output that only one input has"),
+]
