@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from dptext.privacy.guarantee import Guarantee, guarantee_to_dict
 
 __all__ = ["Outcome", "Verdict"]
+
+
+_WIDTH = 96
+_HANG = " " * 15
 
 
 class Outcome(StrEnum):
@@ -64,7 +69,8 @@ class Verdict:
 
     def explain(self) -> str:
         """The verdict for a reader who does not know the method."""
-        return "\n".join([self._headline(), *(f"  {line}" for line in self._reasons())])
+        lines = (textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=_HANG) for line in self._reasons())
+        return "\n".join([self._headline(), *lines])
 
     def _headline(self) -> str:
         match self.outcome:
@@ -81,18 +87,18 @@ class Verdict:
         lines = [f"The promise: {self.claim}.", f"Looked at:   {self.coverage}.", f"Worst found: {self.witness}."]
         shown, allowed = _nats(self.loss), _nats(self.allowed)
         if self.outcome is Outcome.EXACT:
-            lines.append(f"There the output gives away {shown} nats; the promise allows {allowed}.")
+            lines.append(f"There:       the output gives away {shown} nats; the promise allows {allowed}.")
         elif self.refuted and self.error == 0.0:
-            lines.append(f"There the output gives away {shown} nats, and the promise allows only {allowed}.")
+            lines.append(f"There:       the output gives away {shown} nats, and the promise allows only {allowed}.")
         elif self.refuted:
             lines.append(
-                f"There the output gives away at least {shown} nats (wrong with probability at most "
+                f"There:       the output gives away at least {shown} nats (wrong with probability at most "
                 f"{self.error:.1g}), and the promise allows only {allowed}."
             )
         else:
             lines.append(
-                f"There at least {shown} nats were shown to leak; the promise allows {allowed}. This sample could have "
-                f"shown {_nats(self.strongest)} at most."
+                f"There:       at least {shown} nats were shown to leak; the promise allows {allowed}. This sample could "
+                f"have shown {_nats(self.strongest)} at most."
             )
         lines.append(f"Method:      {self.method}.")
         return lines

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from dptext.cli.audit import audit
 from dptext.cli.console import say_error
 from dptext.cli.demo import demo
 from dptext.cli.explain import explain
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, privatize, explain):
+for command in (demo, privatize, explain, audit):
     app.command()(command)
 
 

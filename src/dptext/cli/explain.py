@@ -14,7 +14,7 @@ from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import file_digest
 
-__all__ = ["explain"]
+__all__ = ["data_agrees", "data_and_statement", "explain", "read_statement"]
 
 _SUFFIX = ".privacy.json"
 
@@ -27,9 +27,9 @@ def explain(
     _config: ConfigOption = None,
 ) -> None:
     """Read a privacy statement aloud, and verify that it speaks of the data beside it."""
-    data, beside = _pair(file)
-    statement = _read(beside)
-    agrees = _agrees(statement, data)
+    data, beside = data_and_statement(file)
+    statement = read_statement(beside)
+    agrees = data_agrees(statement, data)
     if as_json:
         typer.echo(json.dumps({"statement": json.loads(statement.to_json()), "data_agrees": agrees}))
     elif not quiet:
@@ -42,7 +42,7 @@ def explain(
         )
 
 
-def _pair(file: Path) -> tuple[Path, Path]:
+def data_and_statement(file: Path) -> tuple[Path, Path]:
     """The data and its statement, whichever of the two was named."""
     if file.name.endswith(_SUFFIX):
         return file.with_name(file.name.removesuffix(_SUFFIX)), file
@@ -52,7 +52,12 @@ def _pair(file: Path) -> tuple[Path, Path]:
     return file, beside
 
 
-def _read(path: Path) -> PrivacyStatement:
+def read_statement(path: Path) -> PrivacyStatement:
+    """The statement in a file.
+
+    Raises:
+        StorageError, DataError: it cannot be read, or is none.
+    """
     try:
         return PrivacyStatement.from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -63,7 +68,7 @@ def _read(path: Path) -> PrivacyStatement:
         raise DataError(f"{path.name}: {error}") from None
 
 
-def _agrees(statement: PrivacyStatement, data: Path) -> bool | None:
+def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
     """Whether the digests agree; None where there is nothing to compare."""
     if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
         return None

@@ -18,9 +18,10 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.text.documents import Document
 from dptext.text.tokens import Kind, kind_of, pieces
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.words.mechanism import WordMechanism
 
-__all__ = ["PLACEHOLDERS", "PrivateTexts", "Rewriter", "privatize"]
+__all__ = ["PLACEHOLDERS", "PrivateTexts", "Rewriter", "count_foreign_words", "privatize"]
 
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
 
@@ -142,6 +143,26 @@ class Rewriter:
         drawn = self.mechanism.sample_rows(codes[places], self._bits)
         for place, word in zip(places.tolist(), self._words[drawn].tolist(), strict=True):
             tokens[place] = word
+
+
+def count_foreign_words(text: str, vocabulary: Vocabulary) -> int:
+    """How many words of a private text the rewriter cannot have written: none, or the text is another one.
+
+    Every word of a private text is a word of the vocabulary or a placeholder, in lower case.
+    """
+    for placeholder in (UNKNOWN, *PLACEHOLDERS.values()):
+        text = text.replace(placeholder, " ")
+    foreign = 0
+    for piece in pieces(text):
+        if kind_of(piece) in (Kind.PUNCTUATION, Kind.SPACE) or _is_output(piece, vocabulary):
+            continue
+        # words that were apart may read as one beside punctuation that joins words ("a.b")
+        foreign += not all(_is_output(part, vocabulary) for part in piece.replace(".", " ").replace("'", " '").split())
+    return foreign
+
+
+def _is_output(piece: str, vocabulary: Vocabulary) -> bool:
+    return piece in vocabulary and vocabulary.words[vocabulary.row(piece)] == piece
 
 
 class _Codes(dict[str, int]):

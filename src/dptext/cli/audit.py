@@ -1,0 +1,127 @@
+"""``dptext audit``: try to refute the promise that stands beside a private file."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dptext.audits.judge import audit as audit_mechanism
+from dptext.audits.verdict import Verdict
+from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
+from dptext.cli.explain import data_agrees, data_and_statement, read_statement
+from dptext.errors import RefusedError
+from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.statement import PrivacyStatement
+from dptext.text.documents import read_documents
+from dptext.words.mechanism import WordMechanism
+from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.rewriter import count_foreign_words
+
+__all__ = ["audit"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked: what, whether it held (None: nothing to check), and what was seen."""
+
+    name: str
+    held: bool | None
+    seen: str
+
+
+def audit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A private file with its statement beside it.")],
+    text: Annotated[str, typer.Option(help="The column that holds the private text.")] = "text",
+    vectors: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Option("--word", help="Audit pairs of these words (repeat it); default: chosen at random."),
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")] = 200_000,
+    error: Annotated[
+        float, typer.Option(help="How often a sampled audit may refute a true promise.", min=1e-12, max=0.5)
+    ] = 1e-6,
+    seed: Annotated[int | None, typer.Option(help="Choose the same words and draws again.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Check a private file against its statement, and try to refute the promise itself.
+
+    Exit code 3: something is refuted.
+    """
+    data, beside = data_and_statement(file)
+    statement = read_statement(beside)
+    mechanism = mechanism_from_statement(statement, vectors=vectors)
+    say(
+        f"Auditing {statement.mechanism} on {mechanism.vectors.source}: every pair of the chosen words ...", quiet=quiet
+    )
+    checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
+    verdict = audit_mechanism(mechanism, words=words, samples=samples, error=error, seed=seed)
+    refuted = verdict.refuted or any(check.held is False for check in checks)
+    if as_json:
+        found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]
+        typer.echo(json.dumps({"refuted": refuted, "checks": found, "verdict": json.loads(verdict.to_json())}))
+    elif not quiet:
+        _print(checks, verdict, statement, refuted=refuted)
+    if refuted:
+        raise RefusedError(f"refuted: {beside.name} promises what does not hold")
+
+
+def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: WordMechanism) -> list[Check]:
+    agrees = data_agrees(statement, data)
+    digest = Check("the data is the data of the statement", agrees, _SEEN[agrees])
+    if agrees is None:
+        return [digest]
+    vocabulary = mechanism.vectors.vocabulary
+    documents = foreign = 0
+    for document in read_documents(data, text=text):
+        documents += 1
+        foreign += count_foreign_words(document.text, vocabulary)
+    seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
+    return [digest, Check("every word is one that the mechanism writes", foreign == 0, seen)]
+
+
+def _check_numbers(statement: PrivacyStatement, mechanism: WordMechanism) -> Check:
+    """Whether guarantee and slack follow from the parameters."""
+    longest = statement.parameters.get("words_in_longest_document")
+    again = mechanism.document_statement(longest if isinstance(longest, int) else 0)
+    same = statement.guarantee == again.guarantee and statement.slack >= again.slack
+    return Check("the promise follows from the parameters", same, f"{again.guarantee}")
+
+
+_SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there is no data to compare"}
+
+
+def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> None:
+    typer.echo("THE FILE")
+    for check in checks:
+        mark = {True: "yes", False: "NO", None: "-"}[check.held]
+        line = f"{mark:<4}{check.name} ({check.seen})"
+        typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
+    typer.echo(f"\nTHE PROMISE FOR A WORD\n{verdict.explain()}")
+    typer.echo("\nWHAT THIS MEANS")
+    for line in _meaning(statement, refuted=refuted):
+        typer.echo(f"  {line}")
+
+
+def _meaning(statement: PrivacyStatement, *, refuted: bool) -> list[str]:
+    if refuted:
+        return ["Do not rely on this release: the statement beside it says more than is true of it."]
+    lines = [
+        "Nobody who sees the output can tell two of these words apart better than the promise says;",
+        "for a whole document the losses of its words add up, as the statement says.",
+    ]
+    if isinstance(statement.guarantee, MetricDP) and statement.guarantee.pure_epsilon > 10:
+        lines.append("The promise protects a word among its near neighbours in meaning, not the subject of a text.")
+    if statement.seeded:
+        lines.append("It does not hold towards whoever knows the seed that was used.")
+    return lines

@@ -1,0 +1,49 @@
+"""A mechanism again, from the public parameters that its statement carries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.statement import PrivacyStatement
+from dptext.vectors.formats import load_vectors
+from dptext.words.madlib import Madlib
+from dptext.words.mechanism import WordMechanism
+from dptext.words.tem import TEM
+
+__all__ = ["mechanism_from_statement"]
+
+
+def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
+    """The word mechanism of which a statement speaks.
+
+    Args:
+        statement: of a word mechanism.
+        vectors: name or path of the vectors, where the statement's own name for them is not to be found.
+
+    Raises:
+        DataError: the statement is not of a word mechanism, or the vectors are not those of its fingerprint.
+    """
+    given = statement.parameters
+    try:
+        options = {"epsilon": given["epsilon"], "unknown": given["unknown"]}
+        source, limit, fingerprint = str(given["vectors"]), int(given["words"] or 0), given["vectors_sha256"]
+        if statement.mechanism == TEM.name and "document_epsilon" in given:
+            options |= {"document_epsilon": given["document_epsilon"], "max_words": given["max_words"]}
+        elif statement.mechanism == TEM.name:
+            options |= {"threshold": given["threshold"]}
+    except (KeyError, ValueError):
+        raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
+    build: Any = {TEM.name: TEM, Madlib.name: Madlib}.get(statement.mechanism)
+    if build is None:
+        raise DataError("the statement is not of a word mechanism that can be audited (TEM, Madlib)")
+    try:
+        words = load_vectors(source if vectors is None else vectors, limit=limit)
+    except ParameterError as error:
+        raise DataError(f"the vectors of the statement cannot be found ({error}); say where they are") from None
+    if words.fingerprint != fingerprint:
+        raise DataError(
+            "the vectors are not those of the statement (their fingerprint differs): name the file that was used"
+        )
+    mechanism: WordMechanism = build(words, **options)
+    return mechanism

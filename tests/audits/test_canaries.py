@@ -1,0 +1,98 @@
+"""One-run auditing: the p-value is that of the theorem, and the bound sandwiches randomised response."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.audits import canary_loss, one_run_bound
+from dptext.audits.canaries import p_value
+
+FALSE_ALARM = 1e-6
+
+
+def test_without_delta_it_is_a_binomial_tail():
+    for correct, guesses, epsilon in ((80, 100, 1.0), (100, 100, 0.0), (0, 10, 3.0)):
+        chance = math.exp(epsilon) / (1 + math.exp(epsilon))
+        tail = sum(
+            math.comb(guesses, k) * chance**k * (1 - chance) ** (guesses - k) for k in range(correct, guesses + 1)
+        )
+        assert p_value(correct, guesses=guesses, canaries=guesses, epsilon=epsilon, delta=0.0) == pytest.approx(tail)
+
+
+def test_the_delta_term_is_that_of_theorem_five_two():
+    correct, guesses, canaries, epsilon, delta = 90, 100, 150, 1.0, 1e-4
+    binomial = stats.binom(guesses, math.exp(epsilon) / (1 + math.exp(epsilon)))
+    beta = binomial.sf(correct - 1)
+    alpha = max((binomial.cdf(correct - 1) - binomial.cdf(correct - i - 1)) / i for i in range(1, correct + 1))
+    wanted = beta + 2 * canaries * delta * alpha
+    got = p_value(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta)
+    assert got == pytest.approx(wanted, rel=1e-9)
+    assert got > beta
+
+
+def test_the_bound_is_where_the_p_value_crosses_the_error():
+    bound = one_run_bound(450, guesses=500, canaries=500, error=0.01)
+    for epsilon, refuted in ((bound - 1e-6, True), (bound + 1e-6, False)):
+        assert (p_value(450, guesses=500, canaries=500, epsilon=epsilon, delta=0.0) < 0.01) is refuted
+    assert one_run_bound(250, guesses=500, canaries=500, error=0.01) == 0.0
+
+
+def randomised_response(epsilon, seed):
+    """Training that releases a noisy bit of every canary: exactly epsilon-DP under add/remove of one."""
+    generator = np.random.default_rng(seed)
+
+    def train(included):
+        truth = generator.random(included.size) < 1 / (1 + math.exp(-epsilon))
+        return np.where(truth, included, ~included)
+
+    return train, lambda released: released.astype(float)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_the_bound_sandwiches_randomised_response(epsilon):
+    bounds = []
+    for seed in range(100):
+        train, score = randomised_response(epsilon, seed)
+        bounds.append(canary_loss(train, score, canaries=500, error=0.1, seed=seed).loss)
+    below = sum(bound <= epsilon for bound in bounds)
+    assert below >= stats.binom.ppf(FALSE_ALARM, 100, 0.9)
+    train, score = randomised_response(epsilon, 7)
+    assert 0.8 * epsilon <= canary_loss(train, score, canaries=40_000, error=0.05, seed=7).loss <= epsilon
+
+
+def test_higher_scores_mean_in_and_the_other_direction_shows_nothing():
+    train, score = randomised_response(3.0, 1)
+    assert canary_loss(train, score, canaries=500, seed=1).loss > 2
+    assert canary_loss(train, lambda released: -score(released), canaries=500, seed=1).loss == 0.0
+
+
+def test_fewer_guesses_use_the_surest_scores():
+    generator = np.random.default_rng(1)
+
+    def train(included):
+        return np.where(included, 1.0, -1.0) + generator.normal(0, 2, included.size)
+
+    all_of_them = canary_loss(train, lambda released: released, canaries=2000, seed=1)
+    the_surest = canary_loss(train, lambda released: released, canaries=2000, guesses=200, seed=1)
+    assert the_surest.correct / the_surest.guesses > all_of_them.correct / all_of_them.guesses
+
+
+@pytest.mark.parametrize(
+    ("score", "what"),
+    [
+        (lambda released: released[:-1], r"expected 50 finite scores, one a canary, got shape \(49,\)"),
+        (lambda released: released * np.nan, "finite scores"),
+    ],
+)
+def test_scores_of_another_shape_are_refused(score, what):
+    with pytest.raises(dptext.ParameterError, match=what):
+        canary_loss(lambda included: included.astype(float), score, canaries=50)
+
+
+@pytest.mark.parametrize(("canaries", "guesses"), [(1, None), (10, 1), (10, 11)])
+def test_counts_out_of_range_are_refused(canaries, guesses):
+    with pytest.raises(dptext.ParameterError, match="2 <= guesses <= canaries"):
+        canary_loss(lambda included: included, lambda released: released, canaries=canaries, guesses=guesses)

@@ -1,0 +1,44 @@
+"""Every broken mechanism is refuted and no sound twin is, at a family-wise error of 1e-6."""
+
+import pytest
+
+from zoo.__main__ import CASES, FAMILY_ERROR, main
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_verdict_is_the_known_one(case):
+    verdict = case.run(1, FAMILY_ERROR / len(CASES))
+    assert verdict.refuted == case.broken, verdict.explain()
+    assert verdict.refutable
+
+
+def test_the_zoo_holds_what_the_field_got_wrong():
+    names = " / ".join(case.name for case in CASES if case.broken)
+    for known in (
+        "naive float64",
+        "wrong bottom",
+        "float32 sums",
+        "approximate search",
+        "unknown words",
+        "OME",
+        "DPNR",
+        "one scalar",
+        "DPText",
+        "reused counter",
+        "per-batch clipping",
+        "no noise",
+        "1.5 times too little",
+    ):
+        assert known in names
+
+
+def test_a_verdict_that_is_not_the_known_one_fails_the_run(monkeypatch, capsys):
+    from dataclasses import replace
+
+    monkeypatch.setattr("sys.argv", ["zoo"])
+    sound = next(case for case in CASES if case.name == "DP-SGD")
+    monkeypatch.setattr("zoo.__main__.CASES", [replace(sound, broken=True)])
+    assert main() == 1
+    assert "NOT the known answer" in capsys.readouterr().out
+    monkeypatch.setattr("zoo.__main__.CASES", [sound])
+    assert main() == 0

@@ -1,0 +1,125 @@
+"""`dptext audit`: a private file against its statement, and the promise itself."""
+
+import json
+
+import pytest
+
+import dptext
+from dptext.cli import main
+
+
+@pytest.fixture
+def release(tmp_path, monkeypatch, glove):
+    """A private file, its statement, and the small vectors it was made with."""
+    monkeypatch.chdir(tmp_path)
+    rows = (f"{word} {' '.join(f'{x:.5f}' for x in glove[word])}" for word in glove.words[:300])
+    (tmp_path / "small.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    texts = ["the 3 doctors lied to Zebulon", "don't mail me@x.org, ever", "", "...", "a.b"]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+    def make(*options):
+        arguments = ["privatize", "in.jsonl", "-o", "out.jsonl", "--vectors", "small.txt", "-q", "--force", *options]
+        assert main(arguments) == 0
+        return tmp_path / "out.jsonl"
+
+    return make
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def change(path, **fields):
+    beside = path.with_name(path.name + ".privacy.json")
+    statement = dptext.PrivacyStatement.from_json(beside.read_text())
+    beside.write_text(statement.replace(**fields).to_json())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--epsilon", "5"],
+        ["--epsilon", "5", "--document-epsilon", "30", "--max-words", "3"],
+        ["--epsilon", "5", "--unknown", "uniform"],
+    ],
+)
+def test_an_honest_release_is_kept(release, run, options):
+    out = release(*options)
+    code, text, err = run("audit", out)
+    assert code == 0, err
+    assert "KEPT: the promise holds" in text
+    assert "NO " not in text
+    assert max(map(len, text.splitlines())) <= 100
+    code, text, _ = run("audit", out, "--json", "-q")
+    assert json.loads(text)["refuted"] is False
+
+
+def test_madlib_is_sampled(release, run):
+    out = release("--epsilon", "1", "--mechanism", "madlib")
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000", "--seed", "1")
+    assert code == 0
+    assert "NOT REFUTED" in text
+
+
+def test_a_promise_that_the_parameters_do_not_support_is_refuted(release, run):
+    out = release("--epsilon", "5")
+    change(out, guarantee=dptext.PureDP(1.0))
+    code, text, err = run("audit", out)
+    assert code == 3
+    assert "NO  the promise follows from the parameters" in text
+    assert "refuted" in err
+    assert err.count("\n") == 2  # what is being done, and the error
+
+
+def test_changed_data_is_refuted(release, run):
+    out = release("--epsilon", "5")
+    out.write_text(out.read_text() + '{"text": "of the"}\n')
+    code, text, _ = run("audit", out)
+    assert code == 3
+    assert "its SHA-256 DIFFERS" in text
+
+
+def test_a_word_that_the_mechanism_cannot_have_written_is_refuted(release, run):
+    out = release("--epsilon", "5")
+    out.write_text('{"text": "the of Zebulon 7"}\n')
+    change(out, data_sha256=dptext.text.documents.file_digest(out))
+    code, text, err = run("audit", out)
+    assert code == 3
+    assert "2 words that the mechanism cannot have written" in " ".join(text.split())
+    assert "Do not rely on this release" in text
+    assert "Zebulon" not in text + err
+
+
+def test_other_vectors_are_noticed(release, run, tmp_path):
+    out = release("--epsilon", "5")
+    lines = (tmp_path / "small.txt").read_text().splitlines()
+    (tmp_path / "small.txt").write_text("\n".join(lines[:-1]) + "\n")
+    code, _, err = run("audit", out)
+    assert code == 1
+    assert "fingerprint differs" in err
+    (tmp_path / "small.txt").unlink()
+    assert run("audit", out)[0] == 4
+    (tmp_path / "moved.txt").write_text("\n".join(lines) + "\n")
+    assert run("audit", out, "--vectors", "moved.txt")[0] == 0
+
+
+def test_a_statement_of_something_else_cannot_be_audited(release, run):
+    out = release("--epsilon", "5")
+    change(out, mechanism="Magic")
+    assert run("audit", out)[0] == 1
+    change(out, mechanism="TEM", parameters={})
+    code, _, err = run("audit", out)
+    assert code == 1
+    assert "lacks parameters" in err
+
+
+def test_without_a_statement_there_is_nothing_to_audit(release, run):
+    code, _, err = run("audit", "in.jsonl")
+    assert code == 4
+    assert "in.jsonl.privacy.json" in err
