@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test lint audit bench clean help
 
 help:
 	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
 	@echo "make test   set up and run the tests"
 	@echo "make lint   formatter, linter, type checker, import linter"
+	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
 	@echo "make clean  remove the environment and what the targets made"
 
@@ -36,6 +37,9 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+audit: $(VENV)/dev.stamp
+	cd tests && ../$(BIN)/python -m zoo
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py

@@ -33,6 +33,7 @@ Draw: TypeAlias = Callable[[int, RandomBits], npt.NDArray[Any]]
 Score: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
 
 _THRESHOLDS = 400
+_TAIL = 50
 
 
 @dataclass(frozen=True)
@@ -160,18 +161,47 @@ def _best_threshold(
 ) -> tuple[float, float]:
     """(bound, t) of the event "score >= t" that looks best on these samples."""
     ordered_one, ordered_other = np.sort(one), np.sort(other)
-    # finely where few samples lie above, coarsely where many do: tails decide
-    ranks = np.unique(np.geomspace(1, len(one), _THRESHOLDS // 2).astype(int))
+    # finely where few samples lie above or below: tails decide
+    ranks = np.geomspace(1, len(one), _THRESHOLDS // 4).astype(int)
+    ranks = np.unique(np.concatenate([ranks, len(one) + 1 - ranks]))
     thresholds = np.unique(np.concatenate([ordered_one[-ranks], ordered_other[-ranks]]))
     # the event just above a value of the other side leaves that value out
     thresholds = np.unique(np.concatenate([thresholds, np.nextafter(thresholds, np.inf)]))
-    above = [len(each) - np.searchsorted(each, thresholds) for each in (ordered_one, ordered_other)]
-    low, _ = clopper_pearson(above[0], len(one), error / 2)
-    _, high = clopper_pearson(above[1], len(other), error / 2)
+    low, _ = clopper_pearson(_count_above(ordered_one, thresholds), len(one), error / 2)
+    _, high = clopper_pearson(_expected_above(ordered_other, thresholds), len(other), error / 2)
     with np.errstate(divide="ignore"):
         bounds = np.where(low > delta, np.log(np.maximum(low - delta, 0.0)) - np.log(high), -np.inf)
     place = int(np.argmax(bounds))
-    return float(bounds[place]), float(thresholds[place])
+    return float(bounds[place]), _middle_of_gap(float(thresholds[place]), ordered_one, ordered_other)
+
+
+def _count_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    counts: npt.NDArray[Any] = len(ordered) - np.searchsorted(ordered, thresholds)
+    return counts
+
+
+def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """How many of as many fresh samples to expect at or above each threshold.
+
+    Beyond the largest of these samples the count is 0, but the next sample may well lie there: an exponential tail
+    through the largest ones says how likely. It steers the choice only; the bound comes from fresh samples.
+    """
+    counts = _count_above(ordered, thresholds).astype(np.float64)
+    start = ordered[-_TAIL] if len(ordered) >= 4 * _TAIL else math.inf
+    spread = float(np.mean(ordered[-_TAIL:] - start)) if math.isfinite(start) else 0.0
+    if spread > 0.0:
+        tail = _TAIL * np.exp(-np.maximum(thresholds - start, 0.0) / spread)
+        counts = np.where(counts < _TAIL, np.maximum(counts, tail), counts)
+    return counts
+
+
+def _middle_of_gap(threshold: float, *ordered: npt.NDArray[np.float64]) -> float:
+    """The same event on these samples, its threshold as far from all of them as can be: new samples fall beside."""
+    places = [int(np.searchsorted(each, threshold)) for each in ordered]
+    below = max((float(each[at - 1]) for each, at in zip(ordered, places, strict=True) if at > 0), default=-math.inf)
+    above = min((float(each[at]) for each, at in zip(ordered, places, strict=True) if at < len(each)), default=math.inf)
+    middle = below + (above - below) / 2
+    return middle if math.isfinite(middle) and below < middle <= above else threshold
 
 
 def _log_ratio(p_low: float, q_high: float, delta: float) -> float:

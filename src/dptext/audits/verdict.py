@@ -97,8 +97,8 @@ class Verdict:
             )
         else:
             lines.append(
-                f"There:       at least {shown} nats were shown to leak; the promise allows {allowed}. This sample could "
-                f"have shown {_nats(self.strongest)} at most."
+                f"There:       at least {shown} nats were shown to leak; the promise allows {allowed}. "
+                f"This sample could have shown {_nats(self.strongest)} at most."
             )
         lines.append(f"Method:      {self.method}.")
         return lines
