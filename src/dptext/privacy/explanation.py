@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
+from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
 from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee
@@ -27,7 +28,7 @@ def odds(epsilon: float) -> str:
     """
     if epsilon < math.log(1e4):
         factor = math.exp(epsilon)
-        return f"{factor:,.0f}" if factor >= 100 else f"{factor:.2g}"
+        return f"{factor:,.0f}" if factor >= 99.5 else f"{factor:.2g}"
     for name, power in (
         ("thousand", 3),
         ("million", 6),
@@ -37,8 +38,22 @@ def odds(epsilon: float) -> str:
     ):
         scaled = epsilon - power * math.log(10)
         if scaled < math.log(1000):
-            return f"{math.exp(scaled):.2g} {name}"
+            factor = math.exp(scaled)
+            return f"{factor:,.0f} {name}" if factor >= 99.5 else f"{factor:.2g} {name}"
     return "astronomically many"
+
+
+def at_most(value: float, digits: int) -> str:
+    """A number in few digits, never rounded down.
+
+    >>> at_most(1.04e-4, 1), at_most(0.12349, 3)
+    ('0.0002', '0.124')
+    """
+    rounded = f"{value:.{digits}g}"
+    if float(rounded) < value:
+        upwards = Context(prec=digits, rounding=ROUND_CEILING)
+        rounded = f"{float(upwards.create_decimal(value)):.{digits}g}"
+    return rounded
 
 
 def explanation_sections(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
@@ -87,7 +102,7 @@ def _promise(statement: PrivacyStatement) -> list[str]:
     lines = [f"{str(statement.guarantee)[0].upper()}{str(statement.guarantee)[1:]}."]
     lines += _meaning(statement.guarantee, statement.unit)
     if statement.slack > 0:
-        lines.append(f"Finite arithmetic may add at most {statement.slack:.1g} to epsilon; this too is proved.")
+        lines.append(f"Finite arithmetic may add at most {at_most(statement.slack, 1)} to epsilon; this too is proved.")
     return lines
 
 
@@ -110,7 +125,7 @@ def _meaning(guarantee: Guarantee, unit: Unit) -> list[str]:
         return lines
     lines = [_worst_case(guarantee.epsilon)]
     if isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
-        lines.append(f"This bound may fail with a probability of at most {guarantee.delta:.3g}.")
+        lines.append(f"This bound may fail with a probability of at most {at_most(guarantee.delta, 3)}.")
     return lines
 
 

@@ -40,8 +40,15 @@ __all__ = [
 def _check(name: str, value: float, *, low: float = 0.0, high: float = math.inf) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
+    if isinstance(value, int) and abs(value) > 2**1000:
+        raise ParameterError(f"{name} must be a number that a float can hold, got a larger integer")
     if math.isnan(value) or not low <= value <= high:
         raise ParameterError(f"{name} must be between {low:g} and {high:g}, got {value}")
+
+
+def _check_words(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise ParameterError(f"{name} must be said in words, got {type(value).__name__ if value else 'none'}")
 
 
 @dataclass(frozen=True)
@@ -106,14 +113,15 @@ class MetricDP:
 
     def __post_init__(self) -> None:
         _check("epsilon", self.epsilon)
-        if not self.metric:
-            raise ParameterError("metric must be named, got an empty name")
+        _check_words("metric", self.metric)
         if self.max_distance is not None:
             _check("max_distance", self.max_distance)
 
     @property
     def pure_epsilon(self) -> float:
         """The largest loss of any pair: epsilon * max_distance, or infinity where that is unbounded."""
+        if 0 in (self.epsilon, self.max_distance):
+            return 0.0
         return math.inf if self.max_distance is None else self.epsilon * self.max_distance
 
     def __str__(self) -> str:
@@ -129,8 +137,7 @@ class NoGuarantee:
     kind: ClassVar[str] = "none"
 
     def __post_init__(self) -> None:
-        if not self.reason:
-            raise ParameterError("NoGuarantee needs its reason, got an empty one")
+        _check_words("reason", self.reason)
 
     def __str__(self) -> str:
         return f"no guarantee: {self.reason}"
@@ -265,7 +272,8 @@ def pure_from_metric(guarantee: MetricDP) -> PureDP:
 
 def zcdp_from_pure(guarantee: PureDP) -> ZCDP:
     """epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 4)."""
-    return ZCDP(guarantee.epsilon**2 / 2)
+    epsilon = float(guarantee.epsilon)
+    return ZCDP(epsilon * epsilon / 2)
 
 
 def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
@@ -273,8 +281,10 @@ def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     _check("delta", delta, high=1.0)
     if delta == 0.0 and guarantee.rho > 0.0:
         raise RefusedError("zCDP has no finite epsilon at delta = 0: choose a delta above 0")
-    epsilon = 0.0 if guarantee.rho == 0.0 else guarantee.rho + 2 * math.sqrt(guarantee.rho * math.log(1 / delta))
-    return ApproxDP(epsilon, delta)
+    rho = float(guarantee.rho)
+    if rho == 0.0 or math.isinf(rho):
+        return ApproxDP(rho, delta)
+    return ApproxDP(rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta)), delta)
 
 
 def for_group(guarantee: Guarantee, size: int) -> Guarantee:
@@ -289,8 +299,12 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
     >>> for_group(PureDP(0.5), 4)
     PureDP(epsilon=2.0)
     """
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise ParameterError(f"size must be an integer, got {type(size).__name__}")
     if size < 1:
         raise ParameterError(f"size must be at least 1, got {size}")
+    if size == 1 and not isinstance(guarantee, MetricDP):
+        return guarantee
     match guarantee:
         case PureDP(epsilon):
             return PureDP(size * epsilon)
@@ -325,7 +339,11 @@ def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
 
 def _expm1_ratio(numerator: float, denominator: float) -> float:
     """(e^numerator - 1) / (e^denominator - 1), infinite instead of an overflow."""
-    return math.expm1(numerator) / math.expm1(denominator) if numerator < 700 else math.inf
+    if numerator < 700:
+        return math.expm1(numerator) / math.expm1(denominator)
+    # the ones no longer count where both are large; e^(numerator - denominator) may still be small
+    gap = numerator - denominator
+    return math.exp(gap) * (1 + 1e-12) / -math.expm1(-denominator) if gap < 700 else math.inf
 
 
 # -- to and from plain data -----------------------------------------------------------------------------------
@@ -337,15 +355,15 @@ def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
-    """The inverse of `guarantee_to_dict`; a DataError-free caller validates the schema first.
+    """The inverse of `guarantee_to_dict`.
 
     Raises:
         ParameterError: an unknown kind, a missing or an unknown number.
     """
     fields = dict(data)
     kind = fields.pop("kind", None)
-    if kind not in _KINDS:
-        raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}, got {kind!r}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}, got another")
     try:
         return _KINDS[kind](**fields)
     except TypeError:

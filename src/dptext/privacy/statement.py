@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.explanation import explanation_html, explanation_text
@@ -79,14 +81,19 @@ class PrivacyStatement:
     software: str | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.slack) and self.slack >= 0):
-            raise ParameterError(f"slack must be a finite number of nats >= 0, got {self.slack}")
+        object.__setattr__(self, "unit", _choice("unit", Unit, self.unit))
+        object.__setattr__(self, "relation", _choice("relation", Relation, self.relation))
+        object.__setattr__(self, "trust", _choice("trust", Trust, self.trust))
+        for name, (holds, expected) in _EXPECTED.items():
+            if not holds(getattr(self, name)):
+                raise ParameterError(f"{name} must be {expected}")
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "exposed", tuple(self.exposed))
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        values = (getattr(self, each.name) for each in fields(self) if each.name != "parameters")
+        return hash((*values, frozenset(self.parameters.items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (PrivacyStatement.from_json, (self.to_json(),))
@@ -147,11 +154,11 @@ class PrivacyStatement:
     def to_json(self) -> str:
         """JSON after ``statement.schema.json``; infinities are written as the string "infinity"."""
         data: dict[str, Any] = {"schema": SCHEMA_VERSION}
-        for each in fields(self):
-            data[each.name] = getattr(self, each.name)
-        data["guarantee"] = guarantee_to_dict(self.guarantee)
-        data["parameters"] = _spell_infinity(dict(self.parameters))
-        return json.dumps(_spell_infinity(data), indent=2, ensure_ascii=False, allow_nan=False)
+        data |= {each.name: getattr(self, each.name) for each in fields(self)}
+        data["guarantee"] = {key: _spelled(value) for key, value in guarantee_to_dict(self.guarantee).items()}
+        data["parameters"] = dict(self.parameters)
+        data["claimed_epsilon"] = _spelled(self.claimed_epsilon)
+        return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyStatement:
@@ -161,74 +168,105 @@ class PrivacyStatement:
             DataError: not JSON, another schema version, a missing, unknown or wrong field; the field is named.
         """
         try:
-            data = json.loads(text)
-        except (json.JSONDecodeError, RecursionError):
+            data = json.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
             raise DataError("a privacy statement must be JSON, this is not: was the file cut or edited?") from None
         if not isinstance(data, dict):
             raise DataError("a privacy statement must be a JSON object; this file holds something else")
         version = data.pop("schema", None)
-        if version != SCHEMA_VERSION:
+        if type(version) is not int or version != SCHEMA_VERSION:
             raise DataError(
                 f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another: "
                 "read it with the dptext version that its field 'software' names"
             )
-        _check_names(data)
+        names = {each.name for each in fields(cls)}
+        missing, unknown = sorted(names - data.keys()), sorted(data.keys() - names)
+        if missing or unknown:
+            what = f"lacks {', '.join(missing)}" if missing else f"has unknown fields {', '.join(map(repr, unknown))}"
+            raise DataError(f"the privacy statement {what}: it is not one that dptext wrote")
+        for name in ("assumptions", "exposed"):
+            if not isinstance(data[name], list):
+                raise DataError(f"a field of the privacy statement has a wrong value: {name} must be a list")
+        data["claimed_epsilon"] = _read(data["claimed_epsilon"])
         try:
-            return cls(
-                **{
-                    **_read_infinity(data),
-                    "guarantee": guarantee_from_dict(_read_infinity(data["guarantee"])),
-                    "unit": Unit(data["unit"]),
-                    "relation": Relation(data["relation"]),
-                    "trust": Trust(data["trust"]),
-                    "assumptions": tuple(data["assumptions"]),
-                    "exposed": tuple(data["exposed"]),
-                }
-            )
-        except (ValueError, TypeError, AttributeError) as error:
+            if not isinstance(data["guarantee"], dict):
+                raise ParameterError("guarantee must be an object with its kind and its numbers")
+            spelled = data["guarantee"]
+            numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in spelled.items()}
+            data["guarantee"] = guarantee_from_dict(numbers)
+            return cls(**data)
+        except ParameterError as error:
             raise DataError(f"a field of the privacy statement has a wrong value: {error}") from None
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "guarantee": (dict,),
-    "unit": (str,),
-    "relation": (str,),
-    "neighbours": (str,),
-    "trust": (str,),
-    "mechanism": (str,),
-    "parameters": (dict,),
-    "assumptions": (list,),
-    "exposed": (list,),
-    "slack": (int, float),
-    "claimed_epsilon": (int, float, str, type(None)),
-    "seeded": (bool,),
-    "data_sha256": (str, type(None)),
-    "release_id": (str, type(None)),
-    "supersedes": (str, type(None)),
-    "software": (str, type(None)),
+_MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def _choice(name: str, choices: type[StrEnum], value: Any) -> StrEnum:
+    try:
+        return choices(value)
+    except (ValueError, TypeError):
+        raise ParameterError(f"{name} must be one of {', '.join(choices)}, got another value") from None
+
+
+def _is_amount(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value >= 0 and not (isinstance(value, int) and value > 2**1000)
+
+
+def _is_parameter(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
+
+
+def _are_sentences(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
+
+
+def _is_text_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "guarantee": (lambda value: isinstance(value, get_args(Guarantee)), "a guarantee such as PureDP"),
+    "neighbours": (lambda value: isinstance(value, str), "text"),
+    "mechanism": (lambda value: isinstance(value, str), "text"),
+    "parameters": (
+        lambda value: (
+            isinstance(value, Mapping)
+            and all(isinstance(key, str) for key in value)
+            and all(_is_parameter(each) for each in value.values())
+        ),
+        "a mapping from names to text, finite numbers, true, false or none",
+    ),
+    "assumptions": (_are_sentences, "a sequence of sentences"),
+    "exposed": (_are_sentences, "a sequence of sentences"),
+    "slack": (lambda value: _is_amount(value) and math.isfinite(value), "a finite number of nats >= 0"),
+    "claimed_epsilon": (lambda value: value is None or _is_amount(value), "a number of nats >= 0, or none"),
+    "seeded": (lambda value: isinstance(value, bool), "true or false"),
+    "data_sha256": (
+        lambda value: value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None),
+        "64 hexadecimal digits in lower case, or none",
+    ),
+    "release_id": (_is_text_or_none, "text or none"),
+    "supersedes": (_is_text_or_none, "text or none"),
+    "software": (_is_text_or_none, "text or none"),
 }
 
 
-def _check_names(data: dict[str, Any]) -> None:
-    missing, unknown = sorted(_TYPES.keys() - data.keys()), sorted(data.keys() - _TYPES.keys())
-    if missing or unknown:
-        what = f"lacks {', '.join(missing)}" if missing else f"has {len(unknown)} unknown field(s)"
-        raise DataError(f"the privacy statement {what}: it is not one that dptext wrote")
-    for name, types in _TYPES.items():
-        if not isinstance(data[name], types) or (isinstance(data[name], bool) and bool not in types):
-            raise DataError(f"the field {name!r} of the privacy statement has the wrong type")
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
-def _spell_infinity(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _spell_infinity(each) for key, each in value.items()}
-    if isinstance(value, float) and math.isinf(value) and value > 0:
-        return "infinity"
-    return value
+def _spelled(value: Any) -> Any:
+    return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _read_infinity(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: math.inf if value == "infinity" else value for key, value in data.items()}
+def _read(value: Any) -> Any:
+    return math.inf if value == "infinity" else value
 
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

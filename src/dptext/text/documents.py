@@ -14,7 +14,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -85,10 +85,23 @@ def read_documents(
     """
     source = Path(path)
     kind, _ = file_format(source)
-    columns = [text, *(name for name in (user, label) if name is not None), *keep]
-    if kind == ".txt" and len(columns) > 1:
+    check_kept_columns(text, keep)
+    if kind == ".txt" and (keep or user is not None or label is not None):
         raise ParameterError("a .txt file has no columns to keep: use .jsonl or .csv, or keep nothing")
     return DocumentReader(source, text=text, user=user, label=label, keep=tuple(keep))
+
+
+def check_kept_columns(text: str, keep: Sequence[str]) -> None:
+    """Refuse to keep the text itself, or a column twice.
+
+    Raises:
+        ParameterError: the text would leave as it was, beside (or in place of) the private one.
+    """
+    if text in keep:
+        raise ParameterError(f"the column {text!r} holds the text: to keep it would release it as it was")
+    twice = next((name for name in keep if list(keep).count(name) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"the column {twice!r} is named twice among those to keep: name it once")
 
 
 class DocumentReader(Iterator[Document]):
@@ -197,7 +210,7 @@ def _rows_of_jsonl(lines: Iterator[str], name: str, _text: str) -> Iterator[dict
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             what = "is empty" if not line.strip() else "is not valid JSON"
             raise DataError(
                 f"{name}, row {number}: expected a JSON object, the line {what}; repair it, or copy the file "
@@ -268,7 +281,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
         StorageError: the folder is missing, read-only or full.
     """
     target = Path(path)
-    part = target.with_name(f".{target.name}.{RandomBits().take(6).hex()}.part")
+    name = target.name.encode()[:200].decode(errors="ignore")  # most systems allow 255 bytes
+    part = target.with_name(f".{name}.{RandomBits().take(6).hex()}.part")
     try:
         try:
             with part.open("xb") as stream:
@@ -281,7 +295,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
                 raise
             raise StorageError(f"cannot write {str(target)!r}: {error.strerror or type(error).__name__}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # never there, if the folder is none
+            part.unlink()
 
 
 class DocumentWriter:
@@ -303,13 +318,15 @@ class DocumentWriter:
         keep: Sequence[str] = (),
     ) -> None:
         kind, zipped = file_format(Path(path))
+        check_kept_columns(text, keep)
         if kind == ".txt" and keep:
             raise ParameterError("a .txt file cannot hold kept columns: write .jsonl or .csv, or keep nothing")
         self._text, self._keep = text, tuple(keep)
         self._encode = {".txt": self._txt, ".jsonl": self._jsonl, ".csv": self._csv}[kind]
-        # no name and no time in the gzip header: equal documents give equal bytes
-        target: Any = stream
-        self._stream = gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) if zipped else target
+        self._stream = stream
+        # 31: a gzip header without name and time, so that equal documents give equal bytes
+        self._compressor = zlib.compressobj(wbits=31) if zipped else None
+        self._empty = True
         self.count = 0
         if kind == ".csv":
             self._write(self._csv_line([text, *self._keep]))
@@ -325,14 +342,26 @@ class DocumentWriter:
 
     def close(self) -> None:
         """Finish the format (a gzip trailer); the stream below stays open."""
-        if isinstance(self._stream, gzip.GzipFile):
-            self._stream.close()
+        if self._compressor is not None:
+            self._stream.write(self._compressor.flush())
+            self._compressor = None
 
     def _write(self, line: str) -> None:
+        if self._empty and line.startswith("\ufeff"):
+            line = "\ufeff" + line  # readers drop the first one of a file
+        self._empty = False
         try:
-            self._stream.write(line.encode("utf-8"))
+            data = line.encode("utf-8")
         except UnicodeEncodeError:
             raise DataError(f"row {self.count}: a kept column holds half a surrogate pair, which is no text") from None
+        self._stream.write(data if self._compressor is None else self._compressor.compress(data))
+
+    def _kept(self, document: Document) -> dict[str, Any]:
+        attributes = document.attributes or {}
+        for name in self._keep:
+            if name not in attributes:
+                raise DataError(f"row {self.count}: expected the attribute {name!r}, which is to be kept; it has none")
+        return {name: attributes[name] for name in self._keep}
 
     def _txt(self, document: Document) -> str:
         if "\n" in document.text or document.text.endswith("\r"):
@@ -342,18 +371,20 @@ class DocumentWriter:
         return document.text + "\n"
 
     def _jsonl(self, document: Document) -> str:
-        kept = {name: (document.attributes or {})[name] for name in self._keep}
-        return json.dumps({self._text: document.text, **kept}, ensure_ascii=False) + "\n"
+        try:
+            return json.dumps({self._text: document.text, **self._kept(document)}, ensure_ascii=False) + "\n"
+        except (TypeError, ValueError, RecursionError):
+            kept = ", ".join(map(repr, self._keep))
+            raise DataError(f"row {self.count}: the kept {kept} cannot all be written as JSON") from None
 
     def _csv(self, document: Document) -> str:
-        kept = [(document.attributes or {})[name] for name in self._keep]
-        return self._csv_line([document.text, *kept])
+        return self._csv_line([document.text, *self._kept(document).values()])
 
     @staticmethod
     def _csv_line(fields: list[Any]) -> str:
         line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(fields)
-        return line.getvalue()
+        csv.writer(line, lineterminator="\r\n").writerow(fields)  # with \r among the line ends, it is quoted
+        return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

@@ -49,6 +49,7 @@ _MAY_HOLD_ADDRESS = regex.compile(r"@|://|www\.", regex.IGNORECASE)
 _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
 # Letters and an apostrophe: clitics at the end, an elided word of one or two letters (or "qu") at the start.
 _CLITIC = regex.compile(r"(.*\p{L}\p{M}*)(n['’]t|['’](?:s|re|ve|ll|d|m))", regex.V1 | regex.IGNORECASE)
+_LONE_ELISION = regex.compile(r"\p{L}\p{M}*(?:\p{L}\p{M}*)?'", regex.V1)
 _ELISION = regex.compile(r"(\p{L}\p{M}*(?:\p{L}\p{M}*)?['’])(\p{L}.+)", regex.V1)
 _LONE_CLITICS = frozenset(("'s", "'re", "'ve", "'ll", "'d", "'m", "n't"))
 _NUMBER = regex.compile(r"(?=.*\p{N})[^\p{L}]*", regex.V1 | regex.DOTALL)
@@ -132,6 +133,6 @@ def fold(word: str) -> str:
 
 def is_single_word(word: str) -> bool:
     """Whether a vocabulary entry is a word that `pieces` can yield: not a number, an address or punctuation."""
-    if word in _LONE_CLITICS:
+    if word in _LONE_CLITICS or _LONE_ELISION.fullmatch(word):
         return True
     return kind_of(word) is Kind.WORD and pieces(word) == [word]

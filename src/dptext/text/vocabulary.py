@@ -23,12 +23,12 @@ class Vocabulary:
         DataError: a word stands twice, or `UNKNOWN` is missing.
     """
 
-    __slots__ = ("_rows", "unknown_row", "words")
+    __slots__ = ("_rows", "_unknown_row", "_words")
 
     def __init__(self, words: Iterable[str]) -> None:
-        self.words = tuple(words)
+        self._words = tuple(words)
         self._rows: dict[str, int] = {}
-        for row, word in enumerate(self.words):
+        for row, word in enumerate(self._words):
             first = self._rows.setdefault(fold(word), row)
             if first != row:
                 raise DataError(
@@ -36,14 +36,24 @@ class Vocabulary:
                 )
         if UNKNOWN not in self._rows:
             raise DataError(f"a vocabulary must hold {UNKNOWN!r}, the word for all others; load_vectors adds it")
-        self.unknown_row = self._rows[UNKNOWN]
+        self._unknown_row = self._rows[UNKNOWN]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, row by row."""
+        return self._words
+
+    @property
+    def unknown_row(self) -> int:
+        """The row of `UNKNOWN`."""
+        return self._unknown_row
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self._words)
 
     def __contains__(self, word: str) -> bool:
         return fold(word) in self._rows
 
     def row(self, word: str) -> int:
         """The row of a word, the row of `UNKNOWN` for every string outside."""
-        return self._rows.get(fold(word), self.unknown_row)
+        return self._rows.get(fold(word), self._unknown_row)
