@@ -7,9 +7,12 @@ by side than one after the other on BLAS's own threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 __all__ = ["available_cores", "for_each_block"]
@@ -27,7 +30,7 @@ def available_cores() -> int:
 def for_each_block(work: Callable[[Item], None], blocks: Iterable[Item]) -> None:
     """Call ``work`` on every block; the calls must not depend on each other. The first error is raised."""
     items = list(blocks)
-    with _blas().limit(limits=1, user_api="blas"):
+    with _one_blas_thread():
         if len(items) < 2 or available_cores() == 1:
             for item in items:
                 work(item)
@@ -42,3 +45,39 @@ def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+@dataclass
+class _Limit:
+    """The limit on BLAS holds for the whole process: the first to need it sets it, the last to leave lifts it."""
+
+    users: int = 0
+    limiter: Any = None
+    lock: Lock = field(default_factory=Lock)
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    with _limit.lock:
+        if _limit.users == 0:
+            _limit.limiter = _blas().limit(limits=1, user_api="blas")
+        _limit.users += 1
+    try:
+        yield
+    finally:
+        with _limit.lock:
+            _limit.users -= 1
+            if _limit.users == 0:
+                _limit.limiter.restore_original_limits()
+
+
+def _after_fork() -> None:
+    """A child starts without its parent's threads, so without their claims on the limit."""
+    _limit.users, _limit.limiter, _limit.lock = 0, None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

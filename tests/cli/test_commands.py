@@ -272,7 +272,8 @@ def test_a_line_break_cannot_go_to_txt(work, privatize):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors):
+@pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors, stop):
     fifo = work / "slow.jsonl"
     os.mkfifo(fifo)
     command = [sys.executable, "-m", "dptext", "privatize", "slow.jsonl", "-o", "out.jsonl", "--epsilon", "5"]
@@ -282,7 +283,7 @@ def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors):
         stream.flush()
         while not any(each.suffix == ".part" for each in work.iterdir()):
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, stop))
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted; nothing was written" in err
@@ -397,3 +398,40 @@ def dptext_version():
     from importlib.metadata import version
 
     return version("dptext")
+
+
+def test_the_demo_does_not_overwrite_files_of_somebody_else(work, run):
+    (work / "mine").mkdir()
+    (work / "mine" / "sample.jsonl").write_text("precious")
+    code, _, err = run("demo", "--folder", "mine", "-q")
+    assert code == 2
+    assert "not the demo's" in err
+    assert (work / "mine" / "sample.jsonl").read_text() == "precious"
+
+
+def test_a_folder_in_place_of_the_output_is_named_before_the_work(work, privatize):
+    (work / "out.jsonl").mkdir()
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--force", "-q")
+    assert code == 2
+    assert "is a folder" in err
+    assert not (work / "out.jsonl.privacy.json").exists()
+
+
+def test_the_text_cannot_be_kept(work, privatize):
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--keep", "text", "-q")
+    assert code == 2
+    assert "would release it as it was" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+def test_letters_that_a_pipe_does_not_know_are_escaped(work, privatize):
+    write("in2.jsonl", '{"text": "a", "名": 1}\n')
+    assert privatize("in2.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--keep", "名", "-q")[0] == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "dptext", "explain", "out.jsonl"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\\u540d" in done.stdout or "名" in done.stdout

@@ -1,6 +1,7 @@
 """Selection on integer weights: exact sums, exact draws, refusal beyond what integers represent."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -99,10 +100,40 @@ def test_too_many_candidates_are_refused():
         TruncatedExponential(Many(), rate=1.0, threshold=1.0)
 
 
-def test_one_candidate_is_always_drawn():
-    selection = TruncatedExponential(ExactDistances(np.zeros((1, 3))), rate=1.0, threshold=1.0)
-    assert selection.sample(np.zeros(10, dtype=int), RandomBits(1)).tolist() == [0] * 10
+def test_one_candidate_leaves_no_choice():
+    with pytest.raises(ParameterError, match="at least 2 candidates"):
+        TruncatedExponential(ExactDistances(np.zeros((1, 3))), rate=1.0, threshold=1.0)
+
+
+def test_no_inputs_give_no_draws(points):
+    selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
     assert selection.sample(np.zeros(0, dtype=int), RandomBits(1)).size == 0
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_what_float32_cannot_compute_is_refused(scale):
+    table = ExactDistances(np.array([[0.0], [1.0], [2.0]]) * scale)
+    TruncatedExponential(table, rate=1.0, threshold=5.0) if scale == 1.0 else None
+    for threshold, rate in ((5.0 * 1e-25 * scale, 1e25 / scale), (5.0 * 1e25 * scale, 1e-25 / scale)):
+        with pytest.raises(ParameterError, match="too small or too large for this rate"):
+            TruncatedExponential(table, rate=rate, threshold=threshold)
+
+
+def test_one_row_far_from_all_others_is_refused_where_it_makes_the_grid_coarse():
+    points = np.random.default_rng(1).normal(size=(100, 5))
+    points[7] *= 1e8
+    with pytest.raises(ParameterError, match="one row may lie far from all others"):
+        TruncatedExponential(ExactDistances(points), rate=2.5, threshold=5.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_draws_does_not_wait_for_its_lock(points):
+    selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
+    with selection._lock:  # held by a thread that the child does not have
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if selection.sample(np.arange(3), RandomBits(1)).size == 3 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_bisection_counts_like_a_search():

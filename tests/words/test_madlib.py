@@ -39,7 +39,23 @@ def test_the_radius_of_the_noise_is_gamma_and_a_wrong_scale_is_rejected(glove, m
 
 def test_noisy_vectors_lie_on_the_public_grid(glove, monkeypatch):
     noisy = noisy_vectors(monkeypatch, Madlib(glove, epsilon=10.0), np.arange(1000))
-    np.testing.assert_array_equal(noisy * 2.0**20, np.rint(noisy * 2.0**20))
+    step = 2.0 ** (math.ceil(math.log2(glove.diameter_bound)) - 20)
+    np.testing.assert_array_equal(noisy / step, np.rint(noisy / step))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e15])
+def test_vectors_of_any_size_give_the_same_mechanism(scale):
+    points = np.random.default_rng(1).normal(size=(50, 8))
+    words = [f"word{'abcdefghij'[n // 10]}{n}x" for n in range(50)]
+    plain = Madlib(dptext.load_vectors((words, points)), epsilon=8.0)
+    scaled = Madlib(dptext.load_vectors((words, points * scale)), epsilon=8.0 / scale)
+    once, again = plain.sample(words * 20, seed=1), scaled.sample(words * 20, seed=1)
+    assert np.mean([one == other for one, other in zip(once, again, strict=True)]) > 0.995
+
+
+def test_noise_beyond_the_vocabulary_is_refused(glove):
+    with pytest.raises(dptext.ParameterError, match="drowns the vocabulary"):
+        Madlib(glove, epsilon=1e-12)
 
 
 def test_the_nearest_word_of_the_noisy_vector_comes_out(glove, monkeypatch):
@@ -113,7 +129,7 @@ def test_seeds_repeat_and_their_absence_does_not(glove):
 
 def test_the_statement_is_bounded_by_the_public_diameter(glove):
     statement = Madlib(glove, epsilon=10.0).statement
-    assert statement.guarantee == dptext.MetricDP(10.0, "euclidean", glove.diameter_bound)
+    assert statement.guarantee == dptext.MetricDP(10.0, "euclidean", glove.diameter_bound, glove.fingerprint)
     assert any("double precision" in line for line in statement.assumptions)
 
 

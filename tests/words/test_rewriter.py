@@ -78,7 +78,7 @@ def test_the_statement_speaks_of_the_longest_document(glove):
     result = privatize(["one two three", "it's 5 words: a b c!", "..."], mechanism)
     statement = result.statement
     # it, 's, words, a, b, c
-    assert statement.guarantee == dptext.MetricDP(5.0, "summed euclidean", 6 * mechanism.threshold)
+    assert statement.guarantee == dptext.MetricDP(5.0, "summed euclidean", 6 * mechanism.threshold, glove.fingerprint)
     assert statement.slack == 6 * mechanism.slack
     assert (statement.unit, statement.relation) == ("document", "substitution")
     assert not statement.seeded
@@ -130,3 +130,23 @@ def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, what):
 def test_a_mechanism_is_asked_for():
     with pytest.raises(dptext.ParameterError, match="must be a word mechanism such as TEM, got str"):
         privatize(["the"], "tem")
+
+
+@given(st.lists(st.text(max_size=40), max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_the_rewriter_writes_looks_foreign(faithful, texts):
+    hot = TEM(faithful.vectors, epsilon=0.5, threshold=1.0)
+    known = module.words_that_can_come_out(hot.vectors.vocabulary)
+    assert [module.count_foreign_words(text, known) for text in privatize(texts, hot).texts] == [0] * len(texts)
+
+
+def test_a_word_that_was_not_written_is_counted(faithful):
+    known = module.words_that_can_come_out(faithful.vectors.vocabulary)
+    assert module.count_foreign_words("the Doctor <number> lied. zebra 7", known) == 3
+
+
+def test_guarantees_on_other_vectors_do_not_add_by_distance(glove, small):
+    one, other = TEM(glove, epsilon=1.0), TEM(small, epsilon=1.0)
+    together = one.statement.compose(other.statement).guarantee
+    assert together == dptext.PureDP(one.word_guarantee().pure_epsilon + other.word_guarantee().pure_epsilon)
+    assert one.statement.compose(one.statement).guarantee.epsilon == 2.0

@@ -218,7 +218,7 @@ def test_pure_epsilon_does_not_depend_on_epsilon(size, pure):
 def test_the_uniform_policy_mixes_all_rows_and_keeps_the_pure_bound(small):
     mechanism = TEM(small, epsilon=2.0, unknown="uniform")
     mixed = mechanism.probabilities("nobody-knows-me")
-    each = np.stack([mechanism._distributions(np.array([row]))[0] for row in range(len(small))])
+    each = TEM(small, epsilon=2.0).distributions(list(small.words))  # the unknown word as an element like others
     np.testing.assert_allclose(mixed, each.mean(axis=0), rtol=1e-12)
     loss = np.abs(np.log(mixed) - np.log(each[small.vocabulary.row("wordb1x")]))
     assert loss.max() <= mechanism.word_guarantee().pure_epsilon + mechanism.slack
@@ -226,6 +226,24 @@ def test_the_uniform_policy_mixes_all_rows_and_keeps_the_pure_bound(small):
         mechanism.sample_rows(np.full(400_000, small.vocabulary.unknown_row), RandomBits(6)), minlength=len(small)
     )
     assert chi_square(counts, mixed) > FALSE_ALARM
+
+
+def test_the_uniform_policy_makes_an_exception_of_unknown_words_in_its_metric(small):
+    mechanism = TEM(small, epsilon=2.0, unknown="uniform")
+    assert "unknown word" in mechanism.statement.guarantee.metric
+    assert "unknown word" in mechanism.document_statement(3).guarantee.metric
+    assert dptext.audit(mechanism).outcome == "exact"
+    # without the exception the claim is false, and an audit says so
+    plain = mechanism.statement.replace(guarantee=TEM(small, epsilon=2.0).word_guarantee())
+    assert dptext.audit(mechanism, plain).refuted
+    with pytest.raises(dptext.ParameterError, match="no weights of its own"):
+        mechanism.weights(["nobody-knows-me"])
+
+
+@pytest.mark.parametrize("name", ["epsilon", "threshold", "vectors", "unknown", "new"])
+def test_a_mechanism_cannot_drift_away_from_its_statement(mechanism, name):
+    with pytest.raises(AttributeError, match="a mechanism is frozen"):
+        setattr(mechanism, name, 0.01)
 
 
 def test_words_at_one_point_have_the_same_distribution(small):
@@ -280,7 +298,7 @@ def test_a_pickled_mechanism_holds_nothing_that_was_drawn(glove):
 
 def test_the_statement_of_a_word(glove, mechanism):
     statement = mechanism.statement
-    assert statement.guarantee == dptext.MetricDP(EPSILON, "euclidean", mechanism.threshold)
+    assert statement.guarantee == dptext.MetricDP(EPSILON, "euclidean", mechanism.threshold, glove.fingerprint)
     assert (statement.unit, statement.relation, statement.trust) == ("word", "substitution", "local")
     assert statement.slack == mechanism.slack
     assert statement.claimed_epsilon is None

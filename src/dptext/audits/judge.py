@@ -45,7 +45,7 @@ class WordVectorsLike(Protocol):
 
 
 class WordMechanismLike(Protocol):
-    """What `audit` asks of a mechanism; ``weights`` or ``probabilities`` make the audit exact."""
+    """What `audit` asks of a mechanism; ``distributions`` or ``probabilities`` make the audit exact."""
 
     vectors: Any
 
@@ -70,7 +70,7 @@ def audit(
 ) -> Verdict:
     """Try to refute what a word mechanism promises for one word.
 
-    Exact where the mechanism shows its distribution (``weights`` or ``probabilities``): every pair of the audited
+    Exact where the mechanism shows its distribution (``distributions`` or ``probabilities``): every pair of the audited
     words, every output. Else sampled: the pair of words whose promise is the tightest, as a black box.
 
     Args:
@@ -102,7 +102,7 @@ def audit(
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
     row = {word: place for place, word in enumerate(vectors.words)}
     points = vectors.matrix[[row[word] for word in chosen]].astype(np.float64)
-    allowed = _Allowed(claim, points)
+    allowed = _Allowed(claim, points, chosen)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
     logs = _log_distribution(mechanism, chosen)
     if logs is not None:
@@ -236,17 +236,21 @@ def require_refutable(claim_loss: float, samples: int, *, error: float, delta: f
 class _Allowed:
     """What a claim allows for pairs of words at the given points: euclidean distances, computed here."""
 
-    def __init__(self, claim: PrivacyStatement, points: npt.NDArray[np.float64]) -> None:
+    def __init__(self, claim: PrivacyStatement, points: npt.NDArray[np.float64], words: Sequence[str]) -> None:
         guarantee = claim.guarantee
-        if isinstance(guarantee, MetricDP) and guarantee.metric != "euclidean":
+        if isinstance(guarantee, MetricDP) and guarantee.metric.split(",")[0] != "euclidean":
             raise ParameterError(f"expected a claim in euclidean distance, got {guarantee.metric!r}")
         self._claim, self._points = claim, points
+        # a claim may make an exception of unknown words: any pair with one counts as farthest apart
+        excepted = isinstance(guarantee, MetricDP) and "unknown word" in guarantee.metric
+        self._farthest = np.array([excepted and word == "<unk>" for word in words])
 
     def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         claim = self._claim
         if not isinstance(claim.guarantee, MetricDP):
             return np.full(others.stop - others.start, _as_approx(claim).epsilon + claim.slack)
         far = np.sqrt(((self._points[others] - self._points[i]) ** 2).sum(axis=1))
+        far[self._farthest[others] | self._farthest[i]] = math.inf
         most = math.inf if claim.guarantee.max_distance is None else claim.guarantee.max_distance
         losses: npt.NDArray[np.float64] = claim.guarantee.epsilon * np.minimum(far, most) + claim.slack
         return losses
@@ -290,11 +294,9 @@ def _chosen_words(vectors: WordVectorsLike, bits: RandomBits) -> list[str]:
 
 
 def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float64] | None:
-    if hasattr(mechanism, "weights"):
-        weights = mechanism.weights(words)
+    if hasattr(mechanism, "distributions"):
         with np.errstate(divide="ignore"):
-            logs: npt.NDArray[np.float64] = np.log(weights)
-        logs -= np.log(weights.sum(axis=1, keepdims=True, dtype=weights.dtype))
+            logs: npt.NDArray[np.float64] = np.log(mechanism.distributions(words))
         return logs
     if hasattr(mechanism, "probabilities"):
         with np.errstate(divide="ignore"):

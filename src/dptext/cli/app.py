@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -52,13 +56,34 @@ def _common(
     pass
 
 
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM (a scheduler, a container that stops) cleans up like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code.
 
     0 done, 1 bad data, 2 bad usage, 3 promise refuted or budget overspent, 4 input/output, 130 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe may know fewer letters than we print
     try:
-        code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        with _terminated_like_interrupted():
+            code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
     except DptextError as error:
         say_error(str(error))
         return error.exit_code

@@ -20,7 +20,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import read_documents
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rebuild import mechanism_from_statement
-from dptext.words.rewriter import count_foreign_words
+from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 
 __all__ = ["audit"]
 
@@ -81,18 +81,18 @@ def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: W
     digest = Check("the data is the data of the statement", agrees, _SEEN[agrees])
     if agrees is None:
         return [digest]
-    vocabulary = mechanism.vectors.vocabulary
+    known = words_that_can_come_out(mechanism.vectors.vocabulary)
     documents = foreign = 0
     for document in read_documents(data, text=text):
         documents += 1
-        foreign += count_foreign_words(document.text, vocabulary)
+        foreign += count_foreign_words(document.text, known)
     seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
     return [digest, Check("every word is one that the mechanism writes", foreign == 0, seen)]
 
 
 def _check_numbers(statement: PrivacyStatement, mechanism: WordMechanism) -> Check:
     """Whether guarantee and slack follow from the parameters."""
-    longest = statement.parameters.get("words_in_longest_document")
+    longest = statement.parameters.get("words_counted")
     again = mechanism.document_statement(longest if isinstance(longest, int) else 0)
     same = statement.guarantee == again.guarantee and statement.slack >= again.slack
     return Check("the promise follows from the parameters", same, f"{again.guarantee}")

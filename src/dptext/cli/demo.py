@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.cli.privatize import promise_before_start, statement_path, write_private
-from dptext.errors import StorageError
+from dptext.errors import ParameterError, StorageError
 from dptext.text.documents import read_documents
 from dptext.text.tokens import Kind, split
 from dptext.vectors.formats import load_vectors
@@ -60,14 +59,17 @@ def demo(
 
 
 def _place_sample(folder: Path) -> tuple[Path, Path]:
-    sample = folder / "sample.jsonl"
+    sample, private = folder / "sample.jsonl", folder / "private.jsonl"
+    bundled = (files("dptext.cli") / "sample" / "snips.jsonl").read_bytes()
     try:
+        ours = not sample.exists() or sample.read_bytes() == bundled
+        if not ours or (private.exists() and not sample.exists()):
+            raise ParameterError(f"{str(folder)!r} holds files that are not the demo's: name another one with --folder")
         folder.mkdir(parents=True, exist_ok=True)
-        with as_file(files("dptext.cli") / "sample" / "snips.jsonl") as bundled:
-            shutil.copyfile(bundled, sample)
+        sample.write_bytes(bundled)
     except OSError as error:
         raise StorageError(f"cannot write {str(sample)!r}: {error.strerror or type(error).__name__}") from None
-    return sample, folder / "private.jsonl"
+    return sample, private
 
 
 def _table(title: str) -> Table:

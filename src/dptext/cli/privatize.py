@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, progress_over, say
 from dptext.errors import ParameterError
+from dptext.privacy.guarantee import at_most
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import Document, DocumentReader, DocumentWriter, file_format, read_documents, replacing
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
@@ -107,6 +109,8 @@ def check_output(source: Path, out: Path, *, force: bool) -> None:
     if out.exists() and source.exists() and out.samefile(source):
         raise ParameterError("OUT is the same file as IN: choose another name for the private texts")
     for target in (out, statement_path(out)):
+        if target.is_dir():
+            raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
         if target.exists() and not force:
             raise ParameterError(f"{str(target)!r} is there already: choose another name, or add --force")
 
@@ -135,15 +139,30 @@ def promise_before_start(mechanism: WordMechanism) -> str:
     word = mechanism.word_guarantee()
     vectors = mechanism.vectors
     if isinstance(mechanism, TEM) and mechanism.document_epsilon is not None:
-        document = f"epsilon {mechanism.document_epsilon:.4g} for a document (its first {mechanism.max_words} words)"
+        document = (
+            f"epsilon {at_most(mechanism.document_epsilon, 4)} for a document (its first {mechanism.max_words} words)"
+        )
     else:
-        document = f"{word.pure_epsilon:.4g} times its number of words for a document"
+        document = f"{at_most(word.pure_epsilon, 4)} times its number of words for a document"
     return (
         f"{mechanism.name} on {vectors.source} ({len(vectors):,} words, {vectors.dimension} dimensions)\n"
         f"  unit      document; relation: substitution among documents of equal layout; local\n"
         f"  promise   {mechanism.epsilon:.4g} per unit of {word.metric} distance between words\n"
-        f"  pure      epsilon at most {word.pure_epsilon:.4g} for a word, {document}"
+        f"  pure      epsilon at most {at_most(word.pure_epsilon, 4)} for a word, {document}"
     )
+
+
+@contextmanager
+def _no_orphan(out: Path) -> Iterator[None]:
+    """A statement whose data could not be put in place speaks of nothing: it goes."""
+    beside = statement_path(out)
+    before = beside.stat().st_mtime_ns if beside.exists() else None
+    try:
+        yield
+    except BaseException:
+        if beside.exists() and beside.stat().st_mtime_ns != before:
+            beside.unlink()
+        raise
 
 
 def write_private(
@@ -157,7 +176,7 @@ def write_private(
             waiting.append(document)
             yield document.text
 
-    with replacing(out) as stream, progress_over(reader, quiet=quiet) as step:
+    with _no_orphan(out), replacing(out) as stream, progress_over(reader, quiet=quiet) as step:
         writer = DocumentWriter(out, stream, text=text, keep=keep)
         for private in rewriter.rewrite(texts()):
             writer.write(Document(private, attributes=waiting.popleft().attributes))

@@ -24,6 +24,7 @@ by at most 2 r (`rounding`), which adds at most 2 * rate * 2 r to it. Both terms
 from __future__ import annotations
 
 import math
+import os
 import threading
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
@@ -48,7 +49,12 @@ _ROWS_A_TASK = 256
 _CACHE_BYTES = 256 << 20
 _MAX_SIZE = 2**20 - 1  # (2^20 - 1) * 2^44 < 2^64
 _UNIT = 2.0**-24  # half a unit in the last place of float32
+_NORMAL = 2.0**-45  # squares of what lies between this and its inverse are normal float32 numbers
+_MAX_FROM_GRID = 0.01
 _MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: beyond, the tail is no longer what the formula says
+
+
+_OF_THE_PROCESS = {"_lock", "_process", "_slots", "_sums", "_used"}
 
 
 class DistanceTable(Protocol):
@@ -108,6 +114,8 @@ class TruncatedExponential:
         size = len(distances)
         if size > _MAX_SIZE:
             raise ParameterError(f"expected at most {_MAX_SIZE:,} candidates, got {size:,}: use fewer words (limit=)")
+        if size < 2:
+            raise ParameterError(f"expected at least 2 candidates to choose from, got {size}")
         exponent = rate * threshold
         if exponent > largest_exponent():
             raise ParameterError(
@@ -115,25 +123,45 @@ class TruncatedExponential:
                 f"probabilities exactly), got {exponent:.4g}: use a threshold of at most "
                 f"{largest_exponent() / rate:.4g}"
             )
+        steps = threshold / distances.step
+        if threshold > 0 and not (_NORMAL < steps < 1 / _NORMAL and _NORMAL < rate * distances.step < 1 / _NORMAL):
+            raise ParameterError(
+                "the distances are too small or too large for this rate to be computed in float32: a threshold of "
+                f"{threshold:.3g} is {steps:.3g} steps of the grid; scale the vectors or the rate"
+            )
         self._distances = distances
-        self._cap = (threshold / distances.step) ** 2
+        self._cap = steps**2
         self._factor = np.float32(-rate * distances.step)
-        self.slack = 4 * weight_error(exponent) + 4 * rate * distances.rounding
+        from_grid = 4 * rate * distances.rounding
+        self.slack = 4 * weight_error(exponent) + from_grid
+        if from_grid > _MAX_FROM_GRID:
+            raise ParameterError(
+                f"the grid of the distances is too coarse for this rate (it would add {from_grid:.3g} nats): one row "
+                "may lie far from all others; remove it, or lower the rate"
+            )
         self._blocks = -(-size // _BLOCK)
-        self._lock = threading.Lock()
-        self._forget()
+        self._renew()
 
     def __len__(self) -> int:
         return len(self._distances)
 
     def __getstate__(self) -> dict[str, Any]:
         # what was drawn stays in this process
-        return {k: v for k, v in self.__dict__.items() if k not in {"_lock", "_slots", "_sums", "_used"}}
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._renew()
+
+    def _renew(self) -> None:
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._forget()
+
+    def _claim_process(self) -> None:
+        """A fork copies a lock that another thread may have held: the child starts with its own, and no sums."""
+        if self._process != os.getpid():
+            self._renew()
 
     def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
         """(n, V) uint64: the integers that `sample` draws from, for the given inputs."""
@@ -152,6 +180,7 @@ class TruncatedExponential:
         """(n,) int64 candidates, drawn independently for the (n,) inputs."""
         rows = np.asarray(rows, dtype=np.int64)
         drawn = np.empty(rows.size, dtype=np.int64)
+        self._claim_process()
         with self._lock:
             distinct, place = np.unique(rows, return_inverse=True)
             for first in range(0, distinct.size, len(self._sums)):

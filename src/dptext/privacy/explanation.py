@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
-from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee
+from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, at_most
 from dptext.privacy.unit import Relation, Trust, Unit
 
 if TYPE_CHECKING:
@@ -41,19 +40,6 @@ def odds(epsilon: float) -> str:
             factor = math.exp(scaled)
             return f"{factor:,.0f} {name}" if factor >= 99.5 else f"{factor:.2g} {name}"
     return "astronomically many"
-
-
-def at_most(value: float, digits: int) -> str:
-    """A number in few digits, never rounded down.
-
-    >>> at_most(1.04e-4, 1), at_most(0.12349, 3)
-    ('0.0002', '0.124')
-    """
-    rounded = f"{value:.{digits}g}"
-    if float(rounded) < value:
-        upwards = Context(prec=digits, rounding=ROUND_CEILING)
-        rounded = f"{float(upwards.create_decimal(value)):.{digits}g}"
-    return rounded
 
 
 def explanation_sections(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
@@ -113,19 +99,22 @@ def _meaning(guarantee: Guarantee, unit: Unit) -> list[str]:
         return ["The privacy loss behaves like that of Gaussian noise; ask for an epsilon at a delta to compare it."]
     if isinstance(guarantee, MetricDP):
         lines = [
-            f"Take any two {_PLURAL[unit]} that could have stood there, at distance d from each other. Whatever the "
-            f"output is, it is at most e^({guarantee.epsilon:.4g} d) times more likely under one than under the "
-            "other. Near ones are hard to tell apart, far ones easier: what is hidden is the exact choice "
-            "among neighbours in meaning, not the subject."
+            f"Take any two neighbouring {_PLURAL[unit]} that could have stood there, at distance d from each other. "
+            f"Whatever the output is, it is at most e^({at_most(guarantee.epsilon, 4)} d) times more likely under one "
+            "than under the other. Near ones are hard to tell apart, far ones easier: what is hidden is the exact "
+            "choice among neighbours in meaning, not the subject."
         ]
-        if guarantee.max_distance is None:
+        if math.isinf(guarantee.pure_epsilon):
             lines.append("Nothing bounds the loss for pairs that are far apart.")
         else:
             lines.append(_worst_case(guarantee.pure_epsilon))
         return lines
     lines = [_worst_case(guarantee.epsilon)]
     if isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
-        lines.append(f"This bound may fail with a probability of at most {at_most(guarantee.delta, 3)}.")
+        lines.append(
+            f"Beyond this bound, any set of outputs may be likelier by a probability of at most "
+            f"{at_most(guarantee.delta, 3)}."
+        )
     return lines
 
 
@@ -133,8 +122,9 @@ def _worst_case(epsilon: float) -> str:
     if math.isinf(epsilon):
         return "For some pair of inputs one output tells them apart with certainty: there is no protection."
     sentence = (
-        f"In the worst case (any two inputs, the most telling output) somebody who thought both equally likely may "
-        f"end up believing in one of them {odds(epsilon)} times more than in the other (epsilon {epsilon:.4g})."
+        f"In the worst case (any two neighbours, the most telling output) somebody who thought both equally likely "
+        f"may end up believing in one of them {odds(epsilon)} times more than in the other (epsilon "
+        f"{at_most(epsilon, 4)})."
     )
     if epsilon > 10:
         return f"{sentence} A bound of this size does not protect by itself."
@@ -147,18 +137,41 @@ def _protected(statement: PrivacyStatement) -> list[str]:
         if statement.relation is Relation.SUBSTITUTION
         else f"the presence or absence of one {statement.unit}"
     )
-    trust = (
-        "The noise was added before the data left its owner: no reader of the output has to be trusted."
-        if statement.trust is Trust.LOCAL
-        else "A curator saw the data in the clear and has to be trusted with it; readers of the output do not."
-    )
+    if not _promises_something(statement.guarantee):
+        return [
+            f"Nobody, by proof. The unit is the {statement.unit}: {change} ({statement.relation}) was to be hidden. "
+            f"Neighbours are {statement.neighbours}.",
+            _TRUST[statement.trust],
+        ]
     return [
         f"The unit is the {statement.unit}: the promise is about {change} ({statement.relation}). "
         f"Neighbours are {statement.neighbours}.",
         f"Releases add up: a second release of the same {_PLURAL[statement.unit]} costs again, and so does "
         f"every further {statement.unit} of the same person.",
-        trust,
+        f"{_TRUST[statement.trust]} Readers of the output do not have to be trusted.",
     ]
+
+
+def _promises_something(guarantee: Guarantee) -> bool:
+    """Whether any pair of neighbours is bounded at all."""
+    match guarantee:
+        case NoGuarantee():
+            return False
+        case ZCDP(rho):
+            return math.isfinite(rho)
+        case ApproxDP(epsilon, delta):
+            return math.isfinite(epsilon) and delta < 1
+        case _:
+            return math.isfinite(guarantee.epsilon)
+
+
+_TRUST = {
+    Trust.LOCAL: (
+        "Each unit is changed by itself, so the owner of a text can do it before anybody else sees it; whoever ran "
+        "it has seen what was put in, and has to be trusted with that."
+    ),
+    Trust.CENTRAL: "A curator saw the data of all in the clear and has to be trusted with it.",
+}
 
 
 def _not_protected(statement: PrivacyStatement) -> list[str]:
@@ -171,13 +184,13 @@ def _warnings(statement: PrivacyStatement) -> list[str]:
     warnings = []
     if statement.seeded:
         warnings.append(
-            "- A seed was used. Whoever knows it can repeat the noise and undo the release: towards him nothing "
-            "is promised. Seeds are for tests and papers."
+            "- A seed was used. Whoever knows it, or guesses it, can repeat the noise and undo the release: towards "
+            "him nothing is promised. One seed for two releases repeats the noise. Seeds are for tests and papers."
         )
     if statement.claimed_epsilon is not None:
         warnings.append(
             f"- The paper behind this mechanism prints epsilon = {statement.claimed_epsilon:.4g}. That is not what "
-            "can be proved; the number above is."
+            "can be proved; what can be proved stands above."
         )
     if statement.supersedes:
         warnings.append(f"- This statement replaces that of release {statement.supersedes}.")

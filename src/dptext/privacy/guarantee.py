@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
 
@@ -26,6 +27,7 @@ __all__ = [
     "PureDP",
     "approx_from_zcdp",
     "as_approx",
+    "at_most",
     "compose",
     "compose_parallel",
     "for_group",
@@ -46,6 +48,19 @@ def _check(name: str, value: float, *, low: float = 0.0, high: float = math.inf)
         raise ParameterError(f"{name} must be between {low:g} and {high:g}, got {value}")
 
 
+def at_most(value: float, digits: int) -> str:
+    """A number in few digits, never rounded down.
+
+    >>> at_most(1.04e-4, 1), at_most(0.12349, 3)
+    ('0.0002', '0.124')
+    """
+    rounded = f"{value:.{digits}g}"
+    if float(rounded) < value:
+        upwards = Context(prec=digits, rounding=ROUND_CEILING)
+        rounded = f"{float(upwards.create_decimal(value)):.{digits}g}"
+    return rounded
+
+
 def _check_words(name: str, value: object) -> None:
     if not isinstance(value, str) or not value:
         raise ParameterError(f"{name} must be said in words, got {type(value).__name__ if value else 'none'}")
@@ -62,7 +77,7 @@ class PureDP:
         _check("epsilon", self.epsilon)
 
     def __str__(self) -> str:
-        return f"{self.epsilon:.4g}-differential privacy (pure)"
+        return f"{at_most(self.epsilon, 4)}-differential privacy (pure)"
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ class ApproxDP:
         _check("delta", self.delta, high=1.0)
 
     def __str__(self) -> str:
-        return f"({self.epsilon:.4g}, {self.delta:.3g})-differential privacy"
+        return f"({at_most(self.epsilon, 4)}, {at_most(self.delta, 3)})-differential privacy"
 
 
 @dataclass(frozen=True)
@@ -92,7 +107,7 @@ class ZCDP:
         _check("rho", self.rho)
 
     def __str__(self) -> str:
-        return f"{self.rho:.4g}-zero-concentrated differential privacy"
+        return f"{at_most(self.rho, 4)}-zero-concentrated differential privacy"
 
 
 @dataclass(frozen=True)
@@ -104,11 +119,14 @@ class MetricDP:
         metric: the name of d.
         max_distance: no pair counts as farther apart than this (a truncation of the mechanism, or a public
             diameter). None: unbounded, and there is no pure epsilon.
+        space: a fingerprint of the points between which d is measured: the same two words are near in one space
+            and far in another, so guarantees in different spaces do not add.
     """
 
     epsilon: float
     metric: str
     max_distance: float | None = None
+    space: str | None = None
     kind: ClassVar[str] = "metric"
 
     def __post_init__(self) -> None:
@@ -116,6 +134,8 @@ class MetricDP:
         _check_words("metric", self.metric)
         if self.max_distance is not None:
             _check("max_distance", self.max_distance)
+        if self.space is not None:
+            _check_words("space", self.space)
 
     @property
     def pure_epsilon(self) -> float:
@@ -125,8 +145,8 @@ class MetricDP:
         return math.inf if self.max_distance is None else self.epsilon * self.max_distance
 
     def __str__(self) -> str:
-        bound = "" if self.max_distance is None else f", never more than {self.pure_epsilon:.4g} for a pair"
-        return f"{self.epsilon:.4g} per unit of {self.metric} distance{bound} (metric differential privacy)"
+        bound = "" if self.max_distance is None else f", never more than {at_most(self.pure_epsilon, 4)} for a pair"
+        return f"{at_most(self.epsilon, 4)} per unit of {self.metric} distance{bound} (metric differential privacy)"
 
 
 @dataclass(frozen=True)
@@ -154,8 +174,8 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     """What several mechanisms promise together when each sees the same unit (adaptive, basic composition).
 
     Pure + pure adds epsilons; pure counts as (epsilon, 0) beside an approximate one and as epsilon^2 / 2 beside
-    zCDP. Metric guarantees add while they speak of the same metric; beside any other kind a metric guarantee
-    counts with its pure epsilon. One part without a guarantee leaves the whole without one.
+    zCDP. Metric guarantees add while they speak of the same metric in the same space; beside anything else a
+    metric guarantee counts with its pure epsilon. One part without a guarantee leaves the whole without one.
 
     Raises:
         RefusedError: the sum has no proof without a choice that is the caller's (a delta for zCDP, a diameter
@@ -164,7 +184,9 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     >>> compose(PureDP(1.0), PureDP(0.5))
     PureDP(epsilon=1.5)
     >>> compose(MetricDP(2.0, "euclidean", 3.0), MetricDP(1.0, "euclidean", 5.0))
-    MetricDP(epsilon=3.0, metric='euclidean', max_distance=5.0)
+    MetricDP(epsilon=3.0, metric='euclidean', max_distance=5.0, space=None)
+    >>> compose(MetricDP(2.0, "euclidean", 3.0, "GloVe"), MetricDP(1.0, "euclidean", 5.0, "fastText"))
+    PureDP(epsilon=11.0)
     """
     if not guarantees:
         raise ParameterError("compose needs at least one guarantee, got none")
@@ -192,10 +214,8 @@ def _compose_two(first: Guarantee, second: Guarantee) -> Guarantee:
                 "zCDP and (epsilon, delta) do not add before a delta is chosen: "
                 "convert the first with approx_from_zcdp(guarantee, delta=...)"
             )
-        case (MetricDP(a, m, None), MetricDP(b, n, _)) | (MetricDP(a, m, _), MetricDP(b, n, None)) if m == n:
-            return MetricDP(a + b, m)
-        case (MetricDP(a, m, float() | int() as g), MetricDP(b, n, float() | int() as h)) if m == n:
-            return MetricDP(a + b, m, max(g, h))
+        case (MetricDP(a, m, g, s), MetricDP(b, n, h, t)) if (m, s) == (n, t):
+            return MetricDP(a + b, m, None if g is None or h is None else max(g, h), s)
         case (MetricDP(), _):
             return _compose_two(pure_from_metric(first), second)
         case (_, MetricDP()):

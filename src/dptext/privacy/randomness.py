@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,7 +30,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class RandomBits:
-    """A stream of random bits. Not thread-safe: give each thread a stream of its own (`spawn`).
+    """A stream of random bits. Threads may share one; for repeatable results give each its own (`spawn`).
 
     ``RandomBits()`` takes its key from the operating system; ``RandomBits(seed=7)`` from the seed.
 
@@ -50,6 +51,7 @@ class RandomBits:
         self._key = key
         self._process = os.getpid()
         self._encryptor: Any = None
+        self._lock = threading.Lock()
         self._left = memoryview(b"")
 
     def spawn(self, count: int) -> list[RandomBits]:
@@ -65,12 +67,13 @@ class RandomBits:
         """``count`` random bytes."""
         self._check_process()
         parts: list[memoryview] = []
-        while count > 0:
-            if not self._left:
-                self._left = memoryview(self._keystream(max(_CHUNK_BYTES, count)))
-            part, self._left = self._left[:count], self._left[count:]
-            parts.append(part)
-            count -= len(part)
+        with self._lock:  # two threads must never get the same bytes
+            while count > 0:
+                if not self._left:
+                    self._left = memoryview(self._keystream(max(_CHUNK_BYTES, count)))
+                part, self._left = self._left[:count], self._left[count:]
+                parts.append(part)
+                count -= len(part)
         return b"".join(parts)
 
     def integers(self, count: int) -> npt.NDArray[np.uint64]:

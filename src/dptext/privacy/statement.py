@@ -51,7 +51,7 @@ class PrivacyStatement:
         neighbours: in words, which two inputs count as neighbours (and what they must agree on).
         trust: local (nobody is trusted) or central (a curator is).
         mechanism: its name.
-        parameters: public parameters only; nothing in here was computed from the protected data.
+        parameters: public parameters, and counts that the output shows anyway (listed in ``exposed``).
         assumptions: what the proof takes for granted.
         exposed: what the output shows as it was; the promise does not cover it.
         slack: nats by which finite arithmetic may exceed the guarantee's epsilon, proved.
@@ -139,6 +139,7 @@ class PrivacyStatement:
             assumptions=_merge(self.assumptions, other.assumptions),
             exposed=_merge(self.exposed, other.exposed),
             slack=self.slack + other.slack,
+            claimed_epsilon=_sum_of_claims(self, other),
             seeded=self.seeded or other.seeded,
             release_id=new_release_id(),
             software=self.software if self.software == other.software else None,
@@ -267,6 +268,13 @@ def _spelled(value: Any) -> Any:
 
 def _read(value: Any) -> Any:
     return math.inf if value == "infinity" else value
+
+
+def _sum_of_claims(first: PrivacyStatement, second: PrivacyStatement) -> float | None:
+    """What papers print for the two together; a part without such a claim counts with what is proved."""
+    if first.claimed_epsilon is None and second.claimed_epsilon is None:
+        return None
+    return sum(each.epsilon if each.claimed_epsilon is None else each.claimed_epsilon for each in (first, second))
 
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

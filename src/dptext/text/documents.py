@@ -15,7 +15,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ from dptext.privacy.randomness import RandomBits
 __all__ = ["Document", "DocumentReader", "DocumentWriter", "file_digest", "read_documents", "replacing"]
 
 _FORMATS = (".txt", ".jsonl", ".csv")
+_NOT_JSON = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,10 @@ class Document:
         attributes: other columns by name.
     """
 
-    text: str
-    user: str | None = None
+    text: str = field(repr=False)  # what is private stays out of logs and tracebacks
+    user: str | None = field(default=None, repr=False)
     label: Any = None
-    attributes: Mapping[str, Any] | None = None
+    attributes: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 def file_format(path: Path) -> tuple[str, bool]:
@@ -191,31 +192,35 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[str]:
         if not line:
             return
         number += 1
+        wrong = None
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
+            wrong = error.start + 1
+        if wrong is not None:  # raised out here: the error above holds the line
             raise DataError(
-                f"{name}, line {number}: expected UTF-8, byte {error.start + 1} of the line is not; "
+                f"{name}, line {number}: expected UTF-8, byte {wrong} of the line is not; "
                 "convert the file to UTF-8, or copy it again if it was cut"
-            ) from None
+            )
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def _rows_of_txt(lines: Iterator[str], _name: str, text: str) -> Iterator[dict[str, Any]]:
     for line in lines:
-        yield {text: line.removesuffix("\n").removesuffix("\r")}
+        yield {text: line.removesuffix("\n").rstrip("\r")}
 
 
 def _rows_of_jsonl(lines: Iterator[str], name: str, _text: str) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
-        try:
+        row = _NOT_JSON
+        with suppress(ValueError, RecursionError):  # such an error holds the line: none must be chained
             row = json.loads(line)
-        except (ValueError, RecursionError):
+        if row is _NOT_JSON:
             what = "is empty" if not line.strip() else "is not valid JSON"
             raise DataError(
                 f"{name}, row {number}: expected a JSON object, the line {what}; repair it, or copy the file "
                 "again if it was cut"
-            ) from None
+            )
         if not isinstance(row, dict):
             raise DataError(f"{name}, row {number}: expected a JSON object, got another JSON value")
         yield row
@@ -350,10 +355,11 @@ class DocumentWriter:
         if self._empty and line.startswith("\ufeff"):
             line = "\ufeff" + line  # readers drop the first one of a file
         self._empty = False
-        try:
+        data = b""
+        with suppress(UnicodeEncodeError):  # such an error holds the line: none must be chained
             data = line.encode("utf-8")
-        except UnicodeEncodeError:
-            raise DataError(f"row {self.count}: a kept column holds half a surrogate pair, which is no text") from None
+        if not data:
+            raise DataError(f"row {self.count}: a kept column holds half a surrogate pair, which is no text")
         self._stream.write(data if self._compressor is None else self._compressor.compress(data))
 
     def _kept(self, document: Document) -> dict[str, Any]:
@@ -371,8 +377,9 @@ class DocumentWriter:
         return document.text + "\n"
 
     def _jsonl(self, document: Document) -> str:
+        fields = {self._text: document.text, **self._kept(document)}
         try:
-            return json.dumps({self._text: document.text, **self._kept(document)}, ensure_ascii=False) + "\n"
+            return json.dumps(fields, ensure_ascii=False) + "\n"
         except (TypeError, ValueError, RecursionError):
             kept = ", ".join(map(repr, self._keep))
             raise DataError(f"row {self.count}: the kept {kept} cannot all be written as JSON") from None

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import unicodedata
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 import regex
 
-__all__ = ["Kind", "Token", "fold", "is_single_word", "join", "kind_of", "pieces", "split"]
+__all__ = ["Kind", "Token", "fold", "is_single_word", "join", "kind_of", "letters_between", "pieces", "split"]
 
 
 class Kind(StrEnum):
@@ -53,6 +52,11 @@ _LONE_ELISION = regex.compile(r"\p{L}\p{M}*(?:\p{L}\p{M}*)?'", regex.V1)
 _ELISION = regex.compile(r"(\p{L}\p{M}*(?:\p{L}\p{M}*)?['’])(\p{L}.+)", regex.V1)
 _LONE_CLITICS = frozenset(("'s", "'re", "'ve", "'ll", "'d", "'m", "n't"))
 _NUMBER = regex.compile(r"(?=.*\p{N})[^\p{L}]*", regex.V1 | regex.DOTALL)
+_KEPT = regex.compile(
+    r"(?:[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]|[\s\x1c-\x1f])+", regex.V1
+)
+_LONGEST_WORD = 256
+_FLAGS = regex.compile(r"(\p{Regional_Indicator}{64,})", regex.V1)
 _PUNCTUATION = regex.compile(r"[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]+", regex.V1)
 
 
@@ -73,12 +77,12 @@ def join(tokens: list[Token]) -> str:
 def pieces(text: str) -> list[str]:
     """The token texts alone, for loops over whole corpora."""
     if _MAY_HOLD_ADDRESS.search(text) is None:
-        found = _WORD_BOUNDARY.split(text)
+        found = _words_of(text)
     else:
         found = []
         # split with a group yields the addresses at the odd places
         for place, part in enumerate(_ADDRESS.split(text)):
-            found += [part] if place % 2 else _WORD_BOUNDARY.split(part)
+            found += [part] if place % 2 else _words_of(part)
     if "'" in text or "’" in text:
         parted: list[str] = []
         for piece in found:
@@ -90,6 +94,17 @@ def pieces(text: str) -> list[str]:
     return [piece for piece in found if piece]
 
 
+def _words_of(text: str) -> list[str]:
+    if text.isascii() or _FLAGS.search(text) is None:
+        boundaries: list[str] = _WORD_BOUNDARY.split(text)
+        return boundaries
+    # pairing the letters of a long run of flags takes quadratic time: such a run is one token
+    parts = _FLAGS.split(text)
+    return [
+        piece for place, part in enumerate(parts) for piece in ([part] if place % 2 else _WORD_BOUNDARY.split(part))
+    ]
+
+
 def _split_apostrophe(piece: str) -> tuple[str, ...]:
     if _ADDRESS.fullmatch(piece):
         return (piece,)
@@ -97,7 +112,6 @@ def _split_apostrophe(piece: str) -> tuple[str, ...]:
     return match.groups() if match else (piece,)
 
 
-@lru_cache(maxsize=1 << 17)
 def kind_of(piece: str) -> Kind:
     """The kind of one token, a function of its text alone; total over all strings.
 
@@ -127,8 +141,15 @@ def fold(word: str) -> str:
     """
     if word.isascii():
         return word.lower()
+    if len(word) > _LONGEST_WORD:
+        return word  # no vocabulary holds it, and normalising takes quadratic time on hostile marks
     plain = word.replace("\u00ad", "").replace("’", "'")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", plain).casefold())
+
+
+def letters_between(text: str) -> list[str]:
+    """The runs of a text between characters that are kept as they are (punctuation, symbols, white space)."""
+    return [part for part in _KEPT.split(text) if part]
 
 
 def is_single_word(word: str) -> bool:

@@ -97,6 +97,10 @@ class NearestNeighbours:
         size, dimension = matrix.shape
         self._blocks = -(-size // _BLOCK)
         padded = self._blocks * _BLOCK
+        # in units of a power of two near the largest length, so that no float32 score overflows
+        longest = math.sqrt(_squared_norms(matrix).max(initial=0.0))
+        self._unit = 2.0 ** math.ceil(math.log2(longest)) if longest > 0.0 else 1.0
+        matrix = (matrix / self._unit).astype(np.float32)
         norms = _squared_norms(matrix)
         self._largest = math.sqrt(norms.max(initial=0.0))
         self._matrix = matrix
@@ -112,6 +116,7 @@ class NearestNeighbours:
 
     def find(self, queries: Floats) -> Rows:
         """(n,) int64 rows nearest to the (n, d) queries."""
+        queries = queries / self._unit
         return self._decide(queries, self._block_maxima(queries))
 
     def _block_maxima(self, queries: Floats) -> npt.NDArray[np.float32]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from dptext.errors import ParameterError
 from dptext.noise.laplace import l2_laplace
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
@@ -15,7 +18,8 @@ from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
 __all__ = ["Madlib"]
 
 _BATCH = 2048  # occurrences a task
-_GRID = 2.0**20  # noisy vectors are rounded to multiples of its inverse before the search
+_MOST_NOISE = 1e9  # mean length of the noise, in diameters: float64 still sees the words
+_GRID_BITS = 20  # noisy vectors are rounded to 2^-20 of the vocabulary's diameter before the search
 
 
 class Madlib(WordMechanism):
@@ -27,7 +31,7 @@ class Madlib(WordMechanism):
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w') (Theorem 1: triangle inequality; the nearest neighbour is
     post-processing). Pairs are never farther apart than the public diameter of the vocabulary, so the pure
     epsilon is at most epsilon times that. Assumptions: public vocabulary and vectors; the double-precision noise is
-    treated as real-valued (nothing but the nearest word of the noisy vector, rounded to a grid of 2^-20, leaves).
+    treated as real-valued (nothing but the nearest word of the noisy vector, rounded to a public grid, leaves).
 
     The neighbour search is exact.
 
@@ -47,17 +51,25 @@ class Madlib(WordMechanism):
     def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         self._neighbours = NearestNeighbours(vectors.matrix)
+        self._step = 2.0 ** (math.ceil(math.log2(vectors.diameter_bound or 1.0)) - _GRID_BITS)
+        if vectors.dimension / self.epsilon > _MOST_NOISE * max(vectors.diameter_bound, self._step):
+            raise ParameterError(
+                f"epsilon {self.epsilon:g} drowns the vocabulary: the noise is more than {_MOST_NOISE:.0e} times its "
+                "diameter; use a larger epsilon"
+            )
+        self._freeze()
 
     def word_guarantee(self) -> MetricDP:
         """Metric DP with pairs counted up to the public diameter."""
-        return MetricDP(self.epsilon, "euclidean", self.vectors.diameter_bound)
+        vectors = self.vectors
+        return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
 
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted, for the statement."""
         return (
             *super().assumptions(),
             "the noise, drawn in double precision with 53-bit tails, behaves like real-valued noise; only the "
-            "nearest word of the noisy vector, rounded to a grid of 2^-20, is released",
+            "nearest word of the noisy vector, rounded to a public grid, is released",
         )
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
@@ -70,7 +82,7 @@ class Madlib(WordMechanism):
             part = rows[start : start + _BATCH]
             noisy = l2_laplace(stream, part.size, self.vectors.dimension, 1.0 / self.epsilon)
             noisy += self.vectors.matrix[part]
-            noisy = np.rint(noisy * _GRID) / _GRID
+            noisy = np.rint(noisy / self._step) * self._step
             drawn[start : start + _BATCH] = self._neighbours.find(noisy)
 
         for_each_block(find, list(zip(starts, streams, strict=True)))

@@ -23,6 +23,8 @@ __all__ = ["Rows", "UnknownWords", "WordMechanism", "positive"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 UnknownWords: TypeAlias = Literal["unk", "uniform"]
+UNKNOWN_FARTHEST = ", a pair with an unknown word as far as can be,"
+"""Added to the name of a metric where unknown words are replaced by uniform ones first."""
 
 _LAYOUT = (
     "the number of documents, their order, and the number of words in each",
@@ -69,9 +71,24 @@ class WordMechanism(ABC):
             )
         if unknown not in get_args(UnknownWords):
             raise ParameterError(f"unknown must be 'unk' or 'uniform', got {unknown!r}")
+        if len(vectors) < 2:
+            raise ParameterError(f"expected at least two words (one and {UNKNOWN!r}), got {len(vectors)}")
         self.vectors = vectors
         self.epsilon = positive("epsilon", epsilon)
         self.unknown = unknown
+
+    def _freeze(self) -> None:
+        """The last step of every constructor: from now on nothing can drift away from the statement."""
+        object.__setattr__(self, "_frozen", True)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a mechanism is frozen, {name!r} cannot be set: build another one")
+        object.__setattr__(self, name, value)
+
+    def _metric(self, name: str) -> str:
+        """The name of the metric, and the exception that the policy for unknown words makes."""
+        return f"{name}{UNKNOWN_FARTHEST}" if self.unknown == "uniform" else name
 
     # -- to be said by each mechanism -------------------------------------------------------------------------
 
@@ -103,7 +120,7 @@ class WordMechanism(ABC):
         """What the proof takes for granted, for the statement."""
         return (
             "the vocabulary, its vectors and all parameters are public: none was computed from protected texts",
-            "AES-256, keyed by the operating system, gives bits that nobody can tell from random ones",
+            "AES-256 gives bits that nobody without its key can tell from random ones",
             "the reader sees the output only, not the running time or the memory of the machine that made it",
         )
 
@@ -147,10 +164,7 @@ class WordMechanism(ABC):
         return self._statement(
             self.word_guarantee(),
             unit=Unit.WORD,
-            neighbours=(
-                "any two words that could stand at one place of the text, the unknown word among them"
-                + (" (a pair with an unknown word counts as farthest apart)" if self.unknown == "uniform" else "")
-            ),
+            neighbours="any two words that could stand at one place of the text, the unknown word among them",
             slack=self.slack,
         )
 
@@ -161,13 +175,14 @@ class WordMechanism(ABC):
             word.epsilon,
             f"summed {word.metric}",
             None if word.max_distance is None else longest * word.max_distance,
+            word.space,
         )
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
         """The promise for a document: unit document, substitution, local.
 
         Args:
-            longest: the number of words in the longest document of the release (it is visible in the output).
+            longest: the number of protected words in the longest document of the release (the output shows it).
             seeded: whether a seed was used.
         """
         return self._statement(
@@ -184,7 +199,7 @@ class WordMechanism(ABC):
             parameters={
                 **self.parameters(),
                 "pure_epsilon_of_a_word": self.word_guarantee().pure_epsilon,
-                "words_in_longest_document": longest,
+                "words_counted": longest,
             },
         )
 

@@ -17,18 +17,19 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.text.documents import Document
-from dptext.text.tokens import Kind, kind_of, pieces
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.text.tokens import Kind, kind_of, letters_between, pieces
+from dptext.text.vocabulary import Vocabulary
 from dptext.words.mechanism import WordMechanism
 
-__all__ = ["PLACEHOLDERS", "PrivateTexts", "Rewriter", "count_foreign_words", "privatize"]
+__all__ = ["PLACEHOLDERS", "PrivateTexts", "Rewriter", "count_foreign_words", "privatize", "words_that_can_come_out"]
 
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
 
 _KEPT = -1  # code of a token that stays as it is
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
 _CHUNK = 400_000  # tokens at a time
-_REMEMBERED = 1 << 20  # tokens whose code is remembered
+_REMEMBERED = 1 << 19  # tokens whose code is remembered, while the rewriter lives
+_LONGEST_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
@@ -145,24 +146,20 @@ class Rewriter:
             tokens[place] = word
 
 
-def count_foreign_words(text: str, vocabulary: Vocabulary) -> int:
-    """How many words of a private text the rewriter cannot have written: none, or the text is another one.
+def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
+    """What can stand between kept characters in a private text: words and placeholders, cut where those cut."""
+    outputs = (*vocabulary.words, *PLACEHOLDERS.values())
+    return frozenset(part for output in outputs for part in letters_between(output))
 
-    Every word of a private text is a word of the vocabulary or a placeholder, in lower case.
+
+def count_foreign_words(text: str, known: frozenset[str]) -> int:
+    """How many runs of letters of a private text the rewriter cannot have written.
+
+    Args:
+        text: a private text.
+        known: `words_that_can_come_out` of the mechanism's vocabulary.
     """
-    for placeholder in (UNKNOWN, *PLACEHOLDERS.values()):
-        text = text.replace(placeholder, " ")
-    foreign = 0
-    for piece in pieces(text):
-        if kind_of(piece) in (Kind.PUNCTUATION, Kind.SPACE) or _is_output(piece, vocabulary):
-            continue
-        # words that were apart may read as one beside punctuation that joins words ("a.b")
-        foreign += not all(_is_output(part, vocabulary) for part in piece.replace(".", " ").replace("'", " '").split())
-    return foreign
-
-
-def _is_output(piece: str, vocabulary: Vocabulary) -> bool:
-    return piece in vocabulary and vocabulary.words[vocabulary.row(piece)] == piece
+    return sum(part not in known for part in letters_between(text))
 
 
 class _Codes(dict[str, int]):
@@ -177,7 +174,8 @@ class _Codes(dict[str, int]):
             self.clear()
         kind = kind_of(piece)
         code = self._row(piece) if kind is Kind.WORD else _CODES.get(kind, _KEPT)
-        self[piece] = code
+        if len(piece) <= _LONGEST_REMEMBERED:
+            self[piece] = code
         return code
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.noise.selection import TruncatedExponential, largest_exponent
+from dptext.noise.selection import TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -64,8 +64,8 @@ class TEM(WordMechanism):
     >>> mechanism = TEM(vectors, epsilon=2.0, threshold=3.0)
     >>> mechanism.probabilities("cat").round(3)
     array([0.681, 0.251, 0.034, 0.034])
-    >>> mechanism.statement.guarantee
-    MetricDP(epsilon=2.0, metric='euclidean', max_distance=3.0)
+    >>> print(mechanism.statement.guarantee)
+    2 per unit of euclidean distance, never more than 6 for a pair (metric differential privacy)
     """
 
     name = "TEM"
@@ -96,14 +96,10 @@ class TEM(WordMechanism):
             self.threshold = positive("threshold", threshold)
         else:
             self.threshold = threshold_for(self.epsilon, len(vectors), beta)
-        if self.epsilon * self.threshold / 2 > largest_exponent():
-            raise ParameterError(
-                f"at epsilon {self.epsilon:g} a threshold of {self.threshold:.6g} has probabilities that the sampler "
-                f"cannot represent; use a threshold of at most {2 * largest_exponent() / self.epsilon:.6g}"
-            )
         self._selection = TruncatedExponential(
             ExactDistances(vectors.matrix), rate=self.epsilon / 2, threshold=self.threshold
         )
+        self._freeze()
 
     def _budgeted_threshold(self, threshold: float | None) -> float:
         if self.document_epsilon is None or self.max_words is None:
@@ -128,7 +124,7 @@ class TEM(WordMechanism):
 
     def word_guarantee(self) -> MetricDP:
         """Metric DP with pairs counted up to the threshold."""
-        return MetricDP(self.epsilon, self.metric, self.threshold)
+        return MetricDP(self.epsilon, self._metric(self.metric), self.threshold, self.vectors.fingerprint)
 
     def document_guarantee(self, longest: int) -> Guarantee:
         """Pure under a document budget, else metric DP on the summed distances."""
@@ -159,28 +155,43 @@ class TEM(WordMechanism):
         )
 
     def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
-        """(n, V) uint64: the integers from which `sample` draws for each of n words."""
-        row = self.vectors.vocabulary.row
-        return self._selection.weights(np.array([row(word) for word in words], dtype=np.int64))
+        """(n, V) uint64: the integers from which `sample` draws for each of n words.
+
+        Raises:
+            ParameterError: an unknown word under the policy ``"uniform"``, which draws from no single row.
+        """
+        rows = self._rows(words)
+        if self.unknown == "uniform" and (rows == self.vectors.vocabulary.unknown_row).any():
+            raise ParameterError("under the policy 'uniform' an unknown word has no weights of its own: distributions")
+        return self._selection.weights(rows)
 
     def probabilities(self, word: str) -> npt.NDArray[np.float64]:
-        """(V,) float64: the probabilities with which ``word`` becomes each word, from the sampler's own integers.
+        """(V,) float64: the probabilities with which ``word`` becomes each word; see `distributions`."""
+        only: npt.NDArray[np.float64] = self.distributions([word])[0]
+        return only
+
+    def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
+        """(n, V) float64: what `sample` really draws from for each of n words, from its own integers.
 
         Under the policy ``"uniform"`` an unknown word has the mean of all rows, which takes V^2 distances.
         """
-        row = self.vectors.vocabulary.row(word)
-        if self.unknown == "uniform" and row == self.vectors.vocabulary.unknown_row:
-            rows = np.arange(len(self.vectors))
-            parts = [self._distributions(rows[at : at + _MEAN_OVER]) for at in range(0, rows.size, _MEAN_OVER)]
-            total: npt.NDArray[np.float64] = np.sum([part.sum(axis=0) for part in parts], axis=0)
-            return total / rows.size
-        only: npt.NDArray[np.float64] = self._distributions(np.array([row]))[0]
-        return only
+        rows = self._rows(words)
+        shares = self._shares(rows)
+        unknown = rows == self.vectors.vocabulary.unknown_row
+        if self.unknown == "uniform" and unknown.any():
+            everything = np.arange(len(self.vectors))
+            parts = (self._shares(everything[at : at + _MEAN_OVER]) for at in range(0, everything.size, _MEAN_OVER))
+            shares[unknown] = sum(part.sum(axis=0) for part in parts) / everything.size
+        return shares
 
-    def _distributions(self, rows: Rows) -> npt.NDArray[np.float64]:
+    def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
         weights = self._selection.weights(rows)
         shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)
         return shares
+
+    def _rows(self, words: list[str]) -> Rows:
+        row = self.vectors.vocabulary.row
+        return np.array([row(word) for word in words], dtype=np.int64)
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         return self._selection.sample(rows, bits)

@@ -1,0 +1,268 @@
+"""Statements in words: every promise with its unit, its relation and its limits, in lines that fit a page."""
+
+import html.parser
+import math
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext.privacy.explanation import odds
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+
+ONE_OF_EACH_KIND = [
+    PureDP(1.5),
+    PureDP(math.inf),
+    ApproxDP(2.5, 1e-6),
+    ZCDP(0.25),
+    MetricDP(4.5, "euclidean", 8.0),
+    MetricDP(4.5, "euclidean"),
+    NoGuarantee("the noise is one-sided"),
+]
+
+
+def statement(**changes):
+    fields = {
+        "guarantee": PureDP(1.5),
+        "unit": Unit.WORD,
+        "relation": Relation.SUBSTITUTION,
+        "neighbours": "any two words",
+        "trust": Trust.LOCAL,
+        "mechanism": "TEM",
+    }
+    return PrivacyStatement(**fields | changes)
+
+
+def said(made):
+    """The explanation as words, not lines: the width decides where a line ends."""
+    return " ".join(made.explain().split())
+
+
+SAYS = [
+    (PureDP(1.5), ["1.5", "pure"]),
+    (ApproxDP(2.5, 1e-6), ["2.5", "1e-06", "likelier by a probability of at most 1e-06"]),
+    (ZCDP(0.25), ["0.25", "zero-concentrated"]),
+    (MetricDP(4.5, "euclidean", 8.0), ["4.5", "euclidean", "epsilon 36"]),
+    (MetricDP(4.5, "euclidean"), ["4.5", "euclidean", "Nothing bounds the loss"]),
+    (NoGuarantee("the noise is one-sided"), ["No guarantee", "the noise is one-sided"]),
+]
+
+
+@pytest.mark.parametrize(("guarantee", "says"), SAYS, ids=[repr(each) for each, _ in SAYS])
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("relation", Relation)
+def test_every_explanation_says_what_is_promised_to_whom_and_what_is_not(guarantee, says, unit, relation):
+    made = statement(
+        guarantee=guarantee,
+        unit=unit,
+        relation=relation,
+        exposed=("letter case", "the column 'stars'"),
+        assumptions=("the vectors are public",),
+        claimed_epsilon=0.125,
+        seeded=True,
+        parameters={"beta": 0.001},
+        release_id="r-1",
+        software="dptext 0.1",
+    )
+    text = said(made)
+    for each in [*says, f"The unit is the {unit}", f"({relation})", "any two words"]:
+        assert each in text
+    for each in ("letter case", "the column 'stars'", "the vectors are public"):
+        assert f"- {each}" in text
+    assert "A seed was used" in text
+    assert "prints epsilon = 0.125. That is not what can be proved" in text
+    for each in ("TEM (beta = 0.001)", "r-1", "dptext 0.1"):
+        assert each in text
+
+
+def test_the_relation_is_said_in_words():
+    assert "replacing one word by another" in said(statement())
+    assert "the presence or absence of one word" in said(statement(relation=Relation.ADD_REMOVE))
+
+
+def test_trust_is_said_in_words():
+    local, central = said(statement()), said(statement(trust=Trust.CENTRAL))
+    assert "the owner of a text can do it before anybody else sees it" in local
+    assert "A curator saw the data of all in the clear and has to be trusted" in central
+    for text in (local, central):
+        assert "Readers of the output do not have to be trusted" in text
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        NoGuarantee("empirical"),
+        PureDP(math.inf),
+        ApproxDP(math.inf, 1e-6),
+        ApproxDP(1.0, 1.0),
+        ZCDP(math.inf),
+        MetricDP(math.inf, "euclidean", 1.0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("trust", Trust)
+def test_where_nothing_is_promised_nobody_is_told_to_be_protected(guarantee, trust):
+    text = said(statement(guarantee=guarantee, trust=trust))
+    assert "Nobody, by proof" in text
+    assert "do not have to be trusted" not in text
+    assert "the promise is about" not in text
+
+
+def test_warnings_appear_only_where_there_is_something_to_warn_of():
+    text = statement().explain()
+    assert "seed" not in text
+    assert "WARNINGS" not in text
+    assert "the paper" not in text.lower()
+    assert "Nothing of the input is shown" in text
+
+
+def test_a_superseded_release_is_named():
+    assert "replaces that of release r-0" in statement(supersedes="r-0").explain()
+
+
+def test_the_slack_is_said_and_only_where_there_is_one():
+    assert "Finite arithmetic may add at most 9e-05" in statement(slack=9e-5).explain()
+    assert "Finite arithmetic" not in statement().explain()
+
+
+@pytest.mark.parametrize("slack", [1.04e-4, 9.99e-5, 1.49, 1e-12])
+def test_a_slack_is_never_rounded_down_where_at_most_is_said(slack):
+    found = re.search(r"may add at most (\S+) to epsilon", said(statement(slack=slack)))
+    assert slack <= float(found[1]) <= 2.1 * slack
+
+
+@pytest.mark.parametrize("delta", [1.0004e-6, 0.12349])
+def test_a_delta_is_never_rounded_down_where_at_most_is_said(delta):
+    found = re.search(r"probability of at most (\S+)\.(?: |$)", said(statement(guarantee=ApproxDP(1.0, delta))))
+    assert delta <= float(found[1]) <= 1.1 * delta
+
+
+@pytest.mark.parametrize("epsilon", [1.00004, 0.123449, 35.4999, 12345.6])
+def test_an_epsilon_is_never_rounded_down_in_a_sentence(epsilon):
+    for guarantee in (PureDP(epsilon), ApproxDP(epsilon, 1e-6), MetricDP(1.0, "euclidean", epsilon)):
+        found = re.search(r"\(epsilon ([^)]+)\)", said(statement(guarantee=guarantee)))
+        assert epsilon <= float(found[1]) <= 1.001 * epsilon
+    found = re.search(r"at most e\^\((\S+) d\)", said(statement(guarantee=MetricDP(epsilon, "euclidean"))))
+    assert epsilon <= float(found[1]) <= 1.001 * epsilon
+
+
+@pytest.mark.parametrize("guarantee", [PureDP(1.00004), ApproxDP(1.00004, 1.0004e-6), ZCDP(1.00004)], ids=repr)
+def test_the_first_line_does_not_promise_more_than_is_proved(guarantee):
+    text = str(guarantee)
+    assert float(re.search(r"[\d.]+", text)[0]) >= 1.00004
+    if isinstance(guarantee, ApproxDP):
+        assert float(re.search(r", ([^)]+)\)", text)[1]) >= 1.0004e-6
+
+
+def test_the_first_line_of_a_metric_guarantee_does_not_promise_more_than_is_proved():
+    text = str(MetricDP(1.00004, "euclidean", 1.0))
+    assert [float(number) >= 1.00004 for number in re.findall(r"\d[\d.]*", text)] == [True, True]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 10.0, 10.5, 4000.0, math.inf])
+def test_a_large_epsilon_is_called_no_protection(epsilon):
+    text = said(statement(guarantee=PureDP(epsilon)))
+    assert ("does not protect by itself" in text) == (10 < epsilon < math.inf)
+    assert ("there is no protection" in text) == (epsilon == math.inf)
+    assert "nan" not in text
+
+
+any_words = st.text(max_size=200) | st.text("a b-\n\t", max_size=400) | st.integers(0, 300).map("x".__mul__)
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(ONE_OF_EACH_KIND), any_words, any_words, st.lists(any_words, max_size=2))
+def test_no_line_of_an_explanation_is_wider_than_a_page(guarantee, one, two, lines):
+    made = statement(
+        guarantee=guarantee,
+        neighbours=one,
+        mechanism=two,
+        parameters={one: two},
+        exposed=lines,
+        assumptions=lines,
+        release_id=one,
+        software=two,
+        data_sha256="0" * 64,
+    )
+    assert max(len(line) for line in made.explain().split("\n")) <= 100
+
+
+def test_a_long_explanation_is_wrapped_and_not_cut():
+    long = " ".join(f"word{n}" for n in range(200))
+    text = statement(neighbours=long, exposed=(long,), assumptions=(long,), parameters={"note": long}).explain()
+    assert max(map(len, text.splitlines())) <= 100
+    assert " ".join(text.split()).count(long) == 4
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_notebook_form_escapes_everything_that_somebody_wrote():
+    evil = "<script>alert('1')</script> & <b onload=\"x\">"
+    made = statement(
+        guarantee=NoGuarantee(evil),
+        neighbours=evil,
+        mechanism=evil,
+        parameters={evil: evil},
+        assumptions=(evil,),
+        exposed=(evil,),
+        release_id=evil,
+        supersedes=evil,
+        software=evil,
+    )
+    page = _Tags()
+    page.feed(made._repr_html_())
+    page.close()
+    assert set(page.tags) <= {"div", "h4", "p", "ul", "li"}
+    assert page.text.count(evil) == 10
+
+
+@pytest.mark.parametrize("guarantee", ONE_OF_EACH_KIND, ids=repr)
+def test_the_notebook_form_says_what_the_plain_one_says(guarantee):
+    made = statement(guarantee=guarantee, exposed=("letter case",), assumptions=("vectors are public",), seeded=True)
+    page = _Tags()
+    page.feed(made._repr_html_())
+    page.close()
+
+    def letters(text):
+        return re.sub(r"[^a-z0-9]", "", text.lower())
+
+    assert letters(page.text) == letters(made.explain())
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor"),
+    [
+        (0.0, "1"),
+        (math.log(2), "2"),
+        (math.log(99.7), "100"),
+        (math.log(1234), "1,234"),
+        (math.log(50_000), "50 thousand"),
+        (12.0, "160 thousand"),
+        (math.log(2.5e8), "250 million"),
+        (35.5, "2.6 million billion"),
+        (1e6, "astronomically many"),
+        (math.inf, "astronomically many"),
+    ],
+)
+def test_odds_are_numbers_that_people_can_read(epsilon, factor):
+    said = odds(epsilon)
+    # 162,754 may be "160 thousand" or "163 thousand": both can be read
+    assert said in (factor, factor.replace("160 ", "163 "))
+
+
+@given(st.floats(min_value=0, max_value=60))
+def test_odds_never_use_powers_of_ten(epsilon):
+    assert "e+" not in odds(epsilon)

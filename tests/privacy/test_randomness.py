@@ -1,0 +1,481 @@
+"""Random bits: repeatable only under a seed, never copied, unbiased, and fine enough for the tails.
+
+Statistical tests use fixed seeds, so they cannot flicker; on a fresh seed each would raise a false alarm with a
+probability of at most `FALSE_ALARM`. Each also rejects a broken twin, or it would prove nothing.
+"""
+
+import copy
+import hashlib
+import math
+import multiprocessing
+import os
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+
+FALSE_ALARM = 1e-6
+DRAWS = 200_000
+CHUNK = 1 << 20
+TOP = 2**64
+
+
+class Fed(RandomBits):
+    """A stream that yields the given 64-bit numbers and then has no more."""
+
+    def __init__(self, *numbers):
+        super().__init__(seed=0)
+        self.left = b"".join(number.to_bytes(8, "little") for number in numbers)
+
+    def take(self, count):
+        part, self.left = self.left[:count], self.left[count:]
+        assert len(part) == count, "more was drawn than was fed"
+        return part
+
+
+# -- seeds ----------------------------------------------------------------------------------------------------
+
+
+def test_a_seed_repeats_the_stream_and_another_seed_does_not():
+    assert RandomBits(seed=7).take(1000) == RandomBits(seed=7).take(1000)
+    assert RandomBits(7).take(1000) == RandomBits(seed=7).take(1000)
+    assert len({RandomBits(seed=seed).take(32) for seed in range(-50, 50)}) == 100
+
+
+@pytest.mark.parametrize("draw", ["integers", "uniform", "exponential", "normal"])
+def test_a_seed_repeats_every_kind_of_draw(draw):
+    first, second = (getattr(RandomBits(seed=7), draw)(1001) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_streams_without_a_seed_never_repeat():
+    assert len({RandomBits().take(32) for _ in range(200)}) == 200
+
+
+def test_a_stream_knows_whether_it_was_seeded():
+    assert RandomBits(seed=0).seeded
+    assert not RandomBits().seeded
+
+
+@pytest.mark.parametrize("seed", [1.0, "7", b"7", True, False, [7], math.nan, np.float64(7), np.True_], ids=repr)
+def test_a_seed_that_is_no_integer_is_refused(seed):
+    with pytest.raises(ParameterError, match="seed must be an integer or None, got"):
+        RandomBits(seed=seed)
+
+
+def test_a_numpy_integer_is_the_same_seed_and_large_or_negative_ones_are_seeds_too():
+    assert RandomBits(np.int64(7)).take(16) == RandomBits(np.uint8(7)).take(16) == RandomBits(7).take(16)
+    assert RandomBits(-7).take(16) != RandomBits(7).take(16)
+    assert RandomBits(2**200).take(16) != RandomBits(2**200 + 1).take(16)
+
+
+def test_the_stream_of_a_seed_is_aes_256_in_counter_mode_under_the_digest_of_the_seed():
+    key = hashlib.sha256(b"dptext seed\x007").digest()
+    keystream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(5000))
+    assert RandomBits(seed=7).take(5000) == keystream
+
+
+def test_without_a_seed_the_key_is_32_bytes_from_the_operating_system(monkeypatch):
+    asked = []
+
+    def urandom(count):
+        asked.append(count)
+        return b"k" * count
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    found = RandomBits().take(64)
+    assert asked == [32]
+    assert found == Cipher(algorithms.AES256(b"k" * 32), modes.CTR(bytes(16))).encryptor().update(bytes(64))
+
+
+# -- spawned streams ------------------------------------------------------------------------------------------
+
+
+def test_spawned_streams_differ_from_each_other_and_from_their_parent():
+    parent = RandomBits(seed=7)
+    before = parent.take(32)
+    streams = [*parent.spawn(20), *parent.spawn(20), *parent.spawn(1)[0].spawn(5)]
+    drawn = [stream.take(32) for stream in streams] + [before, parent.take(32), RandomBits(seed=7).take(32)]
+    assert len(set(drawn)) == len(drawn) - 1, "only the last one repeats the first of the parent"
+
+
+def test_spawned_streams_repeat_under_a_seed_and_only_there():
+    first, second = ([stream.take(32) for stream in RandomBits(seed=7).spawn(3)] for _ in range(2))
+    assert first == second
+    first, second = ([stream.take(32) for stream in RandomBits().spawn(3)] for _ in range(2))
+    assert not set(first) & set(second)
+
+
+def test_the_key_of_a_spawned_stream_is_never_handed_out():
+    parent = RandomBits(seed=7)
+    (child,) = parent.spawn(1)
+    assert child._key not in parent.take(10_000)
+    assert child._key not in child.take(10_000)
+
+
+def test_spawned_streams_know_whether_a_seed_stands_behind_them():
+    for stream in RandomBits(seed=7).spawn(2):
+        assert stream.seeded
+        assert all(each.seeded for each in stream.spawn(2))
+    assert not any(stream.seeded for stream in RandomBits().spawn(2))
+
+
+def test_no_stream_is_spawned_when_none_is_asked_for():
+    assert RandomBits().spawn(0) == []
+
+
+# -- bytes ----------------------------------------------------------------------------------------------------
+
+sizes = st.sampled_from([0, 1, 7, 8, 1000, CHUNK - 1, CHUNK, CHUNK + 1]) | st.integers(0, 100_000)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(sizes, max_size=6))
+@example([CHUNK - 1, 2])
+@example([1, CHUNK])
+@example([1, 3 * CHUNK, 5])
+@example([0])
+def test_taking_in_pieces_is_taking_at_once(counts):
+    pieces, whole = RandomBits(seed=7), RandomBits(seed=7)
+    taken = [pieces.take(count) for count in counts]
+    assert [len(part) for part in taken] == counts
+    assert b"".join(taken) == whole.take(sum(counts))
+
+
+def test_the_stream_does_not_repeat_after_a_chunk():
+    drawn = np.frombuffer(RandomBits(seed=7).take(4 * CHUNK), dtype="V16")
+    assert len(np.unique(drawn)) == len(drawn)
+
+
+def test_taken_bytes_are_a_copy_that_later_draws_leave_alone():
+    bits = RandomBits(seed=7)
+    first = bits.take(100)
+    kept = bytes(first)
+    bits.take(2 * CHUNK)
+    assert isinstance(first, bytes)
+    assert first == kept
+
+
+def test_threads_that_share_a_stream_never_get_the_same_bytes():
+    shared, count, workers = RandomBits(seed=7), 5_000, 8
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            taken = pool.map(lambda _: [shared.take(16) for _ in range(count)], range(workers))
+            drawn = [part for parts in taken for part in parts]
+    finally:
+        sys.setswitchinterval(interval)
+    whole = RandomBits(seed=7).take(16 * count * workers)
+    assert sorted(drawn) == sorted(whole[place : place + 16] for place in range(0, len(whole), 16))
+
+
+# -- integers -------------------------------------------------------------------------------------------------
+
+
+def bits_are_balanced(numbers, width):
+    """Whether each of the lowest `width` bits is set in half of the numbers."""
+    ones = [int(((numbers >> np.uint64(place)) & np.uint64(1)).sum()) for place in range(width)]
+    return all(stats.binomtest(count, len(numbers)).pvalue > FALSE_ALARM / width for count in ones)
+
+
+def test_every_bit_of_an_integer_is_set_in_half_of_the_draws():
+    drawn = RandomBits(seed=1).integers(DRAWS)
+    assert drawn.dtype == np.uint64
+    assert bits_are_balanced(drawn, 64)
+    assert not bits_are_balanced(drawn & ~np.uint64(1), 64)
+    assert not bits_are_balanced(drawn >> np.uint64(1), 64)
+
+
+def test_integers_are_uniform_and_neighbours_are_independent():
+    drawn = RandomBits(seed=2).integers(DRAWS)
+
+    def fits(numbers):
+        pairs = (numbers[:-1] >> np.uint64(59)) << np.uint64(5) | (numbers[1:] >> np.uint64(59))
+        return stats.chisquare(np.bincount(pairs.astype(np.int64), minlength=1024)).pvalue > FALSE_ALARM
+
+    assert fits(drawn)
+    assert not fits(np.repeat(drawn, 2))
+    assert not fits((drawn.astype(np.float64) ** 1.02).clip(0, 1.8e19).astype(np.uint64))
+
+
+def test_integers_follow_the_bytes_in_little_endian_order():
+    drawn = RandomBits(seed=3).integers(3)
+    taken = RandomBits(seed=3).take(24)
+    assert drawn.tolist() == [int.from_bytes(taken[place : place + 8], "little") for place in (0, 8, 16)]
+
+
+# -- bounded integers -----------------------------------------------------------------------------------------
+
+
+def below(bits, bound, count):
+    return bits.below(np.full(count, bound, dtype=np.uint64))
+
+
+@given(st.integers(1, TOP - 1))
+@example(1)
+@example(2)
+@example(3)
+@example(3 * 2**62)
+@example(2**63)
+@example(2**63 + 1)
+@example(TOP - 1)
+def test_each_remainder_has_the_same_number_of_accepted_candidates(bound):
+    # exactly the candidates below the largest multiple of the bound are accepted: the last of them, the first
+    # one after them, and the largest candidate of all decide it
+    multiple = TOP // bound * bound
+    assert below(Fed(multiple - 1), bound, 1).tolist() == [bound - 1]
+    if multiple < TOP:
+        assert below(Fed(multiple, 0), bound, 1).tolist() == [0]
+        assert below(Fed(TOP - 1, multiple, 5), bound, 1).tolist() == [5 % bound]
+    else:
+        assert below(Fed(TOP - 1), bound, 1).tolist() == [bound - 1]
+
+
+@given(st.integers(1, TOP - 1), st.integers(0, TOP - 1))
+def test_an_accepted_candidate_gives_its_remainder(bound, candidate):
+    multiple = TOP // bound * bound
+    if candidate < multiple:
+        assert below(Fed(candidate), bound, 1).tolist() == [candidate % bound]
+
+
+def fits_three_parts(drawn):
+    """Whether numbers below 3 * 2^62 fall evenly into three parts of 2^62 each."""
+    counts = np.bincount((drawn >> np.uint64(62)).astype(np.int64), minlength=3)
+    return stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+def test_a_bound_where_modulo_is_grossly_biased_is_met_without_bias():
+    bound = 3 * 2**62
+    assert fits_three_parts(below(RandomBits(seed=4), bound, 20_000))
+    # 2^64 mod 3*2^62 = 2^62: the naive remainder hits the first part twice as often
+    naive = RandomBits(seed=4).integers(20_000) % np.uint64(bound)
+    assert not fits_three_parts(naive)
+
+
+@pytest.mark.parametrize("bound", [2, 3, 10, 1000])
+def test_small_bounds_are_met_evenly(bound):
+    drawn = below(RandomBits(seed=5), bound, DRAWS).astype(np.int64)
+    counts = np.bincount(drawn, minlength=bound)
+    assert len(counts) == bound
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    counts[0] += 6 * math.isqrt(DRAWS // bound * 2) + 5 * bound
+    assert stats.chisquare(counts).pvalue < FALSE_ALARM
+
+
+def test_bounds_of_one_batch_are_each_met_evenly():
+    bounds = np.tile(np.array([1, 2, 3, 7, 3 * 2**62, TOP - 1], dtype=np.uint64), 20_000)
+    drawn = RandomBits(seed=6).below(bounds)
+    assert drawn.dtype == np.uint64
+    assert (drawn < bounds).all()
+    assert not drawn[bounds == 1].any()
+    for bound in (2, 3, 7):
+        counts = np.bincount(drawn[bounds == bound].astype(np.int64), minlength=bound)
+        assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    assert fits_three_parts(drawn[bounds == 3 * 2**62])
+    assert bits_are_balanced(drawn[bounds == TOP - 1], 64)
+
+
+def test_a_rejected_candidate_is_drawn_again_in_its_own_place():
+    bounds = np.array([10, 3 * 2**62, 10], dtype=np.uint64)
+    assert Fed(4, TOP - 1, 6, 77).below(bounds).tolist() == [4, 77, 6]
+
+
+@pytest.mark.parametrize("bounds", [[0], [5, 0, 3], [0, 0]])
+def test_a_bound_of_zero_is_refused(bounds):
+    with pytest.raises(ParameterError, match="bounds of at least 1, got a 0"):
+        RandomBits(seed=1).below(np.array(bounds, dtype=np.uint64))
+
+
+def test_no_bounds_give_no_numbers():
+    assert RandomBits(seed=1).below(np.array([], dtype=np.uint64)).shape == (0,)
+
+
+# -- uniform numbers ------------------------------------------------------------------------------------------
+
+
+def fits(drawn, distribution):
+    return stats.kstest(drawn, distribution).pvalue > FALSE_ALARM
+
+
+def test_uniforms_are_uniform_and_other_scales_are_rejected():
+    drawn = RandomBits(seed=8).uniform(DRAWS)
+    assert fits(drawn, "uniform")
+    for scale in (1.5, 2 / 3, 0.98):
+        assert not fits(scale * drawn, "uniform")
+
+
+def test_uniforms_are_above_zero_and_at_most_one():
+    lowest, highest = Fed(0, TOP - 1).uniform(2)
+    assert lowest == 2.0**-53
+    assert highest == 1.0
+    assert Fed(2**11 - 1).uniform(1)[0] == 2.0**-53
+    assert Fed(2**11).uniform(1)[0] == 2.0**-52
+
+
+def test_uniforms_have_53_random_bits():
+    steps = RandomBits(seed=9).uniform(DRAWS) * 2.0**53
+    assert (steps == np.floor(steps)).all()
+    numbers = steps.astype(np.uint64) - np.uint64(1)
+    assert bits_are_balanced(numbers, 53)
+    coarse = numbers >> np.uint64(29) << np.uint64(29)  # 24 bits, as of a float32
+    assert not bits_are_balanced(coarse, 53)
+
+
+@pytest.mark.parametrize("draw", ["uniform", "exponential", "normal"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (3, 5), (2, 0), (2, 3, 4), ()])
+def test_draws_have_the_shape_that_was_asked_for(draw, shape):
+    drawn = getattr(RandomBits(seed=1), draw)(*shape)
+    assert drawn.shape == shape
+    assert drawn.dtype == np.float64
+    assert np.isfinite(drawn).all()
+
+
+# -- exponential and normal numbers ---------------------------------------------------------------------------
+
+
+def test_exponentials_are_exponential_and_other_scales_are_rejected():
+    drawn = RandomBits(seed=10).exponential(DRAWS)
+    assert fits(drawn, "expon")
+    for scale in (1.5, 2 / 3, 0.98):
+        assert not fits(scale * drawn, "expon")
+
+
+def test_exponentials_reach_from_zero_to_the_logarithm_of_the_smallest_uniform():
+    largest, smallest = Fed(0, TOP - 1).exponential(2)
+    assert largest == pytest.approx(53 * math.log(2))
+    assert smallest == 0.0
+
+
+@pytest.mark.parametrize("count", [DRAWS, DRAWS + 1])
+def test_normals_are_normal_and_other_scales_are_rejected(count):
+    drawn = RandomBits(seed=11).normal(count)
+    assert fits(drawn, "norm")
+    for scale in (1.5, 2 / 3, 0.96):
+        assert not fits(scale * drawn, "norm")
+    assert not fits(drawn + 0.02, "norm")
+
+
+def test_normals_have_the_right_mass_beyond_three_sigma():
+    drawn = RandomBits(seed=12).normal(1_000_000)
+
+    def tail_fits(values):
+        beyond = int((np.abs(values) > 3).sum())
+        return stats.binomtest(beyond, values.size, 2 * stats.norm.sf(3)).pvalue > FALSE_ALARM
+
+    assert tail_fits(drawn)
+    assert not tail_fits(drawn.clip(-3, 3))
+    assert not tail_fits(1.1 * drawn)
+
+
+def test_the_two_normals_of_one_radius_are_independent():
+    drawn = RandomBits(seed=13).normal(DRAWS)
+    cosines, sines = np.split(drawn, 2)
+
+    def independent(one, two):
+        return all(
+            stats.pearsonr(change(one), change(two)).pvalue > FALSE_ALARM / 3
+            for change in (np.asarray, np.square, np.abs)
+        )
+
+    assert independent(cosines, sines)
+    assert independent(drawn[:-1], drawn[1:])
+    # a radius that is not exponential would show in the squares
+    shrunk = np.hypot(cosines, sines) < 2
+    assert not independent(cosines[shrunk], sines[shrunk])
+
+
+def test_normals_reach_beyond_the_end_of_32_bit_ones():
+    # the smallest uniform is the largest radius; float32 normals from 24-bit uniforms stop at 5.77
+    right, straight_up = Fed(0, 0).normal(2)
+    assert right == pytest.approx(math.sqrt(2 * 53 * math.log(2)))
+    assert right > 8.57
+    assert abs(straight_up) < 1e-14
+    left = Fed(0, 2**63).normal(1)[0]
+    assert left < -8.57
+    assert math.sqrt(2 * 24 * math.log(2)) == pytest.approx(5.77, abs=0.005)
+
+
+# -- one holder only ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        copy.copy,
+        copy.deepcopy,
+        *(lambda bits, version=version: pickle.dumps(bits, version) for version in range(pickle.HIGHEST_PROTOCOL + 1)),
+        lambda bits: copy.deepcopy({"inside": [bits]}),
+        lambda bits: pickle.dumps((1, bits)),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 7])
+def test_a_stream_is_never_copied_or_pickled(duplicate, seed):
+    bits = RandomBits(seed)
+    bits.take(5)
+    with pytest.raises(TypeError, match=r"never copied or pickled.*spawn"):
+        duplicate(bits)
+
+
+def test_a_stream_of_another_process_is_refused(monkeypatch):
+    bits = RandomBits(seed=7)
+    bits.take(5)
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    for use in (
+        lambda: bits.take(1),
+        lambda: bits.take(0),
+        lambda: bits.integers(1),
+        lambda: bits.uniform(1),
+        lambda: bits.normal(1),
+        lambda: bits.spawn(1),
+        lambda: bits.below(np.array([3], dtype=np.uint64)),
+    ):
+        with pytest.raises(RuntimeError, match="made in another process"):
+            use()
+    assert len(RandomBits(seed=7).take(5)) == 5
+    monkeypatch.setattr(os, "getpid", lambda: here)
+    assert len(bits.take(5)) == 5
+
+
+def _use_in_child(bits, pipe):
+    try:
+        pipe.send(("inherited", bits.take(16)))
+    except RuntimeError as error:
+        pipe.send(("refused", str(error)))
+    pipe.send(("fresh", RandomBits().take(16)))
+    pipe.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+@pytest.mark.parametrize("used_before", [False, True])
+def test_a_forked_process_cannot_use_the_stream_of_its_parent_and_makes_its_own(used_before):
+    context = multiprocessing.get_context("fork")
+    bits = RandomBits()
+    if used_before:
+        bits.take(5)
+    fresh = set()
+    for _ in range(2):
+        mine, theirs = context.Pipe()
+        child = context.Process(target=_use_in_child, args=(bits, theirs))
+        child.start()
+        theirs.close()
+        outcome, message = mine.recv()
+        assert outcome == "refused"
+        assert "made in another process" in message
+        fresh.add(mine.recv()[1])
+        child.join(30)
+        assert child.exitcode == 0
+        mine.close()
+        child.close()
+    assert len(fresh) == 2
