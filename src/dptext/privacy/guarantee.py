@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from decimal import ROUND_CEILING, Context
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
@@ -384,7 +385,6 @@ def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}, got another")
-    try:
-        return _KINDS[kind](**fields)
-    except TypeError:
-        raise ParameterError(f"a {kind} guarantee has other fields than those given") from None
+    if fields.keys() != {each.name for each in dataclass_fields(_KINDS[kind])}:
+        raise ParameterError(f"a {kind} guarantee has other fields than those given")
+    return _KINDS[kind](**fields)

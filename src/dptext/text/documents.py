@@ -359,7 +359,7 @@ class DocumentWriter:
         with suppress(UnicodeEncodeError):  # such an error holds the line: none must be chained
             data = line.encode("utf-8")
         if not data:
-            raise DataError(f"row {self.count}: a kept column holds half a surrogate pair, which is no text")
+            raise DataError(f"row {self.count} holds half a surrogate pair, which is no text")
         self._stream.write(data if self._compressor is None else self._compressor.compress(data))
 
     def _kept(self, document: Document) -> dict[str, Any]:

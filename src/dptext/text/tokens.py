@@ -5,7 +5,8 @@ handle) stay whole, English clitics (``don't`` -> ``do`` + ``n't``) and short el
 ``ami``) part, because public vocabularies hold the parts.
 
 `kind_of` is total: a token that is not known to be a number, an address, punctuation or space is a *word*, and
-words are what a mechanism protects. Emoji, control characters and unassigned code points are words for that reason.
+words are what a mechanism protects. Emoji, unassigned code points and control characters (but for those that count as
+white space) are words for that reason.
 """
 
 from __future__ import annotations
