@@ -11,7 +11,7 @@ from zoo.case import Case, MetricDP, claim
 
 EPSILON = 5.0
 OUTPUTS = 50_000
-INPUTS = 300
+INPUTS = 200
 
 
 @cache
@@ -31,6 +31,10 @@ def _chosen(seed):
     return np.append(np.setdiff1d(np.concatenate([rows, near]), [OUTPUTS - 1]), OUTPUTS - 1)
 
 
+def _names(seed):
+    return [_vectors().words[row] for row in _chosen(seed)]
+
+
 def _judge(distribution, seed, _error):
     vectors = _vectors()
     mechanism = TEM(vectors, epsilon=EPSILON)
@@ -44,9 +48,8 @@ def _judge(distribution, seed, _error):
     def allowed(i, others):
         return EPSILON * np.minimum(between[i, others], mechanism.threshold) + mechanism.slack
 
-    names = [vectors.words[row] for row in rows]
     coverage = f"all pairs of {len(rows):,} words, {OUTPUTS:,} outputs"
-    return judge_exact(statement, logs, allowed, names=names, coverage=coverage)
+    return judge_exact(statement, logs, allowed, names=_names(seed), coverage=coverage)
 
 
 def _normal(weights):
@@ -93,12 +96,13 @@ def passed_through(far, _rows, mechanism, _generator):
     return shares
 
 
-def _library(_seed, _error):
-    return dptext.audit(TEM(_vectors(), epsilon=EPSILON), seed=_seed)
+def _library(seed, _error):
+    return dptext.audit(TEM(_vectors(), epsilon=EPSILON), words=_names(seed))
 
 
-def _document_budget(_seed, _error):
-    return dptext.audit(TEM(_vectors(), epsilon=EPSILON, document_epsilon=60.0, max_words=10), seed=_seed)
+def _document_budget(seed, _error):
+    mechanism = TEM(_vectors(), epsilon=EPSILON, document_epsilon=60.0, max_words=10)
+    return dptext.audit(mechanism, words=_names(seed))
 
 
 def _case(name, broken, distribution, why):
