@@ -38,6 +38,11 @@ class StorageError(DptextError, OSError):
 
     exit_code = 4
 
+    @classmethod
+    def of(cls, verb: str, path: object, error: OSError) -> StorageError:
+        """What the system said about a path, in one line: ``cannot read 'x': No such file or directory``."""
+        return cls(f"cannot {verb} {str(path)!r}: {error.strerror or type(error).__name__}")
+
 
 class MissingExtraError(DptextError, ImportError):
     """An optional package is not installed; the message holds the line that installs it."""

@@ -46,7 +46,7 @@ def _load_config(context: typer.Context, path: Path | None) -> Path | None:
         with path.open("rb") as stream:
             tables = tomllib.load(stream)
     except OSError as error:
-        raise StorageError(f"cannot read {str(path)!r}: {error.strerror or type(error).__name__}") from None
+        raise StorageError.of("read", path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name}: expected TOML: {error}") from None
     name = context.command.name or ""

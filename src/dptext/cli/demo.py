@@ -68,7 +68,7 @@ def _place_sample(folder: Path) -> tuple[Path, Path]:
         folder.mkdir(parents=True, exist_ok=True)
         sample.write_bytes(bundled)
     except OSError as error:
-        raise StorageError(f"cannot write {str(sample)!r}: {error.strerror or type(error).__name__}") from None
+        raise StorageError.of("write", sample, error) from None
     return sample, private
 
 

@@ -61,7 +61,7 @@ def read_statement(path: Path) -> PrivacyStatement:
     try:
         return PrivacyStatement.from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StorageError(f"cannot read {str(path)!r}: {error.strerror or type(error).__name__}") from None
+        raise StorageError.of("read", path, error) from None
     except UnicodeDecodeError:
         raise DataError(f"{path.name}: expected UTF-8 text: a privacy statement is JSON") from None
     except DataError as error:

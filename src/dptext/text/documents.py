@@ -120,7 +120,7 @@ class DocumentReader(Iterator[Document]):
             self._file = source.open("rb")
             self.size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
-            raise StorageError(f"cannot open {str(source)!r}: {error.strerror or 'not a readable file'}") from None
+            raise StorageError.of("open", source, error) from None
         rows = {".txt": _rows_of_txt, ".jsonl": _rows_of_jsonl, ".csv": _rows_of_csv}[kind]
         stream: Any = gzip.GzipFile(fileobj=self._file) if zipped else self._file
         self._rows = enumerate(rows(_lines(stream, self._name), self._name, text), 1)
@@ -188,7 +188,7 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[str]:
                 f"{name}: the compressed data is broken or ends early, after line {number}; copy the file again"
             ) from None
         except OSError as error:
-            raise StorageError(f"cannot read {name!r}: {error.strerror or type(error).__name__}") from None
+            raise StorageError.of("read", name, error) from None
         if not line:
             return
         number += 1
@@ -298,7 +298,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
         except OSError as error:
             if isinstance(error, StorageError | FileExistsError):
                 raise
-            raise StorageError(f"cannot write {str(target)!r}: {error.strerror or type(error).__name__}") from None
+            raise StorageError.of("write", target, error) from None
     finally:
         with suppress(OSError):  # never there, if the folder is none
             part.unlink()
@@ -404,4 +404,4 @@ def file_digest(path: str | os.PathLike[str]) -> str:
         with Path(path).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise StorageError(f"cannot read {os.fspath(path)!r}: {error.strerror or type(error).__name__}") from None
+        raise StorageError.of("read", path, error) from None

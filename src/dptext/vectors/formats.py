@@ -8,6 +8,7 @@ and ``"<unk>"`` is added with the mean as its vector unless the source has it.
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import zlib
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["KNOWN_VECTORS", "load_vectors"]
 
+_logger = logging.getLogger(__name__)
 KNOWN_VECTORS = ("glove-6b-50d",)
 Source: TypeAlias = str | os.PathLike[str] | tuple[Sequence[str], npt.ArrayLike] | WordVectors
 
@@ -74,19 +76,22 @@ def _words_only(words: Sequence[str], matrix: npt.ArrayLike, limit: int | None, 
     seen: dict[str, int] = {}
     kept: dict[str, int] = {}
     for row, word in enumerate(words):
+        if len(kept) == room:
+            break
         if not isinstance(word, str):
             raise DataError(f"expected strings as words, row {row} holds another type")
         first = seen.setdefault(word, row)
         if first != row:
             raise DataError(f"words must be distinct; rows {first} and {row} hold the same word: remove one")
         name = fold(word)
-        if len(kept) < room and word != UNKNOWN and name not in kept and is_single_word(name):
+        if word != UNKNOWN and name not in kept and is_single_word(name):
             kept[name] = row
     if not kept:
         raise DataError("no words among the vectors: every entry is a number, an address or punctuation")
+    _logger.info("%d of the first %d entries are words (%s)", len(kept), len(seen), source)
     table = np.asarray(matrix)[list(kept.values())]
-    if UNKNOWN in seen:
-        last = np.asarray(matrix)[seen[UNKNOWN]][None]
+    if UNKNOWN in words:
+        last = np.asarray(matrix)[words.index(UNKNOWN)][None]
     else:
         last = table.mean(axis=0, dtype=np.float64, keepdims=True)
     return WordVectors([*kept, UNKNOWN], np.concatenate([table, last.astype(table.dtype)]), source=source)
@@ -166,4 +171,4 @@ def _text_lines(path: Path) -> Iterable[str]:
     except OSError as error:
         if isinstance(error, StorageError):
             raise
-        raise StorageError(f"cannot read {str(path)!r}: {error.strerror or 'not a readable file'}") from None
+        raise StorageError.of("read", path, error) from None

@@ -6,6 +6,7 @@ space stay. Where two tokens touched (``do`` + ``n't``, Han characters), a space
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,6 +26,7 @@ __all__ = ["PLACEHOLDERS", "PrivateTexts", "Rewriter", "count_foreign_words", "p
 
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
 
+_logger = logging.getLogger(__name__)
 _KEPT = -1  # code of a token that stays as it is
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
 _CHUNK = 400_000  # tokens at a time
@@ -119,6 +121,7 @@ class Rewriter:
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
         self._replace_words(tokens, codes, starts)
+        _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         for kind, placeholder in PLACEHOLDERS.items():
             for place in np.flatnonzero(codes == _CODES[kind]):
                 tokens[place] = placeholder
