@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dptext.errors import ParameterError
 from dptext.noise.selection import TruncatedExponential, _count_at_most, largest_exponent, weight_error
@@ -49,6 +50,47 @@ def test_block_sums_are_the_sums_of_the_very_weights_that_are_drawn_from(points)
     padded[:, : weights.shape[1]] = weights
     exact = np.cumsum(padded.reshape(rows.size, -1, 512).sum(axis=2), axis=1, dtype=np.uint64)
     np.testing.assert_array_equal(selection._sums[selection._slots[rows]], exact)
+
+
+@pytest.mark.parametrize("rate", [0.5, 5.0, 20.0])
+def test_block_bounds_from_the_coarse_grid_are_bounds_and_not_loose(points, rate):
+    fine, coarse = ExactDistances(points), ExactDistances(points, dtype=np.float32)
+    bounded = TruncatedExponential(fine, rate=rate, threshold=20.0 / rate, coarse=coarse)
+    assert bounded._bounds is coarse
+    rows = np.arange(0, 9_001, 7)
+    weights = bounded.weights(rows)
+    padded = np.zeros((rows.size, bounded._blocks * 512), dtype=np.uint64)
+    padded[:, : weights.shape[1]] = weights
+    exact = padded.reshape(rows.size, -1, 512).sum(axis=2).astype(np.float64)
+    ratio = bounded._block_bounds(rows) / exact
+    assert ratio.min() >= 1.0
+    assert ratio.max() <= bounded._inflation.max() ** 2 * 1.01
+
+
+def test_a_grid_that_is_too_coarse_is_not_used(points):
+    fine, coarse = ExactDistances(points), ExactDistances(points, dtype=np.float32)
+    assert TruncatedExponential(fine, rate=500.0, threshold=0.04, coarse=coarse)._bounds is fine
+
+
+def test_bounds_change_neither_the_weights_nor_the_law_of_the_draws(points):
+    fine, coarse = ExactDistances(points), ExactDistances(points, dtype=np.float32)
+    plain = TruncatedExponential(fine, rate=3.0, threshold=6.0)
+    bounded = TruncatedExponential(fine, rate=3.0, threshold=6.0, coarse=coarse)
+    rows = np.repeat(np.arange(5), 200_000)
+    np.testing.assert_array_equal(plain.weights(np.arange(5)), bounded.weights(np.arange(5)))
+    for selection, seed in ((plain, 1), (bounded, 2)):
+        drawn = selection.sample(rows, RandomBits(seed))
+        for row, weights in enumerate(plain.weights(np.arange(5))):
+            shares = weights / weights.sum()
+            counts = np.bincount(drawn[rows == row], minlength=shares.size)
+            often = shares * 200_000 >= 10
+            observed = np.append(counts[often], counts[~often].sum())
+            expected = np.append(shares[often], shares[~often].sum()) * 200_000
+            assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-7
+    # bounds that are taken for sums (no second look at the rest) are another law, and the test sees it
+    careless = np.diff(bounded._sums[bounded._slots[0]].astype(np.float64), prepend=0.0)
+    exact = np.diff(plain._sums[plain._slots[0]].astype(np.float64), prepend=0.0)
+    assert np.abs(careless / careless.sum() - exact / exact.sum()).max() > 1e-5
 
 
 def test_every_number_below_the_sum_belongs_to_the_candidate_whose_interval_holds_it(points):

@@ -8,6 +8,18 @@ and x is drawn by one unbiased integer below the sum of all weights. From the we
 512 weights are below 2^53 and exact in float64, sums over up to 2^20 - 1 candidates fit into uint64. So the weights
 *are* the distribution, and `TruncatedExponential.weights` shows them.
 
+**Bounds first, then exactly.** To draw, the sampler needs only an upper bound B_b on the sum of each block b of 512
+weights: it draws an integer r below the sum of all bounds, finds the block and the rest r' < B_b, computes the weights
+of that one block exactly, and takes the candidate whose interval holds r'; if r' lies beyond the block's true sum, it
+starts again. Candidate x comes out of one round with probability W(w, x) / sum of bounds, so given that a round ends,
+with probability W(w, x) / sum over y of W(w, y): exactly, however loose the bounds. Bounds come from distances on a
+coarse grid in float32, twice as fast. With s = r_w + max r + 2 * rounding (what the two grids may shift a distance by),
+min(d, g) >= min(d_coarse, g) - s, so
+
+    B_b = floor(2^44 exp(rate s) (1 + 2^-12) sum of exp(-rate min(d_coarse, g))) + 513                        (bound)
+
+where 2^-12 covers theta twice and the float32 sum of 512 terms (512 u = 2^-15), and 513 the rounding of 512 weights.
+
 **Slack** (how far the integers may be from the formula). With u = 2^-24 and T = rate * threshold, the exponent t <= T
 is computed from an exact squared distance by a conversion to float32, a square root and a product with a rounded
 constant: a relative error of at most (1 + u)^(7/2) - 1 <= 4u. exp in float32 errs by at most 4 units in the last
@@ -43,13 +55,13 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SCALE = np.float32(2.0**44)
 _BLOCK = 512  # weights in a block: 512 * 2^44 = 2^53
-_ONES = np.ones(_BLOCK)  # a product with it sums integers below 2^53 exactly, whatever the order
 _TILE = 4 * _BLOCK  # columns in a tile, so that a tile of _BATCH rows stays in the cache
-_BATCH = 128
+_BATCH = 256
 _ROWS_A_TASK = 256
 _CACHE_BYTES = 256 << 20
 _MAX_SIZE = 2**20 - 1  # (2^20 - 1) * 2^44 < 2^64
 _UNIT = 2.0**-24  # half a unit in the last place of float32
+_MAX_INFLATION = 2.0  # beyond, too many rounds would start again: the bounds are then the exact sums
 _NORMAL = 2.0**-45  # squares of what lies between this and its inverse are normal float32 numbers
 _MAX_FROM_GRID = 0.01
 _MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: beyond, the tail is no longer what the formula says
@@ -63,6 +75,7 @@ class DistanceTable(Protocol):
 
     step: float
     rounding: float
+    row_rounding: Floats
 
     def __len__(self) -> int: ...
     def rows(self, rows: Rows) -> Floats:
@@ -99,11 +112,12 @@ class TruncatedExponential:
     (the truncated distance is 1-Lipschitz in w, once in the weight and once in the sum; McSherry and Talwar 2007).
     The candidates and their distances must be public.
 
-    Block sums of every input drawn so far are kept in memory (up to 256 MiB): a later draw for the same input costs
+    Block bounds of every input drawn so far are kept in memory (up to 256 MiB): a later draw for the same input costs
     one block of distances instead of all of them. Safe to use from several threads.
 
     Args:
         distances: an exact table of at most 2^20 - 1 candidates.
+        coarse: the same distances on a coarser grid in float32, for the bounds; None: ``distances``.
         rate: nats a unit of distance, above 0.
         threshold: distances count up to here.
 
@@ -111,7 +125,9 @@ class TruncatedExponential:
         ParameterError: too many candidates; a rate * threshold that the integers cannot represent.
     """
 
-    def __init__(self, distances: DistanceTable, *, rate: float, threshold: float) -> None:
+    def __init__(
+        self, distances: DistanceTable, *, rate: float, threshold: float, coarse: DistanceTable | None = None
+    ) -> None:
         size = len(distances)
         if size > _MAX_SIZE:
             raise ParameterError(f"expected at most {_MAX_SIZE:,} candidates, got {size:,}: use fewer words (limit=)")
@@ -141,6 +157,15 @@ class TruncatedExponential:
                 "may lie far from all others; remove it, or lower the rate"
             )
         self._blocks = -(-size // _BLOCK)
+        self._bounds = distances
+        self._inflation = np.ones(size)
+        if coarse is not None:
+            shift = coarse.row_rounding + coarse.rounding + 2 * distances.rounding
+            inflation = np.exp(np.minimum(rate * shift, 50.0)) * (1 + 2.0**-12)
+            if inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 1:
+                self._bounds, self._inflation = coarse, inflation
+                self._coarse_cap = np.float32((threshold / coarse.step) ** 2)
+                self._coarse_factor = np.float32(-rate * coarse.step)
         self._renew()
 
     def __len__(self) -> int:
@@ -188,7 +213,9 @@ class TruncatedExponential:
                 part = distinct[first : first + len(self._sums)]
                 here = np.flatnonzero((place >= first) & (place < first + part.size))
                 self._remember(part)
-                drawn[here] = self._draw(rows[here], bits)
+                while here.size:
+                    drawn[here] = self._draw(rows[here], bits)
+                    here = here[drawn[here] < 0]
         return drawn
 
     # -- from distances to weights ----------------------------------------------------------------------------
@@ -207,7 +234,7 @@ class TruncatedExponential:
     def _tiles(self) -> list[tuple[int, int]]:
         return [(start, min(start + _TILE, len(self))) for start in range(0, len(self), _TILE)]
 
-    # -- block sums, kept for every input seen ----------------------------------------------------------------
+    # -- block bounds, kept for every input seen ---------------------------------------------------------------
 
     def _forget(self) -> None:
         room = max(1024, _CACHE_BYTES // (8 * self._blocks))
@@ -216,7 +243,7 @@ class TruncatedExponential:
         self._used = 0
 
     def _remember(self, rows: Rows) -> None:
-        """Make sure that the cumulative block sums of these distinct rows are there."""
+        """Make sure that the cumulative block bounds of these distinct rows are there."""
         missing = rows[self._slots[rows] < 0]
         if self._used + missing.size > len(self._sums):
             self._slots[:] = -1
@@ -226,7 +253,7 @@ class TruncatedExponential:
 
         def fill(start: int) -> None:
             part = slice(start, start + _ROWS_A_TASK)
-            sums = self._block_sums(missing[part])
+            sums = self._block_bounds(missing[part])
             self._sums[slots[part]] = np.cumsum(sums.astype(np.uint64), axis=1)
 
         if missing.size:
@@ -234,36 +261,51 @@ class TruncatedExponential:
             self._slots[missing] = slots
             self._used += missing.size
 
-    def _block_sums(self, rows: Rows) -> Floats:
-        """(n, blocks) exact sums of the weights of each block."""
+    def _block_bounds(self, rows: Rows) -> Floats:
+        """(n, blocks) upper bounds on the sums of the weights of each block, as integers in float64."""
+        table, exact = self._bounds, self._bounds is self._distances
+        dtype = np.float64 if exact else np.float32
         batches = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
-        lefts = [self._distances.rows(rows[batch]) for batch in batches]
+        lefts = [table.rows(rows[batch]) for batch in batches]
         sums = np.empty((rows.size, self._blocks))
-        squares = np.empty((_BATCH, _TILE))
-        weights = np.zeros((_BATCH, _TILE), dtype=np.float32)
+        tile: Any = np.empty(_BATCH * _TILE, dtype=dtype)
+        ones: Any = np.ones(_BLOCK, dtype=dtype)
         for start, stop in self._tiles():
-            columns = self._distances.columns(start, stop)
             width = stop - start
             whole = -(-width // _BLOCK) * _BLOCK
             first = start // _BLOCK
+            columns = np.pad(table.columns(start, stop), ((0, 0), (0, whole - width)))
             for batch, left in zip(batches, lefts, strict=True):
-                here = squares.ravel()[: len(left) * width].reshape(len(left), width)
-                there = weights[: len(left), :width]
-                self._weigh(self._distances.squared(left, columns, out=here), out=there)
-                weights[:, width:whole] = 0.0
-                blocks = squares.ravel()[: len(left) * whole].reshape(-1, _BLOCK)
-                np.copyto(blocks.reshape(len(left), whole), weights[: len(left), :whole])
-                sums[batch, first : first + whole // _BLOCK] = (blocks @ _ONES).reshape(len(left), -1)
-        return sums
+                weights = table.squared(left, columns, out=tile[: len(left) * whole].reshape(len(left), whole))
+                if exact:
+                    np.copyto(weights, self._weigh(weights))
+                else:
+                    self._weigh_coarsely(weights)
+                weights[:, width:] = 0.0
+                sums[batch, first : first + whole // _BLOCK] = (weights.reshape(-1, _BLOCK) @ ones).reshape(
+                    len(left), -1
+                )
+        if exact:
+            return sums  # products of integers below 2^53 with ones: exact in whatever order
+        sums *= (float(_SCALE) * self._inflation[rows])[:, None]
+        return np.floor(sums) + 513.0  # (bound)
+
+    def _weigh_coarsely(self, squared: Floats) -> Floats:
+        """exp(-rate min(d, threshold)) in float32, of coarse squared distances (which are overwritten)."""
+        np.clip(squared, 0.0, self._coarse_cap, out=squared)
+        np.sqrt(squared, out=squared)
+        np.multiply(squared, self._coarse_factor, out=squared)
+        return np.exp(squared, out=squared)
 
     # -- one draw an occurrence -------------------------------------------------------------------------------
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        """One round: candidates, or -1 where the round has to start again."""
         slots = self._slots[rows]
         number = bits.below(self._sums[slots, -1])
         block = _count_at_most(self._sums, slots, number)
         before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
-        rest = (number - before).astype(np.float64)  # below 2^53: exact
+        rest = (number - before).astype(np.float64)  # exact below 2^53, and no true sum is larger
         # an occurrence needs the weights of one block of its row; each (block, row) is computed once
         pairs, pair = np.unique(block * len(self) + rows, return_inverse=True)
         order = np.argsort(pair, kind="stable")
@@ -284,7 +326,8 @@ class TruncatedExponential:
             squared = self._distances.squared(self._distances.rows(pair_row[start:stop]), columns)
             cumulative = np.cumsum(self._weigh(squared), axis=1, dtype=np.float64)
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
-            drawn[here] = first + _count_at_most(cumulative, pair[here] - start, rest[here])
+            place = _count_at_most(cumulative, pair[here] - start, rest[here])
+            drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
 
         for_each_block(find, tasks)
         return drawn

@@ -2,9 +2,9 @@
 
 **Distances.** The vectors are rounded to a public grid so fine that every squared distance, counted in squared grid
 steps, is an integer below 2^53. A float64 matrix product then has no rounding at all: the same bits come out
-whatever the block size, the number of threads, the BLAS or the machine, and the sampler that draws from a block that
-it computes again draws from the very weights it summed before. The grid's price is known (`ExactDistances.rounding`,
-about 1e-6 for GloVe) and enters the slack of the mechanism.
+whatever the block size, the number of threads, the BLAS or the machine. The grid's price is known
+(`ExactDistances.rounding`, about 1e-6 for GloVe) and enters the slack of the mechanism. On a coarse grid the integers
+stay below 2^24, and a float32 product, twice as fast, is exact in the same way: good for bounds.
 
 **Neighbours.** Scores in float32 with a proved error bound select candidate blocks; float64 decides among them.
 """
@@ -33,37 +33,41 @@ class ExactDistances:
 
     Args:
         matrix: (V, d) finite; public.
+        dtype: float64 (a fine grid) or float32 (a coarse one).
 
     Attributes:
         step: h, the grid step, a power of two.
+        row_rounding: (V,) a bound for each row on the Euclidean distance to its grid point.
         rounding: a bound on the Euclidean distance between a row and its grid point, so that distances on the
             grid differ from those of the matrix by at most ``2 * rounding``.
     """
 
-    def __init__(self, matrix: npt.ArrayLike) -> None:
+    def __init__(self, matrix: npt.ArrayLike, *, dtype: type[np.floating[Any]] = np.float64) -> None:
+        self._dtype = dtype
         values = np.asarray(matrix)
         size, dimension = values.shape
         largest = math.sqrt(_squared_norms(values).max(initial=0.0))
-        # (|x| + |y|)^2 <= 2^53 in grid steps bounds every partial sum of |x|^2 + |y|^2 - 2 x.y
-        room = 2.0**25.5 - math.sqrt(dimension) - 1.0
+        # (|x| + |y|)^2 <= 2^53 (2^24) in grid steps bounds every partial sum of |x|^2 + |y|^2 - 2 x.y
+        room = max(1.0, 2.0 ** (np.finfo(dtype).nmant / 2 - 0.5) - math.sqrt(dimension) - 1.0)
         self.step = 2.0 ** math.ceil(math.log2(largest / room)) if largest > 0.0 else 1.0
         self._grid = np.empty((dimension, size), dtype=np.int32)
-        self._norms = np.empty(size, dtype=np.float64)
-        worst = 0.0
+        self._norms = np.empty(size, dtype=dtype)
+        self.row_rounding = np.empty(size, dtype=np.float64)
         for start in range(0, size, _TILE):
             part = values[start : start + _TILE].astype(np.float64) / self.step
             points = np.rint(part)
-            worst = max(worst, float(((part - points) ** 2).sum(axis=1).max(initial=0.0)))
+            error = np.sqrt(((part - points) ** 2).sum(axis=1))
+            self.row_rounding[start : start + _TILE] = error * self.step * (1 + 1e-12)
             self._grid[:, start : start + _TILE] = points.T
             self._norms[start : start + _TILE] = (points**2).sum(axis=1)
-        self.rounding = math.sqrt(worst) * self.step * (1 + 1e-12)
+        self.rounding = float(self.row_rounding.max(initial=0.0))
 
     def __len__(self) -> int:
         return int(self._norms.size)
 
     def columns(self, start: int, stop: int) -> Floats:
         """(d + 2, stop - start) right factor for the columns start .. stop - 1; see `squared`."""
-        block = np.empty((self._grid.shape[0] + 2, stop - start))
+        block = np.empty((self._grid.shape[0] + 2, stop - start), dtype=self._dtype)
         block[:-2] = self._grid[:, start:stop]
         block[-2] = 1.0
         block[-1] = self._norms[start:stop]
@@ -71,7 +75,7 @@ class ExactDistances:
 
     def rows(self, rows: Rows) -> Floats:
         """(n, d + 2) left factor for the given rows; see `squared`."""
-        block = np.empty((rows.size, self._grid.shape[0] + 2))
+        block = np.empty((rows.size, self._grid.shape[0] + 2), dtype=self._dtype)
         block[:, :-2] = self._grid[:, rows].T
         block[:, :-2] *= -2.0
         block[:, -2] = self._norms[rows]
@@ -80,7 +84,7 @@ class ExactDistances:
 
     @staticmethod
     def squared(rows: Floats, columns: Floats, out: Floats | None = None) -> Floats:
-        """(n, m) squared distances in squared grid steps: exact integers in float64."""
+        """(n, m) squared distances in squared grid steps: exact integers."""
         return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
 
 

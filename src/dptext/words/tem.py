@@ -97,7 +97,10 @@ class TEM(WordMechanism):
         else:
             self.threshold = threshold_for(self.epsilon, len(vectors), beta)
         self._selection = TruncatedExponential(
-            ExactDistances(vectors.matrix), rate=self.epsilon / 2, threshold=self.threshold
+            ExactDistances(vectors.matrix),
+            rate=self.epsilon / 2,
+            threshold=self.threshold,
+            coarse=ExactDistances(vectors.matrix, dtype=np.float32),
         )
         self._freeze()
 
