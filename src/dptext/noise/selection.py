@@ -46,7 +46,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.threads import for_each_block
+from dptext.threads import available_cores, for_each_block
 
 __all__ = ["DistanceTable", "TruncatedExponential"]
 
@@ -57,7 +57,9 @@ _SCALE = np.float32(2.0**44)
 _BLOCK = 512  # weights in a block: 512 * 2^44 = 2^53
 _TILE = 4 * _BLOCK  # columns in a tile, so that a tile of _BATCH rows stays in the cache
 _BATCH = 256
-_ROWS_A_TASK = 256
+_ROWS_A_TASK = 256  # when drawing
+_MOST_ROWS_A_TASK = 1024  # when summing
+_OCCURRENCES_FOR_THREADS = 512
 _CACHE_BYTES = 256 << 20
 _MAX_SIZE = 2**20 - 1  # (2^20 - 1) * 2^44 < 2^64
 _UNIT = 2.0**-24  # half a unit in the last place of float32
@@ -251,13 +253,16 @@ class TruncatedExponential:
             missing = rows
         slots = np.arange(self._used, self._used + missing.size)
 
+        # many rows share the conversion of a tile of columns, but every core gets some
+        rows_a_task = min(_MOST_ROWS_A_TASK, max(_BATCH, -(-missing.size // available_cores())))
+
         def fill(start: int) -> None:
-            part = slice(start, start + _ROWS_A_TASK)
+            part = slice(start, start + rows_a_task)
             sums = self._block_bounds(missing[part])
             self._sums[slots[part]] = np.cumsum(sums.astype(np.uint64), axis=1)
 
         if missing.size:
-            for_each_block(fill, range(0, missing.size, _ROWS_A_TASK))
+            for_each_block(fill, range(0, missing.size, rows_a_task))
             self._slots[missing] = slots
             self._used += missing.size
 
@@ -274,7 +279,9 @@ class TruncatedExponential:
             width = stop - start
             whole = -(-width // _BLOCK) * _BLOCK
             first = start // _BLOCK
-            columns = np.pad(table.columns(start, stop), ((0, 0), (0, whole - width)))
+            columns = table.columns(start, stop)
+            if width < whole:
+                columns = np.pad(columns, ((0, 0), (0, whole - width)))
             for batch, left in zip(batches, lefts, strict=True):
                 weights = table.squared(left, columns, out=tile[: len(left) * whole].reshape(len(left), whole))
                 if exact:
@@ -329,7 +336,14 @@ class TruncatedExponential:
             place = _count_at_most(cumulative, pair[here] - start, rest[here])
             drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
 
-        for_each_block(find, tasks)
+        # blocks with few occurrences are too small for threads to gain anything
+        groups = 1 if rows.size < _OCCURRENCES_FOR_THREADS * len(tasks) else 4 * available_cores()
+
+        def find_all(group: list[tuple[int, int]]) -> None:
+            for task in group:
+                find(task)
+
+        for_each_block(find_all, [tasks[at::groups] for at in range(groups)])
         return drawn
 
 
