@@ -49,10 +49,11 @@ def test_no_character_outside_punctuation_and_space_survives(faithful, texts):
 
 
 def test_texts_come_out_in_order_whatever_the_chunks(glove, monkeypatch):
-    texts = [f"{word} {' '.join(glove.words[: n % 7])}" for n, word in enumerate(glove.words[:400])]
-    exact = TEM(glove, epsilon=2000.0, threshold=0.02)
+    texts = [" ".join([word, *glove.words[: n % 7]]) for n, word in enumerate(glove.words[:400])]
+    # a word moves with probability 3e-6; the seed decides that none does
+    faithful = TEM(glove, epsilon=2000.0, threshold=0.0225)
     monkeypatch.setattr(module, "_CHUNK", 50)
-    assert privatize(texts, exact).texts == [text.rstrip() for text in texts] or privatize(texts, exact).texts == texts
+    assert privatize(texts, faithful, seed=1).texts == texts
 
 
 def test_a_generator_is_read_lazily(faithful, monkeypatch):
