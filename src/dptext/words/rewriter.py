@@ -63,7 +63,7 @@ def privatize(texts: Iterable[str | Document], mechanism: WordMechanism, *, seed
 
     >>> from dptext import TEM, load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    >>> result = privatize(["My cat, aged 7!"], TEM(vectors, epsilon=200.0))
+    >>> result = privatize(["My cat, aged 7!"], TEM(vectors, epsilon=200.0, threshold=0.2))
     >>> result.texts
     ['<unk> cat, <unk> <number>!']
     """
