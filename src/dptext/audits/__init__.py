@@ -1,7 +1,7 @@
 """Try to break a promise: exact losses, sampled lower bounds, canaries, and the verdict against a statement."""
 
 from dptext.audits.canaries import CanaryBound, canary_loss, one_run_bound
-from dptext.audits.exact import ExactLoss, exact_delta, exact_loss
+from dptext.audits.exact import ExactLoss, density_loss, exact_delta, exact_loss
 from dptext.audits.judge import audit, judge_canaries, judge_exact, judge_sample, require_refutable
 from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound
 from dptext.audits.verdict import Outcome, Verdict
@@ -15,6 +15,7 @@ __all__ = [
     "audit",
     "canary_loss",
     "clopper_pearson",
+    "density_loss",
     "exact_delta",
     "exact_loss",
     "judge_canaries",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.threads import for_each_block
 
-__all__ = ["ExactLoss", "exact_delta", "exact_loss"]
+__all__ = ["ExactLoss", "density_loss", "exact_delta", "exact_loss"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Allowed: TypeAlias = float | Callable[[int, slice], Floats]
@@ -68,7 +68,35 @@ def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLo
     Raises:
         ParameterError: fewer than two inputs; a row that is no distribution.
     """
-    logs = _checked(log_probabilities)
+    return _worst_pair(_checked(log_probabilities), allowed)
+
+
+def density_loss(log_densities: npt.ArrayLike, *, allowed: Allowed) -> ExactLoss:
+    """`exact_loss` for a continuous mechanism, at outputs of your choice.
+
+    Exact at these outputs, so a lower bound on the loss over all: choose them where the ratio is attained (at the
+    inputs themselves, beyond them, far out in the tails).
+
+    Args:
+        log_densities: (n, outputs) natural logs of the density of each output under each input; -inf where it is 0.
+        allowed: as in `exact_loss`.
+
+    Raises:
+        ParameterError: fewer than two inputs, or a density that is NaN or infinite.
+
+    >>> import numpy as np
+    >>> inputs, outputs = np.array([0.0, 1.0]), np.array([-3.0, 0.5, 4.0])
+    >>> laplace = -np.abs(outputs - inputs[:, None])
+    >>> density_loss(laplace, allowed=1.0).loss
+    1.0
+    """
+    logs = _table(log_densities)
+    if np.isnan(logs).any() or (logs > _INFINITE).any():
+        raise ParameterError("expected the logs of densities, some are NaN or infinite")
+    return _worst_pair(logs, allowed)
+
+
+def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
     size = len(logs)
     best: list[tuple[float, float, float, int, int]] = []
     extremes: list[tuple[float, float]] = []
@@ -140,14 +168,19 @@ def _losses(logs: Floats, i: int, others: slice) -> Floats:
     return loss
 
 
-def _checked(log_probabilities: npt.ArrayLike) -> Floats:
-    logs = np.array(log_probabilities, dtype=np.float64)
+def _table(values: npt.ArrayLike) -> Floats:
+    logs = np.array(values, dtype=np.float64)
     if logs.ndim != 2 or logs.shape[0] < 2 or logs.shape[1] < 1:
         raise ParameterError(f"expected log-probabilities of at least two inputs, shape (n, outputs), got {logs.shape}")
+    logs[logs < _IMPOSSIBLE] = _IMPOSSIBLE
+    return logs
+
+
+def _checked(log_probabilities: npt.ArrayLike) -> Floats:
+    logs = _table(log_probabilities)
     with np.errstate(under="ignore"):
         totals = np.exp(logs).sum(axis=1)
     if not np.allclose(totals, 1.0, atol=1e-6):
         worst = int(np.argmax(np.where(np.isnan(totals), np.inf, np.abs(totals - 1))))
         raise ParameterError(f"row {worst} of the log-probabilities is no distribution: it sums to {totals[worst]:.6g}")
-    logs[logs < _IMPOSSIBLE] = _IMPOSSIBLE
     return logs
