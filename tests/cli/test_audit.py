@@ -65,6 +65,12 @@ def test_madlib_is_sampled(release, run):
     code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000", "--seed", "1")
     assert code == 0
     assert "NOT REFUTED" in text
+    assert "No way was found" in text
+    out = release("--epsilon", "400", "--mechanism", "madlib")
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of", "--samples", "2000", "--seed", "1")
+    assert code == 0
+    assert "NOT TESTED" in text
+    assert "Nothing was learnt about the promise" in text
 
 
 def test_a_promise_that_the_parameters_do_not_support_is_refuted(release, run):

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dptext.audits.judge import audit as audit_mechanism
-from dptext.audits.verdict import Verdict
+from dptext.audits.verdict import Outcome, Verdict
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.cli.explain import data_agrees, data_and_statement, read_statement
 from dptext.errors import RefusedError
@@ -61,9 +61,7 @@ def audit(
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     mechanism = mechanism_from_statement(statement, vectors=vectors)
-    say(
-        f"Auditing {statement.mechanism} on {mechanism.vectors.source}: every pair of the chosen words ...", quiet=quiet
-    )
+    say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...", quiet=quiet)
     checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
     verdict = audit_mechanism(mechanism, words=words, samples=samples, error=error, seed=seed)
     refuted = verdict.refuted or any(check.held is False for check in checks)
@@ -109,15 +107,19 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
     typer.echo(f"\nTHE PROMISE FOR A WORD\n{verdict.explain()}")
     typer.echo("\nWHAT THIS MEANS")
-    for line in _meaning(statement, refuted=refuted):
+    for line in _meaning(verdict, statement, refuted=refuted):
         typer.echo(f"  {line}")
 
 
-def _meaning(statement: PrivacyStatement, *, refuted: bool) -> list[str]:
+def _meaning(verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> list[str]:
     if refuted:
         return ["Do not rely on this release: the statement beside it says more than is true of it."]
+    if not verdict.refutable:
+        return ["Nothing was learnt about the promise: it rests on its proof. Use more samples, or nearer words."]
     lines = [
-        "Nobody who sees the output can tell two of these words apart better than the promise says;",
+        "Nobody who sees the output can tell two of these words apart better than the promise says;"
+        if verdict.outcome is Outcome.EXACT
+        else "No way was found to tell these words apart better than the promise says; another may exist;",
         "for a whole document the losses of its words add up, as the statement says.",
     ]
     if isinstance(statement.guarantee, MetricDP) and statement.guarantee.pure_epsilon > 10:
