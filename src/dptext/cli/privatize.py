@@ -147,7 +147,7 @@ def promise_before_start(mechanism: WordMechanism) -> str:
     return (
         f"{mechanism.name} on {vectors.source} ({len(vectors):,} words, {vectors.dimension} dimensions)\n"
         f"  unit      document; relation: substitution among documents of equal layout; local\n"
-        f"  promise   {mechanism.epsilon:.4g} per unit of {word.metric} distance between words\n"
+        f"  promise   {at_most(mechanism.epsilon, 4)} per unit of {word.metric} distance between words\n"
         f"  pure      epsilon at most {at_most(word.pure_epsilon, 4)} for a word, {document}"
     )
 

@@ -222,14 +222,10 @@ class TruncatedExponential:
 
     # -- from distances to weights ----------------------------------------------------------------------------
 
-    def _weigh(self, squared: Floats, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:
+    def _weigh(self, squared: Floats) -> npt.NDArray[np.float32]:
         """Integer weights, as float32, of exact squared distances (which are overwritten)."""
         np.clip(squared, 0.0, self._cap, out=squared)  # never negative; minimum() would take three times as long
-        weights = np.empty(squared.shape, dtype=np.float32) if out is None else out
-        np.copyto(weights, squared, casting="same_kind")
-        np.sqrt(weights, out=weights)
-        np.multiply(weights, self._factor, out=weights)
-        np.exp(weights, out=weights)
+        weights = _exp_of_roots(squared.astype(np.float32), self._factor)
         np.multiply(weights, _SCALE, out=weights)
         return np.rint(weights, out=weights)
 
@@ -287,7 +283,8 @@ class TruncatedExponential:
                 if exact:
                     np.copyto(weights, self._weigh(weights))
                 else:
-                    self._weigh_coarsely(weights)
+                    np.clip(weights, 0.0, self._coarse_cap, out=weights)
+                    _exp_of_roots(weights, self._coarse_factor)
                 weights[:, width:] = 0.0
                 sums[batch, first : first + whole // _BLOCK] = (weights.reshape(-1, _BLOCK) @ ones).reshape(
                     len(left), -1
@@ -296,13 +293,6 @@ class TruncatedExponential:
             return sums  # products of integers below 2^53 with ones: exact in whatever order
         sums *= (float(_SCALE) * self._inflation[rows])[:, None]
         return np.floor(sums) + 513.0  # (bound)
-
-    def _weigh_coarsely(self, squared: Floats) -> Floats:
-        """exp(-rate min(d, threshold)) in float32, of coarse squared distances (which are overwritten)."""
-        np.clip(squared, 0.0, self._coarse_cap, out=squared)
-        np.sqrt(squared, out=squared)
-        np.multiply(squared, self._coarse_factor, out=squared)
-        return np.exp(squared, out=squared)
 
     # -- one draw an occurrence -------------------------------------------------------------------------------
 
@@ -345,6 +335,14 @@ class TruncatedExponential:
 
         for_each_block(find_all, [tasks[at::groups] for at in range(groups)])
         return drawn
+
+
+def _exp_of_roots(squared: npt.NDArray[Any], factor: np.float32) -> npt.NDArray[Any]:
+    """exp(factor * sqrt(squared)) in float32, in place."""
+    np.sqrt(squared, out=squared)
+    np.multiply(squared, factor, out=squared)
+    np.exp(squared, out=squared)
+    return squared
 
 
 def _count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:

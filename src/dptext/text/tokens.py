@@ -53,12 +53,11 @@ _LONE_ELISION = regex.compile(r"\p{L}\p{M}*(?:\p{L}\p{M}*)?'", regex.V1)
 _ELISION = regex.compile(r"(\p{L}\p{M}*(?:\p{L}\p{M}*)?['’])(\p{L}.+)", regex.V1)
 _LONE_CLITICS = frozenset(("'s", "'re", "'ve", "'ll", "'d", "'m", "n't"))
 _NUMBER = regex.compile(r"(?=.*\p{N})[^\p{L}]*", regex.V1 | regex.DOTALL)
-_KEPT = regex.compile(
-    r"(?:[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]|[\s\x1c-\x1f])+", regex.V1
-)
 _LONGEST_WORD = 256
 _FLAGS = regex.compile(r"(\p{Regional_Indicator}{64,})", regex.V1)
-_PUNCTUATION = regex.compile(r"[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]+", regex.V1)
+_SYMBOL = r"[[\p{P}\p{Sm}\p{Sc}\p{Sk}]--[\p{Extended_Pictographic}\p{Emoji_Modifier}]]"  # kept as it is
+_PUNCTUATION = regex.compile(rf"{_SYMBOL}+", regex.V1)
+_KEPT = regex.compile(rf"(?:{_SYMBOL}|[\s\x1c-\x1f])+", regex.V1)
 
 
 def split(text: str) -> list[Token]:
