@@ -225,7 +225,8 @@ class TruncatedExponential:
     def _weigh(self, squared: Floats) -> npt.NDArray[np.float32]:
         """Integer weights, as float32, of exact squared distances (which are overwritten)."""
         np.clip(squared, 0.0, self._cap, out=squared)  # never negative; minimum() would take three times as long
-        weights = _exp_of_roots(squared.astype(np.float32), self._factor)
+        weights = squared.astype(np.float32)
+        _exp_of_roots(weights, self._factor)
         np.multiply(weights, _SCALE, out=weights)
         return np.rint(weights, out=weights)
 
@@ -337,12 +338,11 @@ class TruncatedExponential:
         return drawn
 
 
-def _exp_of_roots(squared: npt.NDArray[Any], factor: np.float32) -> npt.NDArray[Any]:
+def _exp_of_roots(squared: npt.NDArray[Any], factor: np.float32) -> None:
     """exp(factor * sqrt(squared)) in float32, in place."""
     np.sqrt(squared, out=squared)
     np.multiply(squared, factor, out=squared)
     np.exp(squared, out=squared)
-    return squared
 
 
 def _count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:
