@@ -24,6 +24,7 @@ class WordVectors:
         words: V distinct words, most frequent first, ``"<unk>"`` among them.
         matrix: (V, d) finite numbers; stored as read-only float32.
         source: where they come from, for statements.
+        copy: False hands the matrix over where its type allows: nobody else may hold it, as it must not change.
 
     The words and the matrix are taken to be *public*: a mechanism's guarantee does not cover them.
 
@@ -36,8 +37,10 @@ class WordVectors:
     (2, array([1., 1.], dtype=float32))
     """
 
-    def __init__(self, words: Sequence[str], matrix: npt.ArrayLike, *, source: str = "unnamed") -> None:
-        self._matrix = _checked_matrix(matrix, len(words))
+    def __init__(
+        self, words: Sequence[str], matrix: npt.ArrayLike, *, source: str = "unnamed", copy: bool = True
+    ) -> None:
+        self._matrix = _checked_matrix(matrix, len(words), copy=copy)
         self._vocabulary = Vocabulary(words)
         self._source = source
 
@@ -108,10 +111,11 @@ def _rebuild(words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: st
     return WordVectors(words, matrix, source=source)
 
 
-def _checked_matrix(matrix: npt.ArrayLike, rows: int) -> npt.NDArray[np.float32]:
+def _checked_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDArray[np.float32]:
     try:
-        array = np.array(matrix, dtype=np.float32, order="C")
-    except (ValueError, TypeError):
+        with np.errstate(over="ignore"):  # becomes infinity, which is refused with its row
+            array = (np.array if copy else np.asarray)(matrix, dtype=np.float32, order="C")
+    except (ValueError, TypeError, OverflowError):
         raise DataError("expected a matrix of numbers with rows of equal length, got something else") from None
     if array.ndim != 2 or array.shape[1] == 0:
         raise DataError(f"expected a matrix with two axes (words, dimensions), got shape {array.shape}")
