@@ -14,7 +14,7 @@ from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuar
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.documents import Document
-from dptext.vectors.formats import load_vectors
+from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.madlib import Madlib
 from dptext.words.rewriter import PrivateTexts, privatize
@@ -46,4 +46,5 @@ __all__ = [
     "audit",
     "load_vectors",
     "privatize",
+    "save_vectors",
 ]

@@ -214,9 +214,9 @@ def test_bad_input_gets_one_line_and_leaves_nothing_behind(work, privatize, case
 
 
 BAD_VECTORS = {
-    "NaN": ("the 0.1 nan\n", "row 1: the vector holds NaN"),
-    "duplicate": ("the 0.1 0.2\nthe 0.3 0.4\n", "rows 0 and 1 hold the same word"),
-    "unequal": ("the 0.1 0.2\nof 0.3\n", "row 2: expected a word and 2 numbers"),
+    "NaN": ("the 0.1 nan\n", "line 1: the vector holds NaN"),
+    "duplicate": ("the 0.1 0.2\nthe 0.3 0.4\n", "lines 1 and 2 hold the same word"),
+    "unequal": ("the 0.1 0.2\nof 0.3\n", "line 2: expected a word and 2 numbers"),
 }
 
 

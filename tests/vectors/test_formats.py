@@ -1,26 +1,25 @@
-"""Loading vectors: words only, most frequent first, the unknown word among them; broken files are named."""
+"""Loading and saving by name: what each name stands for, what comes back, what is refused."""
 
 import gzip
+import pickle
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import dptext
-from dptext.text.tokens import is_single_word
+from dptext.text.tokens import fold, is_single_word
+from dptext.words.rebuild import mechanism_from_statement
+
+zstandard = pytest.importorskip("zstandard")
 
 GOOD = "the 0.1 0.2\n. 0.5 0.5\nCat 1 2\ncat 3 4\n3.14 0 0\ndog -1 1e-3\n"
-
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="vectors.txt"):
-        path = tmp_path / name
-        data = content if isinstance(content, bytes) else content.encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return write
+SAVED = ["saved.txt", "saved.vec", "saved.bin", "saved"]
 
 
 def test_the_packaged_glove_holds_words_only(glove):
@@ -33,8 +32,8 @@ def test_the_packaged_glove_holds_words_only(glove):
     assert {"'s", "n't", "doctor"} <= set(glove.words)
 
 
-def test_unk_is_the_mean_of_the_words(glove):
-    np.testing.assert_allclose(glove["<unk>"], glove.matrix[:-1].mean(axis=0, dtype=np.float64), atol=1e-6)
+def test_the_packaged_glove_is_the_same_as_ever(glove):
+    assert glove.fingerprint == "5be5d0bfc46b181e4618ab688e93d3b96cecb9769c527d30fa0be11e3e08f5b8"
 
 
 def test_a_limit_is_the_number_of_rows_unk_included():
@@ -43,77 +42,179 @@ def test_a_limit_is_the_number_of_rows_unk_included():
     assert ten.words[-1] == "<unk>"
 
 
-@pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz", "vectors.vec"])
-def test_a_glove_text_file(file, name):
-    vectors = dptext.load_vectors(file(GOOD, name))
-    assert vectors.words == ("the", "cat", "dog", "<unk>")
-    assert vectors["cat"].tolist() == [1.0, 2.0]  # the first of two case variants
-    np.testing.assert_allclose(vectors["dog"], [-1.0, 1e-3])
-
-
-def test_a_word2vec_header_is_passed_over(file):
-    assert dptext.load_vectors(file("6 2\n" + GOOD)).words == ("the", "cat", "dog", "<unk>")
-
-
-def test_a_limit_stops_early(file):
-    assert dptext.load_vectors(file(GOOD), limit=2).words == ("the", "<unk>")
-
-
-def test_an_unk_of_the_source_keeps_its_vector(file):
-    vectors = dptext.load_vectors((["<unk>", "cat"], [[7.0], [1.0]]))
-    assert vectors.words == ("cat", "<unk>")
-    assert vectors["<unk>"].tolist() == [7.0]
-
-
 def test_vectors_pass_through_and_can_be_limited(glove):
     assert dptext.load_vectors(glove).fingerprint == glove.fingerprint
     assert dptext.load_vectors(glove, limit=100).words == (*glove.words[:99], "<unk>")
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.vec", "a.TXT", "a.glove", "a", "a.txt.gz", "a.vec.zst"])
+def test_text_is_what_every_other_suffix_stands_for(file, name):
+    vectors = dptext.load_vectors(file(GOOD, name))
+    assert vectors.words == ("the", "cat", "dog", "<unk>")
+    assert vectors.source == name
+
+
+@pytest.mark.parametrize("name", ["a.bin", "a.BIN", "a.bin.gz", "a.bin.zst"])
+def test_bin_is_binary(file, word2vec, name):
+    vectors = dptext.load_vectors(file(word2vec(["cat", "dog"], [[1, 2], [3, 4]]), name))
+    assert vectors.words == ("cat", "dog", "<unk>")
+    assert vectors["dog"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_what_is_saved_comes_back(tmp_path, glove, name):
+    vectors = dptext.load_vectors(glove, limit=3000)
+    dptext.save_vectors(vectors, tmp_path / name)
+    again = dptext.load_vectors(tmp_path / name)
+    assert again.fingerprint == vectors.fingerprint
+    assert again.source == name
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+words = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
+    .map(fold)
+    .filter(lambda word: is_single_word(word) and fold(word) == word),
+    min_size=1,
+    max_size=12,
+    unique=True,
+)
+
+
+@pytest.mark.parametrize("name", SAVED)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_words_and_numbers_come_back(tmp_path_factory, name, data):
+    chosen = data.draw(words)
+    finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+    shape = (len(chosen), data.draw(st.integers(1, 5)))
+    vectors = dptext.load_vectors((chosen, data.draw(arrays(np.float32, shape, elements=finite))))
+    path = tmp_path_factory.mktemp("saved") / name
+    dptext.save_vectors(vectors, path)
+    again = dptext.load_vectors(path)
+    assert again.words == vectors.words
+    assert again.matrix.tobytes() == vectors.matrix.tobytes()
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_mechanism_comes_again_from_its_statement_and_a_saved_file(tmp_path, small, name):
+    dptext.save_vectors(small, tmp_path / name)
+    for limit in (None, 120):
+        vectors = dptext.load_vectors(tmp_path / name, limit=limit)
+        statement = dptext.TEM(vectors, epsilon=3.0).statement
+        again = mechanism_from_statement(statement, vectors=str(tmp_path / name))
+        assert again.vectors.fingerprint == vectors.fingerprint
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_nothing_is_overwritten(tmp_path, small, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(dptext.ParameterError, match="is there already: choose another name"):
+        dptext.save_vectors(small, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["saved.gz", "saved.txt.gz", "saved.kv", "saved.safetensors"])
+def test_an_unknown_suffix_is_not_saved_to(tmp_path, small, name):
+    with pytest.raises(dptext.ParameterError) as error:
+        dptext.save_vectors(small, tmp_path / name)
+    assert str(error.value) == (
+        f"expected a file name that ends in .txt, .vec, .bin, or the name of a folder without a suffix, got {name!r}"
+    )
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
+    with pytest.raises(dptext.StorageError, match=r"cannot write '.*saved[a-z.]*': No such file or directory$"):
+        dptext.save_vectors(small, tmp_path / "missing" / name)
+
+
+@pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("word", "what"),
     [
-        ("the 0.1 0.2\ncat 0.1\n", "row 2: expected a word and 2 numbers, got 1"),
-        ("the 0.1 0.2\ncat 0.1 0.x\n", "row 2: expected a word and 2 numbers"),
-        ("the 0.1 0.2\ncat nan 0.1\n", "row 2: the vector holds NaN"),
-        ("the 0.1 0.2\ncat inf 0.1\n", "row 2: the vector holds NaN or infinity"),
-        ("the 0.1 0.2\ncat 1 2\ncat 3 4\n", "rows 1 and 2 hold the same word"),
-        ("the\ncat\n", "row 1: expected a word and its numbers"),
-        ("", "holds no vectors"),
-        (b"the 0.1 0.2\n\xff\xfe 0.1 0.2\n", "row 2: expected UTF-8"),
-        (". 0.1 0.2\n, 0.1 0.2\n", "no words among the vectors"),
+        ("\ud800", "row 1: the word holds half a surrogate pair, which is no text; leave it out"),
+        ("a\nb", "row 1: the word "),
+        (
+            "a b",
+            "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder",
+        ),
+        (
+            "a\0b",
+            "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder",
+        ),
+        ("", "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder"),
     ],
 )
-def test_a_broken_file_is_named_by_its_row(file, content, what):
-    with pytest.raises(dptext.DataError, match=what):
-        dptext.load_vectors(file(content))
+def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, word, what):
+    vectors = dptext.WordVectors(["cat", word, "<unk>"], np.ones((3, 2)))
+    if name == "saved" and "folder" in what:
+        dptext.save_vectors(vectors, tmp_path / name)
+        words = dptext.load_vectors(tmp_path / name).words
+        assert words[0] == "cat"
+        assert words[-1] == "<unk>"
+        return
+    with pytest.raises(dptext.DataError) as error:
+        dptext.save_vectors(vectors, tmp_path / name)
+    assert str(error.value).startswith(what)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cut_gzip_is_bad_data(file):
-    path = file(GOOD, "vectors.txt.gz")
-    path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(dptext.DataError, match="ends early"):
-        dptext.load_vectors(path)
+def test_only_vectors_are_saved(tmp_path):
+    with pytest.raises(dptext.ParameterError, match="expected WordVectors, got dict"):
+        dptext.save_vectors({"cat": [1.0]}, tmp_path / "saved")
+
+
+KNOWN = (
+    "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
+    "KeyedVectors, got "
+)
+PATH = "expected a path: a string that is not empty and holds no NUL"
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "what"),
+    ("source", "error", "message"),
     [
-        ((["cat"], [[1.0], [2.0]]), dptext.DataError, "got 1 words and 2 vectors"),
-        ((["cat", "cat"], [[1.0], [2.0]]), dptext.DataError, "rows 0 and 1 hold the same word"),
-        ((["cat", 3], [[1.0], [2.0]]), dptext.DataError, "row 1 holds another type"),
-        ((["cat", "dog"], [[np.nan], [2.0]]), dptext.DataError, "row 0 of the matrix holds NaN"),
-        ((["cat"], [[1.0]], "more"), dptext.ParameterError, "got 3 things"),
-        ("glove-6b-60d", dptext.ParameterError, "expected a known name"),
-        ("missing.txt", dptext.StorageError, "cannot read 'missing.txt'"),
+        ("glove-6b-60d", dptext.ParameterError, "expected a known name (glove-6b-50d) or a file, got 'glove-6b-60d'"),
+        ("missing.txt", dptext.StorageError, "cannot read 'missing.txt': No such file or directory"),
+        ("missing.bin", dptext.StorageError, "cannot read 'missing.bin': No such file or directory"),
+        (Path("missing"), dptext.StorageError, "cannot read 'missing': No such file or directory"),
+        ((["cat"], [[1.0]], "more"), dptext.ParameterError, "expected a pair (words, matrix), got 3 things"),
+        (None, dptext.ParameterError, KNOWN + "NoneType"),
+        (7, dptext.ParameterError, KNOWN + "int"),
+        ([["cat"], [[1.0]]], dptext.ParameterError, KNOWN + "list"),
+        (b"vectors.txt", dptext.ParameterError, KNOWN + "bytes"),
+        (SimpleNamespace(wv=None), dptext.ParameterError, KNOWN + "SimpleNamespace"),
+        ("", dptext.ParameterError, PATH),
+        ("a\0b.txt", dptext.ParameterError, PATH),
     ],
 )
-def test_a_bad_source_is_refused(source, error, what):
-    with pytest.raises(error, match=what):
-        dptext.load_vectors(source)
+def test_a_source_of_no_known_kind_is_refused(refused, source, error, message):
+    refused(source, message, error)
 
 
-@pytest.mark.parametrize("limit", [1, 0, -5, True])
+INSTEAD = (
+    "a pickle can run code when it is read: load it with the library that wrote it and pass the object "
+    "(gensim's KeyedVectors), or save it in word2vec format"
+)
+
+
+@pytest.mark.parametrize("name", ["a.kv", "a.model", "a.pkl", "a.pickle", "a.joblib", "a.KV", "a.kv.gz"])
+def test_a_pickle_is_refused_by_its_name_unread(refused, tmp_path, name):
+    refused(tmp_path / name, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}", dptext.ParameterError)
+
+
+@pytest.mark.parametrize("name", ["a.bin", "a.txt", "a.bin.gz"])
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, protocol):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("a pickle was read",))
+
+    path = file(pickle.dumps(Trap(), protocol=protocol), name)
+    refused(path, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}")
+
+
+@pytest.mark.parametrize("limit", [1, 0, -5, True, 2.5, "9"])
 def test_a_limit_below_two_is_refused(limit):
     with pytest.raises(dptext.ParameterError, match="limit must be at least 2"):
         dptext.load_vectors("glove-6b-50d", limit=limit)
@@ -124,3 +225,54 @@ def test_a_missing_extra_is_answered_with_its_install_line(monkeypatch, package)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(dptext.MissingExtraError, match=r'pip install "dptext\[glove\]"'):
         dptext.load_vectors("glove-6b-50d")
+
+
+# -- any bytes --------------------------------------------------------------------------------------------------
+
+NAMES = ["any.txt", "any.bin", "any.txt.gz", "any.bin.zst"]
+VALID = {
+    ".txt": b"4 2\nthe 0.1 0.2\ncat 1 2\nd\xc3\xa9j\xc3\xa0 3 4\n<unk> -1 1e-3\n",
+    ".bin": b"3 2\nthe \x00\x00\x80\x3f\x00\x00\x00\x40\ncat \x00\x00\x00\x00\x12\x34\x56\x38\n"
+    b"<unk> \x01\x02\x03\x04abcd\n",
+}
+
+
+@st.composite
+def mutated(draw, valid):
+    """A valid file with some bytes changed, taken out, put in or cut off."""
+    data = bytearray(valid)
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(data)))
+        match draw(st.sampled_from(["change", "take", "put", "cut"])):
+            case "change":
+                data[place : place + 1] = draw(st.binary(min_size=1, max_size=1))
+            case "take":
+                del data[place : place + draw(st.integers(1, 8))]
+            case "put":
+                data[place:place] = draw(st.one_of(st.binary(max_size=8), st.sampled_from([b" ", b"\n", b"9", b"-"])))
+            case "cut":
+                del data[place:]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_bytes_give_vectors_or_an_error_of_ours(tmp_path, name, data):
+    pack = {"gz": gzip.compress, "zst": lambda data: zstandard.compress(data)}.get(name.rpartition(".")[2], bytes)
+    valid = VALID[name[3:7]]
+    kind = data.draw(st.sampled_from(["any", "mutated", "broken packing"]))
+    if kind == "any":
+        content = pack(data.draw(st.binary(max_size=200)))
+    elif kind == "mutated":
+        content = pack(data.draw(mutated(valid)))
+    else:
+        content = data.draw(mutated(pack(valid)))
+    (tmp_path / name).write_bytes(content)
+    try:
+        vectors = dptext.load_vectors(tmp_path / name, limit=data.draw(st.sampled_from([None, 2, 3])))
+    except dptext.DptextError as error:
+        assert "\n" not in str(error)
+    else:
+        assert np.isfinite(vectors.matrix).all()
+        assert vectors.words[-1] == "<unk>"

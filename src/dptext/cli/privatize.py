@@ -56,7 +56,7 @@ def privatize(
     ] = None,
     mechanism: Annotated[MechanismName, typer.Option(help="How words are replaced.")] = MechanismName.TEM,
     vectors: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, or a file.")
+        str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, file or folder.")
     ] = "glove-6b-50d",
     limit: Annotated[int, typer.Option(help="Use this many of the most frequent words.")] = 50_000,
     beta: Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")] = None,

@@ -1,17 +1,12 @@
-"""Load word vectors: known names, files, and pairs of words and matrix.
+"""Load and save word vectors: known names, files and folders of several formats, objects in memory.
 
-Whatever the source, the result holds words only: numbers, addresses and punctuation leave (they have a treatment of
-their own, `dptext.text.tokens`), words that differ in case or Unicode form become one (the first, most frequent),
-and ``"<unk>"`` is added with the mean as its vector unless the source has it.
+Whatever the source, the result holds words only, see `dptext.vectors.selection`.
 """
 
 from __future__ import annotations
 
-import gzip
-import logging
 import os
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,82 +14,148 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
-from dptext.text.tokens import fold, is_single_word
+from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.text.documents import replacing
 from dptext.text.vocabulary import UNKNOWN
+from dptext.vectors.binary_format import binary_rows, write_binary
+from dptext.vectors.blocks import format_suffix
+from dptext.vectors.folder import load_folder, save_folder
+from dptext.vectors.in_memory import KeyedVectors, ModelWithVectors, words_of_mapping, words_of_pair
+from dptext.vectors.selection import select_words
+from dptext.vectors.text_format import text_rows, write_text
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["KNOWN_VECTORS", "load_vectors"]
+__all__ = ["KNOWN_VECTORS", "load_vectors", "save_vectors"]
 
-_logger = logging.getLogger(__name__)
 KNOWN_VECTORS = ("glove-6b-50d",)
-Source: TypeAlias = str | os.PathLike[str] | tuple[Sequence[str], npt.ArrayLike] | WordVectors
+Source: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | tuple[Sequence[str], npt.ArrayLike]
+    | Mapping[str, npt.ArrayLike]
+    | KeyedVectors
+    | ModelWithVectors
+    | WordVectors
+)
+_GIVEN = "given by the caller"
+_WRITERS = {".txt": write_text, ".vec": write_text, ".bin": write_binary}
 
 
 def load_vectors(source: Source, *, limit: int | None = None) -> WordVectors:
     """Load public word vectors.
 
     Args:
-        source: a known name (``"glove-6b-50d"``, extra ``glove``), the path of a GloVe text file (plain or .gz),
-            or a pair ``(words, matrix)``.
-        limit: at most this many rows, ``"<unk>"`` included: the most frequent words.
+        source: one of
+
+            - a known name (``"glove-6b-50d"``, extra ``glove``);
+            - the path of a file: GloVe or word2vec text (``.txt``, ``.vec`` as of fastText, any other suffix), or
+              word2vec binary (``.bin``), each plain, ``.gz`` or ``.zst`` (extra ``files``);
+            - the path of a folder that `save_vectors` wrote (extra ``files``);
+            - a pair ``(words, matrix)``, or a mapping from words to vectors;
+            - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
+        limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read than
+            that takes.
 
     Returns:
-        `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last, when it was added).
+        `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last). Entries that are numbers,
+        addresses or punctuation leave; of entries that differ in case or Unicode form alone the first counts.
+        ``"<unk>"`` has the vector that the source gives it, where it was read, else the mean.
 
     Raises:
-        MissingExtraError: the known name's package is not installed; the message has the install line.
+        MissingExtraError: a package is not installed; the message has the install line.
         StorageError: the file cannot be read.
-        DataError: NaN, a word that stands twice, rows of unequal length; the row is named.
-        ParameterError: an unknown name, a limit below 2.
+        DataError: the content is broken or of another format (cut, NaN, rows of unequal length, a word that stands
+            twice, ...); the row or line is named, nothing that stands in it.
+        ParameterError: an unknown name or kind of source, a pickle, a limit below 2.
 
     >>> load_vectors((["cat", "dog", "3.14"], [[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])).words
     ('cat', 'dog', '<unk>')
+    >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0]})["cat"]
+    array([1., 0.], dtype=float32)
     """
-    if limit is not None and (isinstance(limit, bool) or limit < 2):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 2):
         raise ParameterError(f"limit must be at least 2 (one word and {UNKNOWN!r}), got {limit}")
+    if isinstance(source, str | os.PathLike):
+        return _load_named(source, limit)
     if isinstance(source, WordVectors):
-        return _words_only(source.words, source.matrix, limit, source.source)
+        return words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
     if isinstance(source, tuple):
         if len(source) != 2:
             raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")
-        words, matrix = source
-        checked = np.asarray(matrix)
-        if checked.ndim and len(words) != len(checked):
-            raise DataError(f"expected one vector a word, got {len(words)} words and {len(checked)} vectors")
-        return _words_only(words, checked, limit, "given by the caller")
+        return words_of_pair(*source, limit=limit, source=_GIVEN)
+    if isinstance(source, Mapping):
+        return words_of_mapping(source, limit=limit, source=_GIVEN)
+    keyed: Any = getattr(source, "wv", source)
+    if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
+        return words_of_pair(list(keyed.index_to_key), keyed.vectors, limit=limit, source=_GIVEN)
+    raise ParameterError(
+        "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
+        f"KeyedVectors, got {type(source).__name__}"
+    )
+
+
+def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
+    """Save word vectors; `load_vectors` gives them back with the same fingerprint.
+
+    Args:
+        vectors: as `load_vectors` gives them.
+        path: ``.txt`` or ``.vec`` for word2vec text, ``.bin`` for word2vec binary, no suffix for a folder with
+            safetensors, words and fingerprint (extra ``files``). It appears whole or not at all.
+
+    Raises:
+        ParameterError: another suffix, or something is there already.
+        DataError: a word that the format cannot hold; the row is named.
+        MissingExtraError: a folder without the package safetensors.
+        StorageError: it cannot be written.
+    """
+    if not isinstance(vectors, WordVectors):
+        raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
+    target = _path(path)
+    suffix = target.suffix.lower()
+    if suffix and suffix not in _WRITERS:
+        raise ParameterError(
+            f"expected a file name that ends in {', '.join(_WRITERS)}, or the name of a folder without a suffix, got "
+            f"{target.name!r}"
+        )
+    if _exists(target):
+        raise ParameterError(f"{str(target)!r} is there already: choose another name")
+    if not suffix:
+        save_folder(vectors, target)
+        return
+    with replacing(target) as stream:
+        _WRITERS[suffix](vectors, stream)
+
+
+def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVectors:
     if source == "glove-6b-50d":
-        return _words_only(*_packaged_glove(), limit, "glove-6b-50d")
-    path = Path(source)
-    if isinstance(source, str) and not path.exists() and not path.suffix:
+        return words_of_pair(*_packaged_glove(), limit=limit, source="glove-6b-50d")
+    path = _path(source)
+    there = _exists(path)
+    if isinstance(source, str) and not path.suffix and not there:
         raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
-    return _words_only(*_glove_text(path, limit), limit, path.name)
+    name = path.name or path.resolve().name
+    if there and path.is_dir():
+        return load_folder(path, limit=limit, source=name)
+    if format_suffix(path) == ".bin":
+        return select_words(binary_rows(path), place=f"{name}, row", source=name, limit=limit)
+    return select_words(text_rows(path), place=f"{name}, line", source=name, limit=limit)
 
 
-def _words_only(words: Sequence[str], matrix: npt.ArrayLike, limit: int | None, source: str) -> WordVectors:
-    room = len(words) if limit is None else limit - 1
-    seen: dict[str, int] = {}
-    kept: dict[str, int] = {}
-    for row, word in enumerate(words):
-        if len(kept) == room:
-            break
-        if not isinstance(word, str):
-            raise DataError(f"expected strings as words, row {row} holds another type")
-        first = seen.setdefault(word, row)
-        if first != row:
-            raise DataError(f"words must be distinct; rows {first} and {row} hold the same word: remove one")
-        name = fold(word)
-        if word != UNKNOWN and name not in kept and is_single_word(name):
-            kept[name] = row
-    if not kept:
-        raise DataError("no words among the vectors: every entry is a number, an address or punctuation")
-    _logger.info("%d of the first %d entries are words (%s)", len(kept), len(seen), source)
-    table = np.asarray(matrix)[list(kept.values())]
-    if UNKNOWN in words:
-        last = np.asarray(matrix)[words.index(UNKNOWN)][None]
-    else:
-        last = table.mean(axis=0, dtype=np.float64, keepdims=True)
-    return WordVectors([*kept, UNKNOWN], np.concatenate([table, last.astype(table.dtype)]), source=source)
+def _path(path: str | os.PathLike[str]) -> Path:
+    try:
+        name = os.fspath(path)
+    except TypeError:
+        name = ""
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ParameterError("expected a path: a string that is not empty and holds no NUL")
+    return Path(name)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise StorageError.of("open", path, error) from None
 
 
 def _packaged_glove() -> tuple[list[str], Any]:
@@ -109,66 +170,3 @@ def _packaged_glove() -> tuple[list[str], Any]:
         ) from None
     words = parquet.read_table(root / "glove_6B_index.parquet", columns=["index"]).column(0).to_pylist()
     return words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r")
-
-
-def _glove_text(path: Path, limit: int | None) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """A GloVe text file: a word and its numbers a line. A word2vec header line (count, dimension) is passed over."""
-    words: list[str] = []
-    rows: list[npt.NDArray[np.float32]] = []
-    dimension = None
-    usable = 0
-    for number, line in enumerate(_text_lines(path), 1):
-        parts = line.rstrip().split(" ")
-        if number == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
-            continue
-        if dimension is None:
-            dimension = _leading_dimension(parts)
-        if dimension < 1 or len(parts) <= dimension:
-            raise DataError(
-                f"{path.name}, row {number}: expected a word and {dimension or 'its'} numbers, got "
-                f"{len(parts) - 1}; was the file cut?"
-            )
-        word = " ".join(parts[: len(parts) - dimension])
-        try:
-            rows.append(np.array(parts[-dimension:], dtype=np.float32))
-        except ValueError:
-            raise DataError(
-                f"{path.name}, row {number}: expected a word and {dimension} numbers; repair the row"
-            ) from None
-        if not np.isfinite(rows[-1]).all():
-            raise DataError(f"{path.name}, row {number}: the vector holds NaN or infinity; remove or repair the row")
-        words.append(word)
-        usable += limit is not None and is_single_word(fold(word))
-        if limit is not None and usable >= 2 * limit:
-            break  # enough, even when half of them are case variants
-    if not words:
-        raise DataError(f"{path.name} holds no vectors: expected a word and its numbers on each line")
-    return words, np.stack(rows)
-
-
-def _leading_dimension(parts: list[str]) -> int:
-    """How many numbers end the first row: its word may look like a number itself, but stands first."""
-    count = 0
-    for part in reversed(parts[1:]):
-        try:
-            float(part)
-        except ValueError:
-            break
-        count += 1
-    return count
-
-
-def _text_lines(path: Path) -> Iterable[str]:
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                try:
-                    yield line.decode("utf-8")
-                except UnicodeDecodeError:
-                    raise DataError(f"{path.name}, row {number}: expected UTF-8; convert the file") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{path.name}: the compressed data is broken or ends early; copy the file again") from None
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError.of("read", path, error) from None

@@ -1,0 +1,178 @@
+"""Vectors as a folder: ``vectors.safetensors`` (one (V, d) float32 tensor, "vectors"), ``words.txt`` (a word a line,
+in the order of the rows) and ``config.json`` (format, version, source, sizes, fingerprint)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError, StorageError
+from dptext.privacy.randomness import RandomBits
+from dptext.text.vocabulary import UNKNOWN
+from dptext.vectors.blocks import needs_files_extra
+from dptext.vectors.header import encoded_words
+from dptext.vectors.selection import Rows, RowStream, select_words
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["load_folder", "save_folder"]
+
+_FORMAT = "dptext-vectors"
+_VERSION = 1
+_CONFIG, _WORDS, _TENSORS = "config.json", "words.txt", "vectors.safetensors"
+_TENSOR = "vectors"
+_ROWS_AT_ONCE = 4096
+
+
+def save_folder(vectors: WordVectors, folder: Path) -> None:
+    """Write a folder whole or not at all: under a temporary name beside it, renamed at the end.
+
+    Raises:
+        MissingExtraError: the package safetensors is not installed.
+        DataError: a word that no line of a text file can hold.
+        StorageError: the folder cannot be written.
+    """
+    safetensors = _safetensors(folder)
+    for row, word in enumerate(vectors.words):
+        if "\n" in word:
+            raise DataError(f"row {row}: the word holds a line feed, which {_WORDS} cannot; leave it out")
+    words = b"".join(word + b"\n" for word in encoded_words(vectors.words))
+    config = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "source": vectors.source,
+        "words": len(vectors),
+        "dimension": vectors.dimension,
+        "sha256": vectors.fingerprint,
+    }
+    part = folder.with_name(f".{RandomBits().take(6).hex()}.part")
+    try:
+        part.mkdir()
+        (part / _WORDS).write_bytes(words)
+        (part / _CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
+        safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
+        for file in part.iterdir():
+            with file.open("rb+") as stream:
+                os.fsync(stream.fileno())
+        part.rename(folder)
+    except OSError as error:
+        raise StorageError.of("write", folder, error) from None
+    except safetensors.SafetensorError:
+        raise StorageError(f"cannot write {str(folder)!r}: is there room on the disk?") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # gone already, if all went well
+
+
+def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
+    """The words of a folder; its fingerprint is checked over all rows, whatever the limit.
+
+    Raises:
+        MissingExtraError: the package safetensors is not installed.
+        StorageError: a file cannot be read.
+        DataError: a file is missing, broken or not as the others say.
+    """
+    config = _config(folder, source)
+    words = _words(folder, source)
+    if len(words) != config["words"]:
+        raise DataError(
+            f"{source}: expected as many lines in {_WORDS} as {_CONFIG} says ({config['words']:,}), got "
+            f"{len(words):,}; copy the folder again"
+        )
+    safetensors = _safetensors(folder)
+    try:
+        with safetensors.safe_open(folder / _TENSORS, framework="np") as tensors:
+            tensor = _tensor(tensors, config, source)
+            _check_fingerprint(words, tensor, config["sha256"], source)
+            row = words.index(UNKNOWN) if UNKNOWN in words else None
+            unknown = None if row is None else tensor[row : row + 1][0]
+            stream = _rows(words, tensor)
+            return select_words(stream, place=f"{source}, row", source=source, limit=limit, unknown=unknown)
+    except OSError as error:
+        raise StorageError.of("read", folder / _TENSORS, error) from None
+    except safetensors.SafetensorError:
+        pass  # raised below: this error may hold what stands in the file
+    raise DataError(f"{source}: {_TENSORS} is broken or cut; copy the folder again")
+
+
+def _config(folder: Path, source: str) -> dict[str, Any]:
+    missing = [name for name in (_CONFIG, _WORDS, _TENSORS) if not (folder / name).exists()]
+    if missing:
+        raise DataError(
+            f"{source}: expected a folder that dptext.save_vectors wrote, {' and '.join(missing)} is missing; give the "
+            "path of a file, or a pair (words, matrix)"
+        )
+    config: Any = None
+    with suppress(ValueError, RecursionError):
+        config = json.loads(_read(folder / _CONFIG))
+    if not isinstance(config, dict) or config.get("format") != _FORMAT:
+        raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
+    if config.get("version") != _VERSION or isinstance(config["version"], bool):
+        raise DataError(f"{source}: expected version {_VERSION} of the format, got another; upgrade dptext")
+    if not all(type(config.get(name)) is int and config[name] > 0 for name in ("words", "dimension")) or not isinstance(
+        config.get("sha256"), str
+    ):
+        raise DataError(f"{source}: expected words, dimension and sha256 in {_CONFIG}, got no such; copy it again")
+    return config
+
+
+def _words(folder: Path, source: str) -> list[str]:
+    words = None
+    with suppress(UnicodeDecodeError):
+        words = _read(folder / _WORDS).decode()
+    if words is None:
+        raise DataError(f"{source}: expected UTF-8 in {_WORDS}; copy the folder again")
+    return words.removesuffix("\n").split("\n")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise StorageError.of("read", file, error) from None
+
+
+def _tensor(tensors: Any, config: dict[str, Any], source: str) -> Any:
+    """The tensor, unread: slices of it are read from the file."""
+    shape = (config["words"], config["dimension"])
+    if list(tensors.keys()) != [_TENSOR]:
+        raise DataError(f"{source}: expected one tensor {_TENSOR!r} in {_TENSORS}, got others; save the vectors again")
+    tensor = tensors.get_slice(_TENSOR)
+    if tensor.get_dtype() != "F32":
+        raise DataError(f"{source}: expected float32 in {_TENSORS}, got another type; save the vectors again")
+    if tuple(tensor.get_shape()) != shape:
+        raise DataError(
+            f"{source}: expected the shape {shape} in {_TENSORS}, as {_CONFIG} says, got "
+            f"{tuple(tensor.get_shape())}; copy the folder again"
+        )
+    return tensor
+
+
+def _check_fingerprint(words: list[str], tensor: Any, expected: str, source: str) -> None:
+    digest = hashlib.sha256("\n".join(words).encode())
+    for rows in _rows(words, tensor):
+        digest.update(rows.matrix.astype("<f4").tobytes())
+    if digest.hexdigest() != expected:
+        raise DataError(
+            f"{source}: the words and vectors are not those of the fingerprint in {_CONFIG}; they were changed or "
+            "damaged: get the folder again"
+        )
+
+
+def _rows(words: list[str], tensor: Any) -> RowStream:
+    for start in range(0, len(words), _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, len(words))  # a slice beyond the end is an error here
+        yield Rows(range(start + 1, stop + 1), words[start:stop], tensor[start:stop])
+
+
+def _safetensors(folder: Path) -> Any:
+    try:
+        import_module("safetensors.numpy")
+        return import_module("safetensors")
+    except ImportError:
+        pass
+    raise needs_files_extra(f"the folder {folder.name!r}", "safetensors")

@@ -1,0 +1,83 @@
+"""What the tests of the formats share: files with one secret word, and how a refusal must look."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.vectors import blocks
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file; ``.gz`` and ``.zst`` names are compressed."""
+
+    def write(content, name="vectors.txt"):
+        path = tmp_path / name
+        data = content if isinstance(content, bytes) else content.encode()
+        if name.endswith(".gz"):
+            data = gzip.compress(data)
+        elif name.endswith(".zst"):
+            data = pytest.importorskip("zstandard").compress(data)
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def refused():
+    """Load, and expect one error with exactly this message; nothing in or behind it may hold the secret."""
+
+    def check(source, message, error=dptext.DataError, limit=None):
+        with pytest.raises(error) as caught:
+            dptext.load_vectors(source, limit=limit)
+        assert str(caught.value) == message
+        assert "\n" not in message
+        behind = caught.value
+        while behind is not None:
+            assert "secret" not in repr(behind)
+            assert "7.25" not in repr(behind)
+            behind = behind.__context__
+
+    return check
+
+
+@pytest.fixture
+def word2vec():
+    """The bytes of word2vec's binary format."""
+
+    def write(words, matrix, *, end=b"\n", header=None):
+        matrix = np.asarray(matrix, dtype="<f4")
+        rows = b"".join(
+            (word if isinstance(word, bytes) else word.encode()) + b" " + row.tobytes() + end
+            for word, row in zip(words, matrix, strict=True)
+        )
+        return (header or b"%d %d\n" % matrix.shape) + rows
+
+    return write
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Files are read in blocks of this many bytes."""
+    monkeypatch.setattr(blocks, "_BLOCK", 4096)
+    return 4096
+
+
+@pytest.fixture
+def counted_blocks(monkeypatch, small_blocks):
+    """The lengths of the blocks that a reader has asked for."""
+    lengths = []
+
+    def count(reader):
+        def counted(path):
+            for block in blocks.blocks_of(path):
+                lengths.append(len(block))
+                yield block
+
+        monkeypatch.setattr(reader, "blocks_of", counted)
+        return lengths
+
+    return count

@@ -1,0 +1,82 @@
+"""The bytes of a file, unpacked; files of other kinds are known by their first bytes."""
+
+import gzip
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.vectors.blocks import blocks_of
+
+zstandard = pytest.importorskip("zstandard")
+DATA = np.random.default_rng(1).bytes(3 << 20)  # more than one block
+BROKEN = "{}: the compressed data is broken or ends early; copy the file again"
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a", bytes), ("a.gz", gzip.compress), ("a.GZ", gzip.compress), ("a.zst", zstandard.compress)],
+)
+def test_the_bytes_come_back_in_blocks(tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack(DATA))
+    blocks = list(blocks_of(tmp_path / name))
+    assert b"".join(blocks) == DATA
+    assert max(map(len, blocks)) < len(DATA)
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zstandard.compress)])
+def test_several_frames_are_one_file(tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack(DATA) + pack(b"") + pack(b"end"))
+    assert b"".join(blocks_of(tmp_path / name)) == DATA + b"end"
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.txt.gz", gzip.compress), ("a.txt.zst", zstandard.compress)])
+@pytest.mark.parametrize("cut", [1, 5, 12])
+def test_cut_or_foreign_data_in_a_compressed_file(refused, tmp_path, name, pack, cut):
+    packed = pack(b"".join(b"secret%d 0.1 7.25\n" % n for n in range(50)))
+    for content in (packed[:-cut], packed + b"more", b"secret 1 2\n", packed[:10] + b"\xff" * cut + packed[10 + cut :]):
+        (tmp_path / name).write_bytes(content)
+        refused(tmp_path / name, BROKEN.format(name))
+
+
+def test_an_empty_compressed_file_holds_nothing(refused, tmp_path):
+    for name in ("a.txt.gz", "a.txt.zst", "a.txt"):
+        (tmp_path / name).write_bytes(b"")
+        refused(tmp_path / name, f"{name} holds no vectors: expected a word and its numbers on each line")
+
+
+def archive(path):
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("glove.txt", "secret 1 2\n")
+
+
+@pytest.mark.parametrize(
+    ("write", "what"),
+    [
+        (
+            lambda path: path.write_bytes((793712314).to_bytes(4, "little") + b"\x0c\0\0\0secret"),
+            "a fastText model; give the .vec file that fastText saves beside it",
+        ),
+        (lambda path: path.write_bytes(gzip.compress(b"secret 1 2")), "gzip; let its name end in .gz"),
+        (lambda path: path.write_bytes(zstandard.compress(b"secret")), "Zstandard; let its name end in .zst"),
+        (archive, "a zip archive; unpack it and give the file of vectors in it"),
+        (lambda path: np.save(path.open("wb"), np.ones(3)), "a numpy array without words; give a pair (words, matrix)"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.bin", "a.txt"])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_files_of_other_kinds_are_refused_with_what_to_do(refused, tmp_path, name, write, what):
+    write(tmp_path / name)
+    refused(tmp_path / name, f"{name}: expected a file of vectors, got {what}")
+
+
+def test_a_missing_zstandard_is_answered_with_its_install_line(refused, file, monkeypatch):
+    path = file("secret 1 2\n", "a.txt.zst")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    refused(
+        path,
+        "a.txt.zst needs the package 'zstandard'; install it with: pip install \"dptext[files]\"",
+        dptext.MissingExtraError,
+    )

@@ -1,0 +1,183 @@
+"""The folder with safetensors, words and fingerprint: written whole or not at all, read only if all agrees."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.vectors import folder as folder_format
+
+save_file = pytest.importorskip("safetensors.numpy").save_file
+
+
+@pytest.fixture
+def saved(tmp_path):
+    vectors = dptext.load_vectors((["the", "secret", "dog"], [[1.0, 7.25], [3.0, 4.0], [5.0, 6.0]]))
+    dptext.save_vectors(vectors, tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_the_layout(saved):
+    assert sorted(file.name for file in saved.iterdir()) == ["config.json", "vectors.safetensors", "words.txt"]
+    assert (saved / "words.txt").read_bytes() == b"the\nsecret\ndog\n<unk>\n"
+    assert json.loads((saved / "config.json").read_text()) == {
+        "format": "dptext-vectors",
+        "version": 1,
+        "source": "given by the caller",
+        "words": 4,
+        "dimension": 2,
+        "sha256": dptext.load_vectors(saved).fingerprint,
+    }
+
+
+def test_equal_vectors_give_equal_bytes(saved, tmp_path):
+    vectors = dptext.load_vectors((["the", "secret", "dog"], [[1.0, 7.25], [3.0, 4.0], [5.0, 6.0]]))
+    dptext.save_vectors(vectors, tmp_path / "again")
+    for file in saved.iterdir():
+        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
+
+
+def test_a_limit_keeps_the_vector_of_unk(saved):
+    whole = dptext.load_vectors(saved)
+    part = dptext.load_vectors(saved, limit=2)
+    assert part.words == ("the", "<unk>")
+    np.testing.assert_array_equal(part["<unk>"], whole["<unk>"])
+
+
+def test_torch_is_not_imported(saved):
+    dptext.load_vectors(saved)
+    assert "torch" not in sys.modules
+
+
+def test_a_folder_by_its_dot(saved, monkeypatch):
+    monkeypatch.chdir(saved)
+    assert dptext.load_vectors(".").source == "saved"
+
+
+def changed(folder, **entries):
+    config = json.loads((folder / "config.json").read_text()) | entries
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def tensors(folder, **named):
+    save_file({name: np.ascontiguousarray(values) for name, values in named.items()}, folder / "vectors.safetensors")
+
+
+MATRIX = np.array([[1.0, 7.25], [3.0, 4.0], [5.0, 6.0], [3.0, 5.75]], dtype=np.float32)
+MISSING = (
+    "saved: expected a folder that dptext.save_vectors wrote, {} is missing; give the path of a file, or a pair "
+    "(words, matrix)"
+)
+BROKEN = "saved: vectors.safetensors is broken or cut; copy the folder again"
+FORMAT = "saved: expected config.json of the format 'dptext-vectors', got something else; copy it again"
+VERSION = "saved: expected version 1 of the format, got another; upgrade dptext"
+ENTRIES = "saved: expected words, dimension and sha256 in config.json, got no such; copy it again"
+LINES = "saved: expected as many lines in words.txt as config.json says (4), got {}; copy the folder again"
+CHANGED = (
+    "saved: the words and vectors are not those of the fingerprint in config.json; they were changed or damaged: get "
+    "the folder again"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "config.json").unlink(), MISSING.format("config.json")),
+        (lambda f: (f / "words.txt").unlink(), MISSING.format("words.txt")),
+        (
+            lambda f: [file.unlink() for file in f.iterdir()],
+            MISSING.format("config.json and words.txt and vectors.safetensors"),
+        ),
+        (lambda f: (f / "config.json").write_text("{secret"), FORMAT),
+        (lambda f: (f / "config.json").write_bytes(b"\xff"), FORMAT),
+        (lambda f: (f / "config.json").write_text("[" * 100_000), FORMAT),
+        (lambda f: (f / "config.json").write_text('"secret"'), FORMAT),
+        (lambda f: changed(f, format="secret"), FORMAT),
+        (lambda f: changed(f, version=2), VERSION),
+        (lambda f: changed(f, version="secret"), VERSION),
+        (lambda f: changed(f, version=True), VERSION),
+        (lambda f: changed(f, words="secret"), ENTRIES),
+        (lambda f: changed(f, words=True), ENTRIES),
+        (lambda f: changed(f, dimension=0), ENTRIES),
+        (lambda f: changed(f, sha256=None), ENTRIES),
+        (lambda f: (f / "words.txt").write_text("the\nsecret\ndog\n"), LINES.format(3)),
+        (lambda f: (f / "words.txt").write_text(""), LINES.format(1)),
+        (lambda f: (f / "words.txt").write_text("the\nsecret\ndog\n<unk>\n\n"), LINES.format(5)),
+        (
+            lambda f: (f / "words.txt").write_bytes(b"the\nsecret\xff\ndog\n<unk>\n"),
+            "saved: expected UTF-8 in words.txt; copy the folder again",
+        ),
+        (lambda f: (f / "words.txt").write_text("the\nsecret\ncow\n<unk>\n"), CHANGED),
+        (lambda f: changed(f, sha256="0" * 64), CHANGED),
+        (lambda f: tensors(f, vectors=MATRIX[::-1]), CHANGED),
+        (
+            lambda f: tensors(f, vectors=MATRIX.astype(np.float64)),
+            "saved: expected float32 in vectors.safetensors, got another type; save the vectors again",
+        ),
+        (
+            lambda f: tensors(f, vectors=MATRIX[:3]),
+            "saved: expected the shape (4, 2) in vectors.safetensors, as config.json says, got (3, 2); copy the "
+            "folder again",
+        ),
+        (
+            lambda f: changed(f, dimension=3),
+            "saved: expected the shape (4, 3) in vectors.safetensors, as config.json says, got (4, 2); copy the "
+            "folder again",
+        ),
+        (
+            lambda f: tensors(f, secret=MATRIX),
+            "saved: expected one tensor 'vectors' in vectors.safetensors, got others; save the vectors again",
+        ),
+        (lambda f: (f / "vectors.safetensors").write_bytes(b""), BROKEN),
+        (lambda f: (f / "vectors.safetensors").write_bytes(b"secret" * 50), BROKEN),
+        (lambda f: os.truncate(f / "vectors.safetensors", 100), BROKEN),
+    ],
+)
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_folder_that_does_not_agree_is_refused(refused, saved, change, message, limit):
+    change(saved)
+    refused(saved, message, limit=limit)
+
+
+def test_any_change_of_a_byte_is_refused_or_without_effect(saved):
+    whole = dptext.load_vectors(saved)
+    for file in sorted(saved.iterdir()):
+        content = file.read_bytes()
+        for place in range(len(content)):
+            file.write_bytes(content[:place] + bytes([content[place] ^ 0x11]) + content[place + 1 :])
+            try:
+                assert dptext.load_vectors(saved).fingerprint == whole.fingerprint
+                assert file.name == "config.json"  # the source, or white space
+            except dptext.DptextError as error:
+                assert "\n" not in str(error)
+        file.write_bytes(content)
+
+
+def test_a_file_in_place_of_which_a_folder_stands(refused, saved):
+    (saved / "words.txt").unlink()
+    (saved / "words.txt").mkdir()
+    path = str(saved / "words.txt")
+    refused(saved, f"cannot read {path!r}: Is a directory", dptext.StorageError)
+
+
+def test_a_broken_save_leaves_nothing(tmp_path, small, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folder_format.os, "fsync", full)
+    with pytest.raises(dptext.StorageError, match=r"cannot write '.*saved': No space left on device$"):
+        dptext.save_vectors(small, tmp_path / "saved")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("package", ["safetensors", "safetensors.numpy"])
+def test_a_missing_safetensors_is_answered_with_its_install_line(saved, small, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    for use in (lambda: dptext.load_vectors(saved), lambda: dptext.save_vectors(small, saved.parent / "other")):
+        with pytest.raises(
+            dptext.MissingExtraError, match=r"'safetensors'; install .* pip install \"dptext\[files\]\""
+        ):
+            use()
