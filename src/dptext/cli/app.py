@@ -18,6 +18,7 @@ from dptext.cli.audit import audit
 from dptext.cli.console import say_error
 from dptext.cli.demo import demo
 from dptext.cli.explain import explain
+from dptext.cli.ledger import ledger
 from dptext.cli.privatize import privatize
 from dptext.errors import DptextError
 
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 for command in (demo, privatize, explain, audit):
     app.command()(command)
+app.add_typer(ledger)
 
 
 def _print_version(wanted: bool) -> None:
@@ -90,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
         where = f"; see: {context.command_path} --help" if context is not None else ""
-        say_error(f"{error.format_message().rstrip('.')}{where}")
+        if message := error.format_message().rstrip("."):  # none where a group of commands was asked for its help
+            say_error(f"{message}{where}")
         return int(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

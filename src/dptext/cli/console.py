@@ -49,8 +49,10 @@ def _load_config(context: typer.Context, path: Path | None) -> Path | None:
         raise StorageError.of("read", path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name}: expected TOML: {error}") from None
-    name = context.command.name or ""
-    options = tables.get(name)
+    name = _table_name(context)
+    options: Any = tables
+    for part in name.split("."):
+        options = options.get(part) if isinstance(options, dict) else None
     if not isinstance(options, dict):
         raise ParameterError(f"{path.name}: expected a table [{name}] with the options of this command")
     known = {parameter.name for parameter in context.command.params}
@@ -60,6 +62,16 @@ def _load_config(context: typer.Context, path: Path | None) -> Path | None:
         raise ParameterError(f"{path.name}: [{name}] has unknown options: {', '.join(unknown)}")
     context.default_map = {**(context.default_map or {}), **given}
     return path
+
+
+def _table_name(context: typer.Context) -> str:
+    """``privatize``, or ``ledger.create`` for a command in a group: TOML reads it as a table in a table."""
+    names: list[str] = []
+    each: Any = context
+    while each.parent is not None:  # the outermost one is the program
+        names.insert(0, each.command.name or "")
+        each = each.parent
+    return ".".join(names)
 
 
 def _set_verbose(wanted: bool) -> bool:

@@ -1,0 +1,243 @@
+"""``dptext ledger``: make a ledger, read it, ask it what is left, take back a release that never came out."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import guarantee_to_dict
+from dptext.privacy.ledger import Balance, Ledger, Release, Summary
+from dptext.privacy.ledger_terms import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
+
+__all__ = ["ledger"]
+
+ledger = typer.Typer(
+    name="ledger",
+    help="What was already released of which rows, across runs: make a ledger, read it, mend it.",
+    no_args_is_help=True,
+)
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
+_SHOWN_OF_ID = 12
+
+
+@ledger.command()
+def create(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the ledger goes: a new file.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="What a row may lose over all releases (metric: per unit of distance).")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="The same for delta; without it, no release may have one.")
+    ] = None,
+    releases: Annotated[int | None, typer.Option(help="In how many releases a row may be.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Make a ledger. At least one limit is needed; it cannot be changed later."""
+    limits = Ledger.create(file, epsilon=epsilon, delta=delta, releases=releases).limits
+    if as_json:
+        typer.echo(json.dumps({"ledger": str(file), "limits": asdict(limits)}))
+    say(f"Made the ledger {file} (limits: {limits}). Keep it as private as the data.", quiet=quiet)
+
+
+@ledger.command()
+def show(
+    file: FileArgument,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """List the releases, and what is left."""
+    opened = Ledger(file)
+    summary, releases = opened.summary(), opened.releases()
+    if as_json:
+        typer.echo(json.dumps(_as_data(summary, releases), ensure_ascii=False))
+    elif not quiet:
+        _print(file, summary, releases)
+
+
+@ledger.command()
+def left(
+    file: FileArgument,
+    value: Annotated[
+        str | None,
+        typer.Option(help="The text, or the value in the ledger's column. Default: read from standard input."),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Say what one row or user has left.
+
+    A value on the command line can be seen by others on the machine and stays in the shell's history: standard input
+    does not (one line feed at its end is dropped).
+    """
+    opened = Ledger(file)
+    if value is None:
+        value = _read_value()
+    balance, terms = opened.left(value), opened.terms()
+    if as_json:
+        typer.echo(json.dumps(asdict(balance)))
+    elif not quiet:
+        typer.echo(f"in {_count(balance.releases, 'release')}; {_spent(balance, terms)}; {_left(balance, terms)}")
+
+
+@ledger.command()
+def void(
+    file: FileArgument,
+    release_id: Annotated[
+        str, typer.Argument(metavar="RELEASE_ID", help="The release, or the beginning of its name that is unique.")
+    ],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Take back a pending release of which nothing came out (a run that died).
+
+    Exit code 3: it is released.
+    """
+    opened = Ledger(file)
+    found = [each for each in opened.releases() if each.release_id.startswith(release_id)]
+    exact = [each for each in found if each.release_id == release_id]
+    if len(found) > 1 and not exact:
+        raise ParameterError(f"{len(found)} releases begin with {release_id!r}: give more of its name")
+    name = (exact or found)[0].release_id if found else release_id
+    opened.void(name)
+    units = (exact or found)[0].units
+    if as_json:
+        typer.echo(json.dumps({"voided": name, "units": units}))
+    say(f"Voided {name}: {units:,} {(exact or found)[0].terms.units} have their budget back.", quiet=quiet)
+
+
+def _read_value() -> str:
+    if sys.stdin.isatty():
+        say("The text or value, then Ctrl-D:")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        wrong = error.start + 1
+    raise ParameterError(f"expected UTF-8 on standard input, byte {wrong} is not")
+
+
+def _print(file: Path, summary: Summary, releases: list[Release]) -> None:
+    console = stdout()
+    terms = summary.terms
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, said in _facts(summary):
+        facts.add_row(f"  {name}", escape(said))
+    console.print(f"[bold]{escape(str(file))}[/bold]", soft_wrap=True)
+    console.print(facts)
+    if terms is None:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("release", no_wrap=True)
+    table.add_column("reserved (UTC)", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("mechanism", overflow="fold", max_width=12)
+    table.add_column("costs each", justify="right", overflow="fold")
+    table.add_column("charged", justify="right", no_wrap=True)
+    for each in releases:
+        table.add_row(
+            escape(_short(each.release_id)),
+            each.at[:16].replace("T", " "),
+            each.state,
+            escape(each.mechanism or "-"),
+            _costs(each),
+            f"{each.units:,}",
+        )
+    console.print(table)
+    if summary.pending:
+        console.print(
+            f"{_count(summary.pending, 'release')} pending: still running, or died. If nothing of it came out:\n"
+            f"  dptext ledger void {escape(str(file))} RELEASE_ID",
+            soft_wrap=True,
+        )
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    terms = summary.terms
+    facts = [("made", summary.created[:16].replace("T", " ") + " UTC"), ("limits", f"{summary.limits}, for each unit")]
+    if terms is None:
+        return [*facts, ("releases", "none yet; the first one fixes what is counted, and by what")]
+    facts.append(("counts", terms.cost))
+    if terms.space is not None:
+        facts.append(("space", terms.space))
+    by = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
+    facts.append(("a unit is", f"known by {by}; the promises are for the unit {terms.unit}, under {terms.relation}"))
+    facts.append(("charged", f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have nothing left"))
+    for name, balance in (("median", summary.median), ("most", summary.most)):
+        if balance is not None:
+            facts.append((name, f"{_spent(balance, terms)}; {_left(balance, terms)}"))
+    return facts
+
+
+def _spent(balance: Balance, terms: Terms | None) -> str:
+    return f"spent {_amount(in_digits, balance.spent, balance.delta or None, terms)}"
+
+
+def _left(balance: Balance, terms: Terms | None) -> str:
+    parts = []
+    if balance.left is not None:
+        parts.append(_amount(in_digits_at_least, balance.left, balance.delta_left or None, terms))
+    if balance.releases_left is not None:
+        parts.append(_count(balance.releases_left, "release"))
+    return f"left {' and '.join(parts)}"
+
+
+def _amount(spelled: Callable[[float], str], cost: float, delta: float | None, terms: Terms | None) -> str:
+    name = Currency.RHO if terms is not None and terms.currency is Currency.RHO else Currency.EPSILON
+    return f"{name} {spelled(cost)}" + ("" if delta is None else f" (delta {spelled(delta)})")
+
+
+def _costs(release: Release) -> str:
+    cost, delta = price(release.guarantee, 1)
+    return in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
+
+
+def _short(release_id: str) -> str:
+    return release_id if len(release_id) <= _SHOWN_OF_ID + 1 else f"{release_id[:_SHOWN_OF_ID]}…"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _as_data(summary: Summary, releases: list[Release]) -> dict[str, Any]:
+    return {
+        **asdict(summary),
+        "releases": [
+            {
+                "release_id": each.release_id,
+                "at": each.at,
+                "state": each.state,
+                "mechanism": each.mechanism,
+                "guarantee": {
+                    key: "infinity" if isinstance(value, float) and math.isinf(value) else value
+                    for key, value in guarantee_to_dict(each.guarantee).items()
+                },
+                "units": each.units,
+                "documents": each.documents,
+            }
+            for each in releases
+        ],
+    }

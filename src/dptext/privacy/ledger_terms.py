@@ -1,0 +1,291 @@
+"""What a ledger counts in: its currency, its prices, its limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    NoGuarantee,
+    approx_from_zcdp,
+    as_approx,
+    at_most,
+    for_group,
+)
+from dptext.privacy.unit import Relation, Unit
+
+__all__ = ["TEXT", "TOLERANCE", "Balance", "Ceiling", "Currency", "Limits", "Terms", "price", "terms_of"]
+
+TEXT = "text"
+"""What a ledger is keyed by when no column identifies the row: the text itself."""
+
+TOLERANCE = 1e-9
+"""A sum passes up to limit * (1 + TOLERANCE): floats add up with an error, of about 1e-16 an addition."""
+
+
+class Currency(StrEnum):
+    """What adds up. No currency converts into another without a choice (a delta, a diameter)."""
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+    DISTANCE = "epsilon per distance"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all releases in one ledger share; the first one fixes it.
+
+    Attributes:
+        currency: what adds up.
+        metric, space: between which points distance is measured, for metric guarantees.
+        unit: whom the guarantees protect.
+        relation: against which change.
+        by: `TEXT`, or the column whose value tells units apart.
+    """
+
+    currency: Currency
+    metric: str | None
+    space: str | None
+    unit: Unit
+    relation: Relation
+    by: str
+
+    @property
+    def cost(self) -> str:
+        """The name of what adds up."""
+        return f"epsilon per unit of {self.metric} distance" if self.currency is Currency.DISTANCE else self.currency
+
+    @property
+    def units(self) -> str:
+        """What is charged, in the plural."""
+        return "texts" if self.by == TEXT else f"values of {self.by!r}"
+
+    def check(self, other: Terms) -> None:
+        """Refuse a release that does not add to those before it.
+
+        Raises:
+            RefusedError: with what differs.
+        """
+        for what, mine, theirs in (
+            ("in", self.cost, other.cost),
+            ("in the space", self.space, other.space),
+            ("for the unit", self.unit, other.unit),
+            ("under the relation", self.relation, other.relation),
+            ("by", f"the {self.units}", f"the {other.units}"),
+        ):
+            if mine != theirs:
+                raise RefusedError(
+                    f"the ledger refuses: it counts {what} {mine}, this release {what} {theirs}, and the two do not "
+                    "add; use another ledger (whoever is in both loses in both); nothing was released"
+                )
+
+
+def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -> Terms:
+    """The terms of a release.
+
+    Raises:
+        RefusedError: nothing is promised, or not to the units that a ledger knows.
+        ParameterError: the rows are told apart by something that is not the unit.
+    """
+    if not isinstance(by, str) or not by:
+        raise ParameterError(f"by must be {TEXT!r} or the name of a column, got another value")
+    if isinstance(guarantee, NoGuarantee):
+        raise RefusedError("the ledger refuses a release without a guarantee: it has no price; nothing was released")
+    if unit not in (Unit.DOCUMENT, Unit.USER):
+        raise RefusedError(
+            f"the ledger refuses: it charges documents or users, this promise is for the unit {unit}; "
+            "take the statement of the document or the user; nothing was released"
+        )
+    if unit is Unit.USER and by == TEXT:
+        raise ParameterError("a promise to users cannot be charged to texts: name the column that tells users apart")
+    if isinstance(guarantee, MetricDP):
+        return Terms(Currency.DISTANCE, guarantee.metric, guarantee.space, unit, relation, by)
+    currency = Currency.RHO if isinstance(guarantee, ZCDP) else Currency.EPSILON
+    return Terms(currency, None, None, unit, relation, by)
+
+
+def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
+    """What a release costs a unit that holds ``documents`` of its documents: in the currency, and in delta.
+
+    Raises:
+        RefusedError: the price is infinite: nothing is promised to such a unit.
+    """
+    if isinstance(guarantee, MetricDP):
+        cost, delta = guarantee.epsilon, 0.0  # the distances of the documents are summed; the factor stays the same
+    else:
+        group = for_group(guarantee, documents)
+        if isinstance(group, ZCDP):
+            cost, delta = group.rho, 0.0
+        else:
+            both = as_approx(group)
+            cost, delta = both.epsilon, both.delta
+    if not math.isfinite(cost):
+        raise RefusedError(
+            f"the ledger refuses a release that costs infinitely much for {documents:,} documents of one unit: "
+            "nothing is promised there; nothing was released"
+        )
+    return float(cost), float(delta)
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Limits in the currency of a ledger; infinite where there is none."""
+
+    cost: float
+    delta: float
+    releases: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much a unit may lose over all releases; None: no limit.
+
+    Attributes:
+        epsilon: in nats; for metric guarantees in nats per unit of distance.
+        delta: for (epsilon, delta); zCDP is compared with epsilon at this delta. With an epsilon and without a delta
+            only pure and metric guarantees pass, because an epsilon with any delta is no limit.
+        releases: how often a unit may be part of a release.
+
+    Raises:
+        ParameterError: no limit at all, or a number that limits nothing.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    releases: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None and self.releases is None:
+            raise ParameterError("a ledger needs a limit: give an epsilon, a number of releases, or both")
+        if self.delta is not None and self.epsilon is None:
+            raise ParameterError("a delta limits nothing without an epsilon: give both")
+        for name, top in (("epsilon", math.inf), ("delta", 1.0)):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < top:
+                expected = "above 0 and finite" if name == "epsilon" else "above 0 and below 1"
+                raise ParameterError(f"{name} must be a number {expected}, got {value!r}")
+            object.__setattr__(self, name, float(value))
+        if self.releases is not None and (
+            isinstance(self.releases, bool) or not isinstance(self.releases, int) or not 1 <= self.releases < 2**31
+        ):
+            raise ParameterError(f"releases must be a whole number of at least 1, got {self.releases!r}")
+
+    def __str__(self) -> str:
+        parts = [f"{name} {value:g}" for name in ("epsilon", "delta") if (value := getattr(self, name)) is not None]
+        if self.releases is not None:
+            parts.append(f"{self.releases:,} release{'s' if self.releases > 1 else ''}")
+        return ", ".join(parts)
+
+    def ceiling(self, currency: Currency) -> Ceiling:
+        """The limits in a currency.
+
+        Raises:
+            RefusedError: zCDP has an epsilon for a delta only, and the ledger was given none.
+        """
+        releases = math.inf if self.releases is None else self.releases
+        if self.epsilon is None:
+            return Ceiling(math.inf, math.inf, releases)
+        if currency is Currency.RHO:
+            if self.delta is None:
+                raise RefusedError(
+                    "the ledger refuses: zCDP has an epsilon only at a delta, and this ledger was made without one; "
+                    "make one with --delta; nothing was released"
+                )
+            return Ceiling(_largest_rho(self.epsilon, self.delta), math.inf, releases)
+        if currency is Currency.DISTANCE:
+            return Ceiling(self.epsilon, math.inf, releases)
+        return Ceiling(self.epsilon, self.delta or 0.0, releases)
+
+    def check(self, guarantee: Guarantee) -> None:
+        """Refuse what can never pass, before any row is read.
+
+        Raises:
+            RefusedError: the guarantee has a delta and the ledger none.
+        """
+        no_delta = self.epsilon is not None and self.delta is None
+        if no_delta and isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
+            raise RefusedError(
+                "the ledger refuses: this release has a delta, and the ledger was made without one; "
+                "make one with --delta; nothing was released"
+            )
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What one unit has spent, and has left (None: without a limit).
+
+    Attributes:
+        spent, left: in the ledger's currency.
+        delta, delta_left: the same for delta.
+        releases, releases_left: in how many releases it was, and may still be.
+    """
+
+    spent: float
+    delta: float
+    releases: int
+    left: float | None
+    delta_left: float | None
+    releases_left: int | None
+
+    @classmethod
+    def under(cls, ceiling: Ceiling, spent: float, delta: float, releases: int) -> Balance:
+        """The balance of a unit that has spent so much."""
+        left_releases = remaining(ceiling.releases, releases)
+        return cls(
+            spent,
+            delta,
+            releases,
+            remaining(ceiling.cost, spent),
+            remaining(ceiling.delta, delta),
+            None if left_releases is None else int(left_releases),
+        )
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no release passes any more (but one that costs nothing)."""
+        return 0 in (self.left, self.releases_left)
+
+
+def remaining(limit: float, spent: float) -> float | None:
+    """What is left of a limit: 0 where it is used up within the tolerance, None where there is no limit."""
+    if math.isinf(limit):
+        return None
+    left = limit - spent
+    return left if left > limit * TOLERANCE else 0.0
+
+
+def in_digits(value: float) -> str:
+    """An amount as people wrote it: 0.1 + 0.2 is 0.3 again, and other sums are not rounded down.
+
+    >>> in_digits(0.1 + 0.2), in_digits(1 / 3)
+    ('0.3', '0.3334')
+    """
+    return at_most(value * (1 - TOLERANCE), 4)
+
+
+def in_digits_at_least(value: float) -> str:
+    """The same for what is left, not rounded up.
+
+    >>> in_digits_at_least(0.5 - 0.2), in_digits_at_least(2 / 3)
+    ('0.3', '0.6666')
+    """
+    return at_most(-value * (1 + TOLERANCE), 4).removeprefix("-")
+
+
+def _largest_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose epsilon at this delta is within the limit (the conversion grows with rho)."""
+    low, high = 0.0, epsilon
+    while (middle := (low + high) / 2) not in (low, high):
+        if approx_from_zcdp(ZCDP(middle), delta=delta).epsilon <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
