@@ -162,7 +162,8 @@ class Ledger:
     ) -> Reservation:
         """Charge all units of a release, or none of them. Call it before anything is released.
 
-        Reserving a pending release again, with the same units and promise, changes nothing: a run may resume.
+        Reserving a pending release again, with the same units and promise, changes nothing: a run may resume. It is
+        for the caller to see that only one process works on a release.
 
         Args:
             release_id: a name for the release (`dptext.privacy.statement.new_release_id`).
@@ -211,7 +212,7 @@ class Ledger:
                         f"the ledger refuses: the release {release_id} is reserved for other rows or another promise; "
                         "void it, or take a new name; nothing was released"
                     )
-        return Reservation(self, release_id, units, documents)
+        return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
 
     def settle(self, release_id: str) -> None:
         """Say that a release is out; call it just before its output appears. Settling twice changes nothing.
@@ -367,11 +368,12 @@ class Reservation:
         release_id: its name.
         units: how many texts or values it charged.
         documents: how many keys there were.
+        resumed: whether it was pending before, and charged nothing now.
     """
 
-    def __init__(self, ledger: Ledger, release_id: str, units: int, documents: int) -> None:
+    def __init__(self, ledger: Ledger, release_id: str, *, units: int, documents: int, resumed: bool) -> None:
         self._ledger = ledger
-        self.release_id, self.units, self.documents = release_id, units, documents
+        self.release_id, self.units, self.documents, self.resumed = release_id, units, documents, resumed
 
     def settle(self) -> None:
         """See `Ledger.settle`."""

@@ -349,8 +349,8 @@ def _problem(code: int, path: Path, patience: float) -> BaseException:
         )
     why = {
         sqlite3.SQLITE_FULL: "its disk, or the one for temporary files (SQLITE_TMPDIR), is full",
-        sqlite3.SQLITE_READONLY: "it may not be written to, or was moved away",
-        sqlite3.SQLITE_CANTOPEN: "it may not be opened, or its folder may not be written to",
+        sqlite3.SQLITE_READONLY: "it or its folder may not be written to, or it was moved away",
+        sqlite3.SQLITE_CANTOPEN: "it may not be opened, or no file may be made beside it",
         sqlite3.SQLITE_PERM: "it may not be opened",
         sqlite3.SQLITE_IOERR: "the disk failed or is full",
     }.get(code, f"SQLite stopped with code {code}")
