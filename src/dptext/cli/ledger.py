@@ -115,16 +115,18 @@ def void(
     Exit code 3: it is released.
     """
     opened = Ledger(file)
+    release_id = release_id.removesuffix("…")  # copied from what `show` prints
     found = [each for each in opened.releases() if each.release_id.startswith(release_id)]
     exact = [each for each in found if each.release_id == release_id]
     if len(found) > 1 and not exact:
         raise ParameterError(f"{len(found)} releases begin with {release_id!r}: give more of its name")
-    name = (exact or found)[0].release_id if found else release_id
-    opened.void(name)
-    units = (exact or found)[0].units
+    if not found:
+        opened.void(release_id)  # says that there is none
+    release = (exact or found)[0]
+    opened.void(release.release_id)
     if as_json:
-        typer.echo(json.dumps({"voided": name, "units": units}))
-    say(f"Voided {name}: {units:,} {(exact or found)[0].terms.units} have their budget back.", quiet=quiet)
+        typer.echo(json.dumps({"voided": release.release_id, "units": release.units}))
+    say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.", quiet=quiet)
 
 
 def _read_value() -> str:
@@ -198,7 +200,8 @@ def _spent(balance: Balance, terms: Terms | None) -> str:
 def _left(balance: Balance, terms: Terms | None) -> str:
     parts = []
     if balance.left is not None:
-        parts.append(_amount(in_digits_at_least, balance.left, balance.delta_left or None, terms))
+        delta = balance.delta_left if balance.delta or balance.delta_left else None  # else no delta was ever allowed
+        parts.append(_amount(in_digits_at_least, balance.left, delta, terms))
     if balance.releases_left is not None:
         parts.append(_count(balance.releases_left, "release"))
     return f"left {' and '.join(parts)}"

@@ -1,0 +1,239 @@
+"""``dptext ledger`` as a privacy officer meets it."""
+
+import io
+import json
+import os
+import re
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from dptext.cli import main
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, PureDP
+from dptext.privacy.ledger import TEXT, Ledger
+from dptext.privacy.unit import Relation, Unit
+
+SECRET = "Zebulon"
+WHO = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        code = main(["ledger", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def filled(run):
+    ledger = Ledger.create("my.ledger", epsilon=12, releases=4)
+    space = "c112bcd7aa3aa6b8f96ed1ea7104e6fc4d14b1dd333dab29d740bcf7ec2ae639"
+    promise = MetricDP(5.0, "summed euclidean", 104.9, space)
+    rows = [SECRET, *(f"t{n}" for n in range(99))]
+    ledger.reserve("9" * 32, promise, rows, by=TEXT, mechanism="TEM", **WHO).settle()
+    ledger.reserve("9" * 31 + "8", promise, rows[:10], by=TEXT, mechanism="a mechanism of a long name", **WHO)
+    ledger.reserve("nightly", MetricDP(2.0, "summed euclidean", None, space), rows[:10], by=TEXT, **WHO)
+    return ledger
+
+
+def test_create_makes_a_file_for_its_owner(run):
+    code, out, err = run("create", "my.ledger", "--epsilon", 10, "--delta", 1e-6, "--releases", 3)
+    assert (code, out) == (0, "")
+    assert "limits: epsilon 10, delta 1e-06, 3 releases" in err
+    if os.name != "nt":
+        assert stat.S_IMODE(os.stat("my.ledger").st_mode) == 0o600
+    code, out, err = run("create", "another.ledger", "--releases", 1, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "ledger": "another.ledger",
+        "limits": {"epsilon": None, "delta": None, "releases": 1},
+    }
+
+
+def test_options_come_from_the_table_of_the_command_in_its_group(run):
+    for name, content in (("a", "[ledger.create]\nepsilon = 3\n"), ("b", "[ledger]\ncreate = {epsilon = 3}\n")):
+        with open(f"{name}.toml", "w") as stream:
+            stream.write(content)
+        assert run("create", f"{name}.ledger", "--config", f"{name}.toml", "-q") == (0, "", "")
+        assert Ledger(f"{name}.ledger").limits.epsilon == 3
+    for content, message in (
+        ("[ledger.create]\nepsilons = 3\n", "[ledger.create] has unknown options: epsilons"),
+        ("[create]\nepsilon = 3\n", "expected a table [ledger.create]"),
+        ("ledger = 3\n", "expected a table [ledger.create]"),
+    ):
+        with open("c.toml", "w") as stream:
+            stream.write(content)
+        code, _, err = run("create", "c.ledger", "--config", "c.toml")
+        assert code == 2
+        assert message in err
+
+
+def test_show_fits_into_eighty_columns_and_names_nobody(run, filled, monkeypatch):
+    monkeypatch.setattr("dptext.cli.ledger.stdout", lambda: __import__("rich.console").console.Console(width=80))
+    code, out, err = run("show", "my.ledger")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert SECRET not in out
+    for line in (
+        "  limits     epsilon 12, 4 releases, for each unit",
+        "  counts     epsilon per unit of summed euclidean distance",
+        "  charged    100 texts; 10 of them have nothing left",
+        "  median     spent epsilon 5; left epsilon 7 and 3 releases",
+        "  most       spent epsilon 12; left epsilon 0 and 1 release",
+        "2 releases pending: still running, or died. If nothing of it came out:",
+        "  dptext ledger void my.ledger RELEASE_ID",
+    ):
+        assert line in re.sub(r" +\n", "\n", out), line
+    rows = [line.split() for line in out.splitlines() if re.match(r" ?(999|nightly)", line)]
+    assert [row[0] for row in rows] == ["999999999999…", "999999999999…", "nightly"]
+    assert [row[3] for row in rows] == ["released", "pending", "pending"]
+    assert [row[-1] for row in rows] == ["100", "10", "10"]
+
+
+@pytest.mark.parametrize(
+    ("promise", "by", "parts"),
+    [
+        (ApproxDP(1, 1e-7), "author", ["the column 'author'", "spent epsilon 3 (delta 1.111e-06)", "1, delta 1e-07"]),
+        (ZCDP(0.01), "author", ["counts     rho", "spent rho 0.09"]),
+        (PureDP(0.1), TEXT, ["its text", "spent epsilon 0.1; left epsilon 9.9 (delta 1e-05)"]),
+    ],
+    ids=str,
+)
+def test_show_says_each_currency(run, promise, by, parts):
+    ledger = Ledger.create("my.ledger", epsilon=10, delta=1e-5)
+    ledger.reserve("a", promise, ["u", "u", "u"], by=by, **WHO)
+    code, out, _ = run("show", "my.ledger")
+    assert code == 0
+    for part in parts:
+        assert part in out
+
+
+def test_show_of_an_empty_ledger(run):
+    Ledger.create("my.ledger", releases=1)
+    code, out, _ = run("show", "my.ledger")
+    assert code == 0
+    assert "none yet; the first one fixes what is counted" in out
+    assert json.loads(run("show", "my.ledger", "--json")[1])["terms"] is None
+    assert run("show", "my.ledger", "--quiet") == (0, "", "")
+
+
+def test_show_as_json(run, filled):
+    code, out, err = run("show", "my.ledger", "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert data["limits"] == {"epsilon": 12, "delta": None, "releases": 4}
+    assert data["terms"]["by"] == "text"
+    assert [each["state"] for each in data["releases"]] == ["released", "pending", "pending"]
+    assert data["releases"][2]["guarantee"]["epsilon"] == 2
+    assert (data["units"], data["exhausted"], data["pending"]) == (100, 10, 2)
+    assert data["most"]["left"] == 0
+    assert data["median"]["spent"] == 5
+
+
+def test_left_takes_the_value_from_the_line_or_from_standard_input(run, filled, monkeypatch):
+    said = "in 3 releases; spent epsilon 12; left epsilon 0 and 1 release\n"
+    assert run("left", "my.ledger", "--value", SECRET) == (0, said, "")
+    for given in (SECRET, SECRET + "\n", SECRET + "\r\n"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        assert run("left", "my.ledger") == (0, said, "")
+    assert run("left", "my.ledger", "--value", "nobody")[1].startswith(
+        "in 0 releases; spent epsilon 0; left epsilon 12"
+    )
+    code, out, _ = run("left", "my.ledger", "--value", SECRET, "--json")
+    assert code == 0
+    assert json.loads(out)["releases"] == 3
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"abc\xff")))
+    code, _, err = run("left", "my.ledger")
+    assert (code, err) == (2, "dptext: expected UTF-8 on standard input, byte 4 is not\n")
+
+
+def test_void_takes_a_unique_beginning(run, filled):
+    code, _, err = run("void", "my.ledger", "999")
+    assert (code, err) == (2, "dptext: 2 releases begin with '999': give more of its name\n")
+    code, out, err = run("void", "my.ledger", "night")
+    assert (code, out, err) == (0, "", "Voided nightly: 10 texts have their budget back.\n")
+    assert filled.left(SECRET).spent == 10
+    code, out, err = run("void", "my.ledger", "9" * 31 + "8", "--json", "--quiet")
+    assert (code, json.loads(out), err) == (0, {"voided": "9" * 31 + "8", "units": 10}, "")
+    filled.reserve("f" * 32, filled.releases()[0].guarantee, ["t1"], by=TEXT, **WHO)
+    assert run("void", "my.ledger", "f" * 12 + "…", "-q") == (0, "", "")  # as show abbreviates it
+    code, _, err = run("void", "my.ledger", "nightly")
+    assert (code, err) == (2, "dptext: my.ledger holds no release 'nightly': dptext ledger show lists them\n")
+
+
+def test_void_of_what_is_out_is_refused(run, filled):
+    code, out, err = run("void", "my.ledger", "9" * 32)
+    assert (code, out) == (3, "")
+    assert err == f"dptext: the release {'9' * 32} is out and cannot be voided: what was released was learnt\n"
+    assert filled.left(SECRET).spent == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("create", "my.ledger", "--epsilon", 1), 4, "'my.ledger' is there already: a ledger is never overwritten"),
+        (("create", "x"), 2, "a ledger needs a limit: give an epsilon, a number of releases, or both"),
+        (("create", "x", "--epsilon", "-1"), 2, "epsilon must be a number above 0 and finite, got -1.0"),
+        (("create", "x", "--epsilon", "many"), 2, "Invalid value for '--epsilon'"),
+        (("create", "x", "--delta", 1e-6), 2, "a ledger needs a limit"),
+        (("create", "no/x", "--epsilon", 1), 4, "cannot write 'no/x': No such file or directory"),
+        (("show", "x"), 4, "there is no ledger 'x': check the name, or make one with: dptext ledger create x"),
+        (("left", "x", "--value", SECRET), 4, "there is no ledger 'x'"),
+        (("void", "x", "a"), 4, "there is no ledger 'x'"),
+        (("show", "."), 4, "'.' is a folder"),
+        (("show", "notes.txt"), 1, "notes.txt is no ledger, or a damaged one"),
+        (("show",), 2, "Missing argument 'FILE'"),
+        (("shew",), 2, "No such command 'shew'"),
+    ],
+)
+def test_bad_usage_is_one_line_and_an_exit_code(run, filled, arguments, code, message):
+    with open("notes.txt", "w") as stream:
+        stream.write("no ledger at all, but text " * 100)
+    before = sorted(os.listdir())
+    got, out, err = run(*arguments)
+    assert (got, out) == (code, "")
+    assert err.startswith("dptext: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert SECRET not in err
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
+def test_the_console_lines_of_the_documentation_are_true(run, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    expected = {}
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            command = line.removeprefix("$ ")
+            expected[command] = ""
+        else:
+            expected[command] += line + "\n"
+    assert len(expected) >= 3
+    for command, said in expected.items():
+        feed, _, arguments = command.rpartition("| ")
+        if feed:
+            value = shlex.split(feed)[-1].replace("\\n", "\n")
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(value.encode())))
+        program, *words = shlex.split(arguments)
+        assert program == "dptext"
+        code, out, err = run(*words[1:])
+        assert (code, re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", " ".join((out + err).split()))) == (
+            0,
+            re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", " ".join(said.split())),
+        )
+
+
+def test_the_group_alone_prints_its_help(run):
+    code, out, err = run()
+    assert (code, err) == (2, "")
+    assert "create" in out
