@@ -61,7 +61,7 @@ def main(rows: int) -> None:
             ("a first release", 0, rows),
             ("the same rows again", 0, rows),
             ("a third time: refused", 0, rows),
-            ("a tenth of them new rows", 10 * rows, rows // 10),
+            ("a tenth as many, all new", 10 * rows, rows // 10),
         ):
             command = [
                 sys.executable,

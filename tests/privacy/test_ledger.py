@@ -249,6 +249,7 @@ def test_what_has_no_price_or_no_sense_is_refused_and_leaves_no_trace(make, argu
         ({"epsilon": -1.0}, "epsilon must be a number above 0"),
         ({"epsilon": math.inf}, "epsilon must be a number above 0 and finite"),
         ({"epsilon": math.nan}, "epsilon must be a number above 0 and finite"),
+        ({"epsilon": 10**400}, "epsilon must be a number above 0 and finite"),
         ({"epsilon": "3"}, "epsilon must be a number"),
         ({"epsilon": 1, "delta": 1.0}, "delta must be a number above 0 and below 1"),
         ({"epsilon": 1, "delta": 0}, "delta must be a number above 0"),
@@ -617,6 +618,14 @@ def test_an_existing_file_is_never_overwritten(tmp_path):
     with pytest.raises(StorageError, match="is there already: a ledger is never overwritten"):
         Ledger.create(tmp_path / "x", epsilon=1)
     assert (tmp_path / "x").read_text() == "precious"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="not file names there")
+def test_odd_file_names(tmp_path):
+    for name in ("a b?mode=ro#x%41.ledger", "-", "名", os.fsdecode(b"\xff")):
+        ledger = Ledger.create(tmp_path / name, epsilon=1)
+        assert reserve(ledger, "a", PureDP(1), ["x"]).units == 1
+    assert len(os.listdir(tmp_path)) == 4
 
 
 def test_a_folder_that_is_not_there(tmp_path):

@@ -23,7 +23,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -33,7 +32,7 @@ from unicodedata import normalize
 
 from dptext.errors import DptextError, ParameterError, RefusedError
 from dptext.privacy.guarantee import Guarantee, MetricDP
-from dptext.privacy.ledger_entries import PENDING, RELEASED, Release, describe, read_release, refusal
+from dptext.privacy.ledger_entries import PENDING, RELEASED, Release, Summary, describe, read_release, refusal
 from dptext.privacy.ledger_store import (
     Connection,
     add_release,
@@ -68,32 +67,6 @@ __all__ = ["PENDING", "RELEASED", "TEXT", "Balance", "Ledger", "Limits", "Releas
 
 _PATIENCE = 600.0
 _RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The ledger at a glance.
-
-    Attributes:
-        created: when it was made, in UTC, ISO 8601.
-        limits: what a unit may lose.
-        terms: what all releases share; None before the first.
-        releases: how many there are.
-        pending: how many of them are not settled.
-        units: how many texts or values were ever charged.
-        exhausted: how many of them have nothing left.
-        median, most: the balance of the unit in the middle, and of the one that spent most; None before the first.
-    """
-
-    created: str
-    limits: Limits
-    terms: Terms | None
-    releases: int
-    pending: int
-    units: int
-    exhausted: int
-    median: Balance | None
-    most: Balance | None
 
 
 class Ledger:

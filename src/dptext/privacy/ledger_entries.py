@@ -10,11 +10,11 @@ from typing import TypeVar
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Guarantee, guarantee_from_dict, guarantee_to_dict
 from dptext.privacy.ledger_store import Overspent
-from dptext.privacy.ledger_terms import Limits, Terms, in_digits, in_digits_at_least, remaining, terms_of
+from dptext.privacy.ledger_terms import Balance, Limits, Terms, in_digits, in_digits_at_least, remaining, terms_of
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
 
-__all__ = ["PENDING", "RELEASED", "Release", "describe", "read_release", "refusal"]
+__all__ = ["PENDING", "RELEASED", "Release", "Summary", "describe", "read_release", "refusal"]
 
 PENDING, RELEASED = "pending", "released"
 
@@ -44,6 +44,32 @@ class Release:
     terms: Terms
     units: int
     documents: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The ledger at a glance.
+
+    Attributes:
+        created: when it was made, in UTC, ISO 8601.
+        limits: what a unit may lose.
+        terms: what all releases share; None before the first.
+        releases: how many there are.
+        pending: how many of them are not settled.
+        units: how many texts or values were ever charged.
+        exhausted: how many of them have nothing left.
+        median, most: the balance of the unit in the middle, and of the one that spent most; None before the first.
+    """
+
+    created: str
+    limits: Limits
+    terms: Terms | None
+    releases: int
+    pending: int
+    units: int
+    exhausted: int
+    median: Balance | None
+    most: Balance | None
 
 
 def describe(

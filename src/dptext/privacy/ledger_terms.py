@@ -169,7 +169,7 @@ class Limits:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < top:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < min(top, 1e300):
                 expected = "above 0 and finite" if name == "epsilon" else "above 0 and below 1"
                 raise ParameterError(f"{name} must be a number {expected}, got {value!r}")
             object.__setattr__(self, name, float(value))
