@@ -8,7 +8,14 @@ import pytest
 from scipy import stats
 
 from dptext.errors import ParameterError
-from dptext.noise.selection import TruncatedExponential, _count_at_most, largest_exponent, weight_error
+from dptext.noise.selection import (
+    TruncatedExponential,
+    _block_sums,
+    _count_at_most,
+    _exp_of_roots,
+    largest_exponent,
+    weight_error,
+)
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import ExactDistances
 
@@ -199,3 +206,59 @@ def test_threads_that_share_a_selection_do_not_disturb_each_other(points):
         together = list(pool.map(lambda task: shared.sample(task[1], RandomBits(task[0])), enumerate(tasks)))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("size", [3, 511, 513, 1_500, 2_049, 3_073, 4_609, 9_001])
+@pytest.mark.parametrize("with_coarse", [True, False])
+def test_bounds_of_a_row_do_not_depend_on_the_rows_beside_it(points, size, with_coarse):
+    fine, coarse = ExactDistances(points[:size]), ExactDistances(points[:size], dtype=np.float32)
+    selection = TruncatedExponential(fine, rate=3.0, threshold=6.0, coarse=coarse if with_coarse else None)
+    rows = np.arange(0, size, max(1, size // 300))
+    alone = np.concatenate([selection._block_bounds(rows[at : at + 1]) for at in range(rows.size)])
+    for batch in (2, 3, 4, 5, 6, 7, 17, 100, 255, 256, 257, 300):
+        np.testing.assert_array_equal(selection._block_bounds(rows[:batch]), alone[:batch])
+        np.testing.assert_array_equal(selection._block_bounds(rows[batch // 2 :]), alone[batch // 2 :])
+
+
+def test_float32_sums_by_a_matrix_product_may_depend_on_their_neighbours_ours_do_not():
+    weights = np.random.default_rng(6).random((259, 512), dtype=np.float32) ** 8
+    alone = np.concatenate([_block_sums(weights[at : at + 1]) for at in range(259)])
+    for batch in range(1, 260):
+        np.testing.assert_array_equal(_block_sums(weights[:batch]), alone[:batch])
+        # another start in memory, so another alignment
+        shifted = np.empty(batch * 512 + batch % 16, dtype=np.float32)[batch % 16 :].reshape(batch, 512)
+        shifted[:] = weights[:batch]
+        np.testing.assert_array_equal(_block_sums(shifted), alone[:batch])
+
+
+def test_weights_do_not_depend_on_where_they_stand_in_an_array():
+    """Vector instructions take 4 to 16 numbers at a time; what is left over must come out the same."""
+    values = np.random.default_rng(7).random(1_100, dtype=np.float32) * 40
+    whole = values.copy()
+    _exp_of_roots(whole, np.float32(-2.5))
+    for length in (*range(1, 70), 511, 512, 513):
+        for start in range(17):
+            part = values[start : start + length].copy()
+            _exp_of_roots(part, np.float32(-2.5))
+            np.testing.assert_array_equal(part, whole[start : start + length])
+
+
+@pytest.mark.parametrize("size", [1_500, 2_100, 9_001])
+def test_draws_do_not_depend_on_the_cache_or_the_cores(points, size, monkeypatch):
+    """Bit for bit: with bounds remembered one by one, in other batches, in another order, on more threads."""
+    fine, coarse = ExactDistances(points[:size]), ExactDistances(points[:size], dtype=np.float32)
+
+    def build():
+        return TruncatedExponential(fine, rate=1.0, threshold=12.0, coarse=coarse)
+
+    rows = np.random.default_rng(8).integers(0, size, 3_000)
+    wanted = build().sample(rows, RandomBits(1))
+    for batch in (1, 2, 3, 7, 64, 1_000):
+        used = build()
+        for start in range(0, min(rows.size, 60 * batch), batch):
+            used.sample(rows[::-1][start : start + batch], RandomBits(2))
+        np.testing.assert_array_equal(used.sample(rows, RandomBits(1)), wanted)
+    for cores in (1, 3, 8):
+        monkeypatch.setattr("dptext.noise.selection.available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("dptext.threads.available_cores", lambda cores=cores: cores)
+        np.testing.assert_array_equal(build().sample(rows, RandomBits(1)), wanted)

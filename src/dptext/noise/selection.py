@@ -19,6 +19,9 @@ min(d, g) >= min(d_coarse, g) - s, so
     B_b = floor(2^44 exp(rate s) (1 + 2^-12) sum of exp(-rate min(d_coarse, g))) + 513                        (bound)
 
 where 2^-12 covers theta twice and the float32 sum of 512 terms (512 u = 2^-15), and 513 the rounding of 512 weights.
+A bound depends on its row and the public candidates alone, to the last bit: distances are exact, what follows works
+on one weight at a time, and a block is summed in an order of its own. So the same random bits give the same draws,
+whatever was drawn before or beside them and however many threads there are.
 
 **Slack** (how far the integers may be from the formula). With u = 2^-24 and T = rate * threshold, the exponent t <= T
 is computed from an exact squared distance by a conversion to float32, a square root and a product with a rounded
@@ -271,7 +274,6 @@ class TruncatedExponential:
         lefts = [table.rows(rows[batch]) for batch in batches]
         sums = np.empty((rows.size, self._blocks))
         tile: Any = np.empty(_BATCH * _TILE, dtype=dtype)
-        ones: Any = np.ones(_BLOCK, dtype=dtype)
         for start, stop in self._tiles():
             width = stop - start
             whole = -(-width // _BLOCK) * _BLOCK
@@ -287,11 +289,9 @@ class TruncatedExponential:
                     np.clip(weights, 0.0, self._coarse_cap, out=weights)
                     _exp_of_roots(weights, self._coarse_factor)
                 weights[:, width:] = 0.0
-                sums[batch, first : first + whole // _BLOCK] = (weights.reshape(-1, _BLOCK) @ ones).reshape(
-                    len(left), -1
-                )
+                sums[batch, first : first + whole // _BLOCK] = _block_sums(weights)
         if exact:
-            return sums  # products of integers below 2^53 with ones: exact in whatever order
+            return sums  # integers below 2^53: exact in whatever order
         sums *= (float(_SCALE) * self._inflation[rows])[:, None]
         return np.floor(sums) + 513.0  # (bound)
 
@@ -343,6 +343,16 @@ def _exp_of_roots(squared: npt.NDArray[Any], factor: np.float32) -> None:
     np.sqrt(squared, out=squared)
     np.multiply(squared, factor, out=squared)
     np.exp(squared, out=squared)
+
+
+def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(n, blocks) sums of each block of each row, in an order that no other row can change.
+
+    Not a product with ones: BLAS takes rows in fours, sums those left over in another order, and a bound that moves
+    by a unit in the last place moves draws. einsum sums one contiguous row after the other.
+    """
+    sums: npt.NDArray[Any] = np.einsum("ij->i", weights.reshape(-1, _BLOCK))
+    return sums.reshape(len(weights), -1)
 
 
 def _count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:
