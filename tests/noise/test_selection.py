@@ -12,7 +12,7 @@ from dptext.noise.selection import (
     TruncatedExponential,
     _block_sums,
     _count_at_most,
-    _exp_of_roots,
+    _exp_of_multiples,
     largest_exponent,
     weight_error,
 )
@@ -235,11 +235,11 @@ def test_weights_do_not_depend_on_where_they_stand_in_an_array():
     """Vector instructions take 4 to 16 numbers at a time; what is left over must come out the same."""
     values = np.random.default_rng(7).random(1_100, dtype=np.float32) * 40
     whole = values.copy()
-    _exp_of_roots(whole, np.float32(-2.5))
+    _exp_of_multiples(whole, np.float32(-2.5))
     for length in (*range(1, 70), 511, 512, 513):
         for start in range(17):
             part = values[start : start + length].copy()
-            _exp_of_roots(part, np.float32(-2.5))
+            _exp_of_multiples(part, np.float32(-2.5))
             np.testing.assert_array_equal(part, whole[start : start + length])
 
 

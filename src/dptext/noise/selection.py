@@ -13,27 +13,31 @@ weights: it draws an integer r below the sum of all bounds, finds the block and 
 of that one block exactly, and takes the candidate whose interval holds r'; if r' lies beyond the block's true sum, it
 starts again. Candidate x comes out of one round with probability W(w, x) / sum of bounds, so given that a round ends,
 with probability W(w, x) / sum over y of W(w, y): exactly, however loose the bounds. Bounds come from distances on a
-coarse grid in float32, twice as fast. With s = r_w + max r + 2 * rounding (what the two grids may shift a distance by),
+coarser table, several times as fast. With s = r_w + max r + 2 * rounding (what the two tables may shift a distance by),
 min(d, g) >= min(d_coarse, g) - s, so
 
     B_b = floor(2^44 exp(rate s) (1 + 2^-12) sum of exp(-rate min(d_coarse, g))) + 513                        (bound)
 
-where 2^-12 covers theta twice and the float32 sum of 512 terms (512 u = 2^-15), and 513 the rounding of 512 weights.
-A bound depends on its row and the public candidates alone, to the last bit: distances are exact, what follows works
-on one weight at a time, and a block is summed in an order of its own. So the same random bits give the same draws,
-whatever was drawn before or beside them and however many threads there are.
+where 2^-12 covers the float32 terms of theta twice (k <= 20) and the float32 sum of 512 terms (512 u = 2^-15), and
+513 the rounding of 512 weights. A bound depends on its row and the public candidates alone, to the last bit: so does
+a distance, what follows works on one weight at a time, and a block is summed in an order of its own. So the same
+random bits give the same draws, whatever was drawn before or beside them and however many threads there are.
 
 **Slack** (how far the integers may be from the formula). With u = 2^-24 and T = rate * threshold, the exponent t <= T
-is computed from an exact squared distance by a conversion to float32, a square root and a product with a rounded
-constant: a relative error of at most (1 + u)^(7/2) - 1 <= 4u. exp in float32 errs by at most 4 units in the last
+is the product of a float32 distance, of relative error (1 + u)^k - 1, with a rounded constant: a relative error of at
+most (1 + u)^(k + 2) - 1 <= (k + 2.5) u. For a root of an exact square k = 3/2 (a conversion to float32, a square
+root); other metrics say their own (`DistanceTable.units`). exp in float32 errs by at most 4 units in the last
 place (numpy documents less than 4), that is 8u. Rounding to an integer moves the weight by at most 1/2, that is
 relatively by 1 / (2^45 exp(-T) - 1). Together |ln W - ln(2^44 exp(-t))| <= theta with
 
-    theta = 4 u T + 9 u + 1 / (2^45 exp(-T) - 2)                                                           (slack)
+    theta = (k + 2.5) u T + 9 u + 1 / (2^45 exp(-T) - 2)                                                   (slack)
 
 (the ninth u and the 2 for the second-order terms). A probability holds one weight and one sum of weights, so a
-log-ratio of two probabilities is off by at most 4 theta; and distances on the exact grid differ from the given ones
-by at most 2 r (`rounding`), which adds at most 2 * rate * 2 r to it. Both terms enter `TruncatedExponential.slack`.
+log-ratio of two probabilities is off by at most 4 theta. To that comes how far the table is from the metric d:
+either its distances are a metric of their own, of points within r of the given ones, and 2 rate d_table <= 2 rate d +
+4 rate r; or each of them is within r of d, and then |d_table(w, x) - d_table(w', x)| <= d(w, w') + 2 r, once in the
+weight and once in the sum: 4 rate r again, with r = `DistanceTable.rounding`. Both terms enter
+`TruncatedExponential.slack`.
 """
 
 from __future__ import annotations
@@ -76,30 +80,47 @@ _OF_THE_PROCESS = {"_lock", "_process", "_slots", "_sums", "_used"}
 
 
 class DistanceTable(Protocol):
-    """Exact squared distances by blocks, in squared steps (see `dptext.vectors.search.ExactDistances`)."""
+    """Distances from rows to blocks of columns, for example `dptext.vectors.search.ExactDistances`.
+
+    What a row and a column give must be the same bits whatever stands beside them.
+
+    Attributes:
+        step: the unit in which distances are given.
+        rounding: r of the module's docstring, in units of the metric.
+        row_rounding: (V,) no distance between rows x and y is off by more than ``row_rounding[x] + row_rounding[y]``,
+            in units of the metric.
+        units: k of the module's docstring, at most 20.
+    """
 
     step: float
     rounding: float
     row_rounding: Floats
+    units: float
 
     def __len__(self) -> int: ...
-    def rows(self, rows: Rows) -> Floats:
-        """Left factor for the given rows."""
+    def rows(self, rows: Rows) -> npt.NDArray[Any]:
+        """Left factor for the given rows, one each."""
         ...
 
-    def columns(self, start: int, stop: int) -> Floats:
-        """Right factor for the columns start .. stop - 1."""
+    def columns(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Right factor for the columns start .. stop - 1; start is a multiple of 512."""
         ...
 
-    def squared(self, rows: Floats, columns: Floats, out: Floats | None = None) -> Floats:
-        """(n, m) squared distances between rows and columns, exact integers."""
+    def distances(
+        self,
+        rows: npt.NDArray[Any],
+        columns: npt.NDArray[Any],
+        most: float,
+        out: npt.NDArray[np.float32] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """(n, m) float32: min(distance, most) in steps, for left and right factors; in ``out`` where that is given."""
         ...
 
 
-def weight_error(exponent: float) -> float:
+def weight_error(exponent: float, units: float = 1.5) -> float:
     """Theta of the module's docstring for T = ``exponent``; infinite when the smallest weight rounds away."""
     smallest = math.exp(45 * math.log(2) - exponent) - 2.0
-    return 4 * _UNIT * exponent + 9 * _UNIT + 1 / smallest if smallest > 0 else math.inf
+    return (units + 2.5) * _UNIT * exponent + 9 * _UNIT + 1 / smallest if smallest > 0 else math.inf
 
 
 def largest_exponent() -> float:
@@ -121,8 +142,8 @@ class TruncatedExponential:
     one block of distances instead of all of them. Safe to use from several threads.
 
     Args:
-        distances: an exact table of at most 2^20 - 1 candidates.
-        coarse: the same distances on a coarser grid in float32, for the bounds; None: ``distances``.
+        distances: a table of at most 2^20 - 1 candidates.
+        coarse: the same distances with larger errors and sooner, for the bounds; None: ``distances``.
         rate: nats a unit of distance, above 0.
         threshold: distances count up to here.
 
@@ -152,10 +173,10 @@ class TruncatedExponential:
                 f"{threshold:.3g} is {steps:.3g} steps of the grid; scale the vectors or the rate"
             )
         self._distances = distances
-        self._cap = steps**2
+        self._most = steps
         self._factor = np.float32(-rate * distances.step)
         from_grid = 4 * rate * distances.rounding
-        self.slack = 4 * weight_error(exponent) + from_grid
+        self.slack = 4 * weight_error(exponent, distances.units) + from_grid
         if from_grid > _MAX_FROM_GRID:
             raise ParameterError(
                 f"the grid of the distances is too coarse for this rate (it would add {from_grid:.3g} nats): one row "
@@ -169,7 +190,7 @@ class TruncatedExponential:
             inflation = np.exp(np.minimum(rate * shift, 50.0)) * (1 + 2.0**-12)
             if inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 1:
                 self._bounds, self._inflation = coarse, inflation
-                self._coarse_cap = np.float32((threshold / coarse.step) ** 2)
+                self._coarse_most = threshold / coarse.step
                 self._coarse_factor = np.float32(-rate * coarse.step)
         self._renew()
 
@@ -202,7 +223,7 @@ class TruncatedExponential:
             columns = self._distances.columns(*tile)
             for first in range(0, rows.size, _BATCH):
                 left = self._distances.rows(rows[first : first + _BATCH])
-                weights[first : first + _BATCH, slice(*tile)] = self._weigh(self._distances.squared(left, columns))
+                weights[first : first + _BATCH, slice(*tile)] = self._weigh(left, columns)
 
         for_each_block(fill, self._tiles())
         return weights
@@ -225,11 +246,10 @@ class TruncatedExponential:
 
     # -- from distances to weights ----------------------------------------------------------------------------
 
-    def _weigh(self, squared: Floats) -> npt.NDArray[np.float32]:
-        """Integer weights, as float32, of exact squared distances (which are overwritten)."""
-        np.clip(squared, 0.0, self._cap, out=squared)  # never negative; minimum() would take three times as long
-        weights = squared.astype(np.float32)
-        _exp_of_roots(weights, self._factor)
+    def _weigh(self, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Integer weights, as float32, from the factors of the table."""
+        weights = self._distances.distances(rows, columns, self._most)
+        _exp_of_multiples(weights, self._factor)
         np.multiply(weights, _SCALE, out=weights)
         return np.rint(weights, out=weights)
 
@@ -269,27 +289,21 @@ class TruncatedExponential:
     def _block_bounds(self, rows: Rows) -> Floats:
         """(n, blocks) upper bounds on the sums of the weights of each block, as integers in float64."""
         table, exact = self._bounds, self._bounds is self._distances
-        dtype = np.float64 if exact else np.float32
         batches = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
         lefts = [table.rows(rows[batch]) for batch in batches]
         sums = np.empty((rows.size, self._blocks))
-        tile: Any = np.empty(_BATCH * _TILE, dtype=dtype)
+        tile = np.empty(_BATCH * _TILE, dtype=np.float32)
         for start, stop in self._tiles():
-            width = stop - start
-            whole = -(-width // _BLOCK) * _BLOCK
-            first = start // _BLOCK
             columns = table.columns(start, stop)
-            if width < whole:
-                columns = np.pad(columns, ((0, 0), (0, whole - width)))
+            blocks = slice(start // _BLOCK, -(-stop // _BLOCK))
             for batch, left in zip(batches, lefts, strict=True):
-                weights = table.squared(left, columns, out=tile[: len(left) * whole].reshape(len(left), whole))
                 if exact:
-                    np.copyto(weights, self._weigh(weights))
+                    weights: Any = self._weigh(left, columns).astype(np.float64)
                 else:
-                    np.clip(weights, 0.0, self._coarse_cap, out=weights)
-                    _exp_of_roots(weights, self._coarse_factor)
-                weights[:, width:] = 0.0
-                sums[batch, first : first + whole // _BLOCK] = _block_sums(weights)
+                    out = tile[: len(left) * (stop - start)].reshape(len(left), -1)
+                    weights = table.distances(left, columns, self._coarse_most, out)
+                    _exp_of_multiples(weights, self._coarse_factor)
+                sums[batch, blocks] = _block_sums(weights)
         if exact:
             return sums  # integers below 2^53: exact in whatever order
         sums *= (float(_SCALE) * self._inflation[rows])[:, None]
@@ -321,8 +335,8 @@ class TruncatedExponential:
             start, stop = task
             first = int(pair_block[start]) * _BLOCK
             columns = self._distances.columns(first, min(first + _BLOCK, len(self)))
-            squared = self._distances.squared(self._distances.rows(pair_row[start:stop]), columns)
-            cumulative = np.cumsum(self._weigh(squared), axis=1, dtype=np.float64)
+            weights = self._weigh(self._distances.rows(pair_row[start:stop]), columns)
+            cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
             place = _count_at_most(cumulative, pair[here] - start, rest[here])
             drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
@@ -338,11 +352,10 @@ class TruncatedExponential:
         return drawn
 
 
-def _exp_of_roots(squared: npt.NDArray[Any], factor: np.float32) -> None:
-    """exp(factor * sqrt(squared)) in float32, in place."""
-    np.sqrt(squared, out=squared)
-    np.multiply(squared, factor, out=squared)
-    np.exp(squared, out=squared)
+def _exp_of_multiples(values: npt.NDArray[np.float32], factor: np.float32) -> None:
+    """exp(factor * values) in float32, in place."""
+    np.multiply(values, factor, out=values)
+    np.exp(values, out=values)
 
 
 def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -351,6 +364,9 @@ def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
     Not a product with ones: BLAS takes rows in fours, sums those left over in another order, and a bound that moves
     by a unit in the last place moves draws. einsum sums one contiguous row after the other.
     """
+    missing = -weights.shape[1] % _BLOCK
+    if missing:
+        weights = np.pad(weights, ((0, 0), (0, missing)))
     sums: npt.NDArray[Any] = np.einsum("ij->i", weights.reshape(-1, _BLOCK))
     return sums.reshape(len(weights), -1)
 

@@ -40,7 +40,10 @@ class ExactDistances:
         row_rounding: (V,) a bound for each row on the Euclidean distance to its grid point.
         rounding: a bound on the Euclidean distance between a row and its grid point, so that distances on the
             grid differ from those of the matrix by at most ``2 * rounding``.
+        units: `distances` are within a factor (1 + 2^-24)^units of the grid's.
     """
+
+    units = 1.5  # a conversion to float32, halved by the square root, and the square root
 
     def __init__(self, matrix: npt.ArrayLike, *, dtype: type[np.floating[Any]] = np.float64) -> None:
         self._dtype = dtype
@@ -86,6 +89,22 @@ class ExactDistances:
     def squared(rows: Floats, columns: Floats, out: Floats | None = None) -> Floats:
         """(n, m) squared distances in squared grid steps: exact integers."""
         return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
+
+    def distances(
+        self,
+        rows: npt.NDArray[Any],
+        columns: npt.NDArray[Any],
+        most: float,
+        out: npt.NDArray[np.float32] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """(n, m) float32 distances in grid steps, at most ``most`` (see `units`)."""
+        # only a float32 product can be written to the place of the result
+        place: Any = out if self._dtype is np.float32 else None
+        squared = self.squared(rows, columns, place)
+        # never negative; minimum() would take three times as long
+        np.clip(squared, 0.0, self._dtype(most**2), out=squared)
+        roots = squared.astype(np.float32, copy=False)
+        return np.sqrt(roots, out=roots)
 
 
 class NearestNeighbours:
