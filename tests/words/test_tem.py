@@ -318,7 +318,7 @@ def test_the_statement_of_a_word(glove, mechanism):
         ({"epsilon": 5.0, "beta": math.nan}, "beta must lie between 0 and 1"),
         ({"epsilon": 5.0, "threshold": -2.0}, "threshold must be"),
         ({"epsilon": 5.0, "threshold": 100.0}, "use a threshold of at most 9"),
-        ({"epsilon": 5.0, "metric": "cosine"}, "metric must be 'euclidean'"),
+        ({"epsilon": 5.0, "metric": "cosine"}, "use .angular., the angle itself"),
         ({"epsilon": 5.0, "max_words": 5}, "give both or none"),
         ({"epsilon": 5.0, "document_epsilon": 5.0}, "give both or none"),
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),

@@ -7,6 +7,7 @@ from typing import Any
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.formats import load_vectors
+from dptext.vectors.metrics import CALLERS
 from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
 from dptext.words.tem import TEM
@@ -32,8 +33,15 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             options |= {"document_epsilon": given["document_epsilon"], "max_words": given["max_words"]}
         elif statement.mechanism == TEM.name:
             options |= {"threshold": given["threshold"]}
+        if statement.mechanism == TEM.name:
+            options |= {"metric": given["metric"]}
     except (KeyError, ValueError):
         raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
+    if str(options.get("metric")).startswith(CALLERS):
+        raise DataError(
+            "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
+            "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
+        )
     build: Any = {TEM.name: TEM, Madlib.name: Madlib}.get(statement.mechanism)
     if build is None:
         raise DataError("the statement is not of a word mechanism that can be audited (TEM, Madlib)")

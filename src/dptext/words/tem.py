@@ -12,7 +12,7 @@ from dptext.noise.selection import TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.vectors.search import ExactDistances
+from dptext.vectors.metrics import Metric, metric_space
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, UnknownWords, WordMechanism, positive
 
@@ -40,7 +40,8 @@ class TEM(WordMechanism):
     P(x | w) <= exp(epsilon * min(d(w, w'), g) + slack) P(x | w') (Theorem 2, sharpened: the truncated distance is
     1-Lipschitz and at most g). So TEM is also pure (epsilon * g)-DP for a word. With g from beta that is
     2 ln((1 - beta)(|W| - 1) / beta), *whatever epsilon is*: 35.5 at 50,000 words.
-    Assumptions: public vocabulary and vectors. ``slack`` (about 3e-5) bounds what finite arithmetic adds.
+    Assumptions: public vocabulary and vectors; d is a metric. ``slack`` (about 3e-5; with other metrics than the
+    Euclidean up to 1e-4) bounds what finite arithmetic adds.
 
     **Document budget.** With ``document_epsilon`` E and ``max_words`` n the threshold is E / (n epsilon), so that n
     words cost E, pure; words of a document after the n-th become ``"<unk>"`` without being looked at.
@@ -48,7 +49,9 @@ class TEM(WordMechanism):
     Args:
         vectors: public word vectors.
         epsilon: nats a unit of distance.
-        metric: ``"euclidean"``.
+        metric: ``"euclidean"``, ``"angular"`` (radians), ``"manhattan"``, ``"chebyshev"``, ``"poincare"`` (vectors
+            inside the unit ball), or a function ((n, d), (m, d)) float64 -> (n, m); see `dptext.vectors.metrics`.
+            That a function is a metric is an assumption of the statement; a sample of triples can refute it.
         beta: a replacement lies farther than g with probability at most beta (ignored when g is set otherwise).
         threshold: g itself.
         document_epsilon: a pure budget for a document, together with ``max_words``.
@@ -57,7 +60,9 @@ class TEM(WordMechanism):
 
     Raises:
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
-            budget without ``max_words``, or both budget and threshold.
+            budget without ``max_words``, or both budget and threshold; a metric that is not offered, or is none
+            (cosine "distance").
+        DataError: vectors outside the unit ball under ``"poincare"``.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -75,7 +80,7 @@ class TEM(WordMechanism):
         vectors: WordVectors,
         *,
         epsilon: float,
-        metric: str = "euclidean",
+        metric: Metric = "euclidean",
         beta: float = 0.001,
         threshold: float | None = None,
         document_epsilon: float | None = None,
@@ -83,11 +88,8 @@ class TEM(WordMechanism):
         unknown: UnknownWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
-        if metric != "euclidean":
-            raise ParameterError(f"metric must be 'euclidean', got {metric!r}: no other metric is offered yet")
         if not 0 < beta < 1:
             raise ParameterError(f"beta must lie between 0 and 1, got {beta}")
-        self.metric = metric
         self.document_epsilon = document_epsilon
         self.max_words = max_words
         if document_epsilon is not None or max_words is not None:
@@ -96,11 +98,13 @@ class TEM(WordMechanism):
             self.threshold = positive("threshold", threshold)
         else:
             self.threshold = threshold_for(self.epsilon, len(vectors), beta)
+        self._space = metric_space(vectors, metric, rate=self.epsilon / 2, threshold=self.threshold)
+        self.metric = self._space.name
         self._selection = TruncatedExponential(
-            ExactDistances(vectors.matrix),
+            self._space.exact,
             rate=self.epsilon / 2,
-            threshold=self.threshold,
-            coarse=ExactDistances(vectors.matrix, dtype=np.float32),
+            threshold=min(self.threshold, self._space.diameter),
+            coarse=self._space.coarse,
         )
         self._freeze()
 
@@ -126,8 +130,9 @@ class TEM(WordMechanism):
         return others / (others + math.exp(self.epsilon * self.threshold / 2))
 
     def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the threshold."""
-        return MetricDP(self.epsilon, self._metric(self.metric), self.threshold, self.vectors.fingerprint)
+        """Metric DP with pairs counted up to the threshold, or to the diameter where that is known and smaller."""
+        farthest = min(self.threshold, self._space.diameter)
+        return MetricDP(self.epsilon, self._metric(self.metric), farthest, self._space.space)
 
     def document_guarantee(self, longest: int) -> Guarantee:
         """Pure under a document budget, else metric DP on the summed distances."""
@@ -153,8 +158,8 @@ class TEM(WordMechanism):
         """What the proof takes for granted, for the statement."""
         return (
             *super().assumptions(),
-            "float32 square roots are correctly rounded and float32 exp errs by at most 4 units in the last place "
-            "(IEEE 754, numpy)",
+            f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)",
+            *self._space.assumptions,
         )
 
     def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:

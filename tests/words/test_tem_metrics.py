@@ -1,0 +1,350 @@
+"""TEM under every metric: the promise on the integers that are drawn from, and twins that break it.
+
+Exact checks have no false alarms. The chi-square tests draw with fixed seeds; for random seeds each would fail with
+probability 1e-6 at most.
+"""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import dptext
+from dptext import TEM
+from dptext.errors import DataError
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.angular import ANGULAR_DIAMETER
+from dptext.vectors.metrics import METRICS
+
+FALSE_ALARM = 1e-6
+OTHERS = METRICS[1:]
+
+
+def named(metric):
+    return metric if isinstance(metric, str) else metric.__name__
+
+
+def canberra(rows, matrix):
+    apart = np.abs(rows[:, None] - matrix[None])
+    length = np.abs(rows)[:, None] + np.abs(matrix)[None]
+    return (apart / np.where(length > 0, length, 1.0)).sum(axis=2)
+
+
+def brute_force(metric, points):
+    """(V, V) distances in extended precision, with formulas of their own."""
+    points = points.astype(np.longdouble)
+    apart = points[:, None] - points[None]
+    squared = (apart**2).sum(axis=2)
+    if callable(metric):
+        return np.asarray(metric(points.astype(np.float64), points.astype(np.float64)))
+    if metric == "angular":
+        points[~points.any(axis=1), 0] = 1
+        ways = points / np.sqrt((points**2).sum(axis=1, keepdims=True))
+        found = 2 * np.arctan2(
+            np.sqrt(((ways[:, None] - ways[None]) ** 2).sum(axis=2)),
+            np.sqrt(((ways[:, None] + ways[None]) ** 2).sum(axis=2)),
+        )
+    else:
+        inside = 1 - (points**2).sum(axis=1)
+        found = {
+            "euclidean": lambda: np.sqrt(squared),
+            "manhattan": lambda: np.abs(apart).sum(axis=2),
+            "chebyshev": lambda: np.abs(apart).max(axis=2),
+            "poincare": lambda: 2 * np.arcsinh(np.sqrt(squared / inside[:, None] / inside[None])),
+        }[metric]()
+    return found.astype(np.float64)
+
+
+def vectors_of(points):
+    return dptext.load_vectors(([f"w{'abcdefghij'[n % 10]}{n}x" for n in range(len(points))], points))
+
+
+def worst_excess(mechanism, between):
+    """The largest loss of any pair and output beyond epsilon min(d, g), the slack not yet taken off."""
+    weights = mechanism.weights(list(mechanism.vectors.words))
+    logs = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True, dtype=np.uint64))
+    allowed = mechanism.epsilon * np.minimum(between, mechanism.threshold)
+    return max(float((np.abs(logs - row).max(axis=1) - allowed[place]).max()) for place, row in enumerate(logs))
+
+
+def degenerate(generator, metric, size=70, dimension=4):
+    """Rows at zero, in one place, in one direction, opposite, on a line, tiny, and near the border of the ball."""
+    points = generator.normal(size=(size, dimension))
+    points[0] = 0.0
+    points[1] = points[2]
+    points[3] = -points[2]
+    points[4:12] = points[2] * np.linspace(0.2, 3.0, 8)[:, None]
+    points[12] = points[2] * (1 + 2.0**-20)
+    points[13] = 0.0
+    points[13, 0] = 1e-30
+    points[14] = -points[13]
+    if metric == "poincare":
+        points /= 1.05 * np.sqrt((points**2).sum(axis=1).max())
+        for row, gap in ((20, 1e-3), (21, 1e-5), (22, 1e-6), (23, 1e-6)):
+            points[row] *= (1 - gap) / np.sqrt((points[row] ** 2).sum())
+        points[23] = points[22] * (1 - 1e-7)
+    return points
+
+
+@pytest.fixture(scope="module")
+def ball(small):
+    longest = np.sqrt((small.matrix**2).sum(axis=1).max())
+    return dptext.WordVectors(small.words, small.matrix / (1.01 * longest))
+
+
+@pytest.mark.parametrize("metric", [*METRICS, canberra], ids=named)
+@pytest.mark.parametrize("epsilon", [0.3, 3.0, 40.0])
+def test_no_pair_loses_more_than_promised(small, ball, metric, epsilon):
+    mechanism = TEM(ball if metric == "poincare" else small, epsilon=epsilon, metric=metric)
+    between = brute_force(metric, mechanism.vectors.matrix)
+    excess = worst_excess(mechanism, between)
+    assert excess <= mechanism.slack <= 2e-4
+    # the check has teeth: half of the epsilon is spent by some pair
+    spent = TEM(mechanism.vectors, epsilon=epsilon, metric=metric)
+    assert worst_excess(spent, between / 2.2) > spent.slack
+
+
+@pytest.mark.parametrize("metric", [*METRICS, canberra], ids=named)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_that_metrics_find_hard_keep_the_promise(metric, seed):
+    points = degenerate(np.random.default_rng(seed), metric)
+    mechanism = TEM(vectors_of(points), epsilon=4.0, metric=metric)
+    between = brute_force(metric, mechanism.vectors.matrix)
+    assert worst_excess(mechanism, between) <= mechanism.slack
+    weights = mechanism.weights(list(mechanism.vectors.words)).astype(np.float64)
+    formula = np.exp(-2.0 * np.minimum(between, mechanism.threshold)) * 2.0**44
+    assert np.abs(np.log(weights / formula)).max() <= mechanism.slack
+    assert (np.diagonal(weights) == 2**44).all()
+    assert (weights[1, 2], weights[2, 1]) == (2**44, 2**44)
+
+
+coordinates = st.floats(-100, 100, width=32).map(lambda value: 0.0 if abs(value) < 1e-3 else value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(coordinates, coordinates), min_size=2, max_size=12),
+    st.sampled_from(METRICS),
+    st.floats(0.05, 20.0),
+    st.sampled_from([1.0, -1.0, 0.5]),
+)
+def test_the_promise_holds_for_any_points(points, metric, epsilon, factor):
+    points = np.array([*points, *(factor * np.array(points[:2]))])
+    if metric == "poincare":
+        points /= 1.01 * max(1.0, np.sqrt((points**2).sum(axis=1).max()))
+    try:
+        mechanism = TEM(vectors_of(points), epsilon=epsilon, metric=metric)
+    except dptext.ParameterError as error:
+        assert "too coarse for this rate" in str(error)
+        return
+    between = brute_force(metric, mechanism.vectors.matrix)
+    assert worst_excess(mechanism, between) <= mechanism.slack
+
+
+# -- twins that break the promise -----------------------------------------------------------------------------------
+
+
+def loss_of(far, between, epsilon, threshold):
+    scores = -epsilon / 2 * np.minimum(far, threshold)
+    logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    allowed = epsilon * np.minimum(between, threshold)
+    return max(float((np.abs(logs - row).max(axis=1) - allowed[place]).max()) for place, row in enumerate(logs))
+
+
+def test_cosine_distance_breaks_the_promise_that_the_angle_keeps(glove):
+    points = glove.matrix[:400].astype(np.float64)
+    ways = points / np.linalg.norm(points, axis=1, keepdims=True)
+    cosine = np.clip(1 - ways @ ways.T, 0, None)
+    np.fill_diagonal(cosine, 0.0)
+    angle = brute_force("angular", points)
+    assert loss_of(cosine, cosine, 20.0, 10.0) > 0.5  # nats beyond what it would allow
+    assert loss_of(angle, angle, 20.0, 10.0) <= 1e-9
+
+
+def test_a_float32_arc_cosine_breaks_the_promise_that_the_library_keeps():
+    points = degenerate(np.random.default_rng(1), "angular").astype(np.float32)
+    ways = points.copy()
+    ways[0, 0] = 1.0
+    ways /= np.abs(ways).max(axis=1, keepdims=True)
+    ways /= np.sqrt((ways**2).sum(axis=1, keepdims=True))
+    naive = np.arccos(np.clip(ways @ ways.T, -1, 1)).astype(np.float64)
+    between = brute_force("angular", points)
+    mechanism = TEM(vectors_of(points), epsilon=20.0, metric="angular")
+    assert loss_of(naive, between, 20.0, 10.0) > mechanism.slack
+    assert worst_excess(mechanism, brute_force("angular", mechanism.vectors.matrix)) <= mechanism.slack
+
+
+# -- draws ------------------------------------------------------------------------------------------------------------
+
+
+def chi_square(counts, probabilities):
+    expected = probabilities * counts.sum()
+    rare = expected < 10
+    observed = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue
+
+
+@pytest.mark.parametrize("metric", [*OTHERS, canberra], ids=named)
+def test_draws_fit_the_probabilities(small, ball, metric):
+    vectors = ball if metric == "poincare" else small
+    epsilon = 2.0 if metric == "manhattan" else 4.0
+    mechanism = TEM(vectors, epsilon=epsilon, metric=metric)
+    rows = np.repeat([5, vectors.vocabulary.unknown_row], 200_000)
+    draws = mechanism.sample_rows(rows, RandomBits(3))
+    for row in (5, vectors.vocabulary.unknown_row):
+        counts = np.bincount(draws[rows == row], minlength=len(vectors))
+        word = vectors.words[row]
+        assert chi_square(counts, mechanism.probabilities(word)) > FALSE_ALARM
+        # the same test rejects another epsilon
+        other = TEM(vectors, epsilon=epsilon * 1.5, metric=metric)
+        assert chi_square(counts, other.probabilities(word)) < FALSE_ALARM
+
+
+def mixed(rows, matrix):
+    """A metric from a matrix product, whose order of sums BLAS chooses."""
+    ways = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    starts = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.sqrt(np.clip(2 - 2 * (starts @ ways.T), 0, None))
+
+
+@pytest.mark.parametrize("metric", [*OTHERS, mixed], ids=named)
+def test_draws_do_not_depend_on_batches_the_cache_or_the_cores(glove, metric, monkeypatch):
+    words = glove.words[:1_699]
+    points = glove.matrix[:1_699]
+    if metric == "poincare":
+        points = points / (1.01 * np.sqrt((points**2).sum(axis=1).max()))
+    vectors = dptext.load_vectors((words, points))
+    size = len(vectors)
+    epsilon = {"manhattan": 1.0, "angular": 15.0, "poincare": 10.0}.get(metric, 5.0)
+
+    def build():
+        return TEM(vectors, epsilon=epsilon, metric=metric)
+
+    plain = build()
+    if metric is not mixed:
+        assert plain._selection._bounds is not plain._selection._distances
+    bounds = plain._selection._block_bounds(np.arange(0, size, 5))
+    alone = np.concatenate([plain._selection._block_bounds(np.array([row])) for row in range(0, size, 5)])
+    np.testing.assert_array_equal(bounds, alone)
+    weights = plain.weights(list(words[:50]))
+    np.testing.assert_array_equal(np.concatenate([plain.weights([word]) for word in words[:50]]), weights)
+    rows = np.random.default_rng(8).integers(0, size, 400)
+    wanted = plain.sample_rows(rows, RandomBits(1))
+    used = build()
+    for start in range(0, 400, 7):
+        used.sample_rows(rows[::-1][start : start + 7], RandomBits(2))
+    np.testing.assert_array_equal(used.sample_rows(rows, RandomBits(1)), wanted)
+    copy = pickle.loads(pickle.dumps(used))
+    np.testing.assert_array_equal(copy.sample_rows(rows, RandomBits(1)), wanted)
+    for cores in (1, 5):
+        monkeypatch.setattr("dptext.noise.selection.available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("dptext.threads.available_cores", lambda cores=cores: cores)
+        np.testing.assert_array_equal(build().sample_rows(rows, RandomBits(1)), wanted)
+
+
+@pytest.mark.parametrize("metric", OTHERS)
+def test_block_bounds_are_bounds_and_not_loose(glove, metric):
+    points = glove.matrix[:3_000]
+    if metric == "poincare":
+        points = points / (1.01 * np.sqrt((points**2).sum(axis=1).max()))
+    vectors = dptext.load_vectors((glove.words[:3_000], points))
+    for epsilon in (0.5, 5.0, 40.0):
+        selection = TEM(vectors, epsilon=epsilon, metric=metric)._selection
+        rows = np.arange(0, len(vectors), 11)
+        weights = np.zeros((rows.size, selection._blocks * 512), dtype=np.uint64)
+        weights[:, : len(vectors)] = selection.weights(rows)
+        exact = weights.reshape(rows.size, -1, 512).sum(axis=2).astype(np.float64)
+        ratio = selection._block_bounds(rows) / exact
+        assert ratio.min() >= 1.0
+        assert ratio.max() <= selection._inflation.max() ** 2 * 1.01 <= 4.1
+
+
+def test_words_near_the_border_of_the_ball_are_bounded_by_exact_sums():
+    """Where no grid is fine enough, bounds are the sums themselves: slower, and no round starts again."""
+    generator = np.random.default_rng(4)
+    points = generator.normal(size=(600, 5))
+    points *= (1 - 10.0 ** -generator.uniform(3, 7, size=(600, 1))) / np.linalg.norm(points, axis=1, keepdims=True)
+    vectors = vectors_of(points)
+    mechanism = TEM(vectors, epsilon=8.0, metric="poincare")
+    assert mechanism._selection._bounds is mechanism._selection._distances
+    assert worst_excess(mechanism, brute_force("poincare", vectors.matrix)) <= mechanism.slack
+    rows = np.arange(len(vectors))
+    assert (mechanism.sample_rows(rows, RandomBits(1)) == rows).mean() > 0.5
+
+
+# -- statements -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", OTHERS)
+def test_the_statement_names_the_metric(small, ball, metric):
+    vectors = ball if metric == "poincare" else small
+    statement = TEM(vectors, epsilon=40.0, metric=metric).statement
+    assert statement.guarantee.metric == metric == statement.parameters["metric"]
+    assert statement.guarantee.space == vectors.fingerprint
+    assert f"per unit of {metric} distance" in str(statement.guarantee)
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+
+
+def test_angles_are_bounded_by_pi_whatever_the_threshold(small):
+    mechanism = TEM(small, epsilon=2.0, metric="angular")
+    assert mechanism.threshold > 4
+    assert mechanism.word_guarantee().max_distance == ANGULAR_DIAMETER
+    assert mechanism.word_guarantee().pure_epsilon < 2 * math.pi + 1e-9
+    assert TEM(small, epsilon=2.0, metric="angular", threshold=1000.0).weights(["word"]).min() > 0
+    assert TEM(small, epsilon=2.0, metric="angular", threshold=1.0).word_guarantee().max_distance == 1.0
+    assert dptext.audit(mechanism).outcome == "exact"
+
+
+def test_the_statement_of_a_callers_metric_says_what_it_rests_on(small):
+    mechanism = TEM(small, epsilon=2.0, metric=canberra)
+    assert mechanism.metric == "caller's canberra"
+    assert str(mechanism.statement.guarantee).startswith("2 per unit of caller's canberra distance")
+    assert any("canberra is a metric on the words" in line for line in mechanism.statement.assumptions)
+    assert mechanism.statement.guarantee.space != small.fingerprint
+    with pytest.raises(dptext.ParameterError, match="give the function as distance="):
+        dptext.audit(mechanism)
+    assert dptext.audit(mechanism, distance=canberra).outcome == "exact"
+
+    def half(rows, matrix):
+        return canberra(rows, matrix) / 2.2
+
+    assert dptext.audit(mechanism, distance=half).refuted
+
+
+def test_a_budget_for_a_document_works_with_every_metric(small):
+    for metric in ("angular", "manhattan", canberra):
+        mechanism = TEM(small, epsilon=3.0, metric=metric, document_epsilon=20.0, max_words=10)
+        weights = mechanism.weights(list(small.words)).astype(np.float64)
+        logs = np.log(weights / weights.sum(axis=1, keepdims=True))
+        assert np.abs(logs[:, None] - logs[None]).max() <= 2.0 + mechanism.slack
+        assert mechanism.document_guarantee(10) == dptext.PureDP(20.0)
+
+
+def test_vectors_outside_the_ball_are_refused_with_their_row(small):
+    with pytest.raises(DataError, match=r"row \d+ does not lie inside the unit ball .*divide all of them"):
+        TEM(small, epsilon=2.0, metric="poincare")
+
+
+@pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])
+def test_a_mechanism_is_built_again_with_its_metric(tmp_path, metric):
+    from dptext.words.rebuild import mechanism_from_statement
+
+    file = tmp_path / "vectors.txt"
+    generator = np.random.default_rng(1)
+    file.write_text(
+        "".join(
+            f"w{'abcdef'[n % 6]}{n}x {' '.join(map(str, row))}\n"
+            for n, row in enumerate(generator.normal(size=(60, 3)))
+        )
+    )
+    mechanism = TEM(dptext.load_vectors(str(file)), epsilon=3.0, metric=metric)
+    again = mechanism_from_statement(mechanism.statement, vectors=str(file))
+    assert again.statement == mechanism.statement
+    callers = TEM(mechanism.vectors, epsilon=3.0, metric=canberra)
+    with pytest.raises(DataError, match="a function of its caller, which no file holds"):
+        mechanism_from_statement(callers.statement, vectors=str(file))
