@@ -83,7 +83,10 @@ def test_a_sample_that_could_not_refute_says_so(small):
         (lambda m: 1.0, "got float"),
         (lambda m: m.document_statement(5), "one about a document"),
         (lambda m: m.statement.replace(guarantee=NoGuarantee("broken")), "nothing to refute"),
-        (lambda m: m.statement.replace(guarantee=MetricDP(1.0, "angular")), "euclidean distance, got 'angular'"),
+        (
+            lambda m: m.statement.replace(guarantee=MetricDP(1.0, "hamming")),
+            "got 'hamming', which is not known here: give",
+        ),
     ],
 )
 def test_claims_that_cannot_be_audited_are_refused(mechanism, make, what):

@@ -19,6 +19,7 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "wrong bottom",
         "float32 sums",
         "approximate search",
+        "cosine distance",
         "unknown words",
         "OME",
         "DPNR",

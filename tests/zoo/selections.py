@@ -105,12 +105,85 @@ def _document_budget(seed, _error):
     return dptext.audit(mechanism, words=_names(seed))
 
 
+# Each metric with an epsilon at which about as many words stay as under euclidean distance.
+_EPSILONS = {"angular": 25.0, "manhattan": 1.0, "chebyshev": 15.0, "poincare": 25.0}
+_SMALL = 800
+
+
+@cache
+def _small(metric):
+    vectors = dptext.load_vectors("glove-6b-50d", limit=_SMALL)
+    if metric != "poincare":
+        return vectors
+    longest = np.sqrt((vectors.matrix**2).sum(axis=1).max())
+    return dptext.WordVectors(vectors.words, vectors.matrix / (1.01 * longest))
+
+
+def _of_metric(metric):
+    return lambda seed, _error: dptext.audit(TEM(_small(metric), epsilon=_EPSILONS[metric], metric=metric), seed=seed)
+
+
+def canberra(rows, matrix):
+    """A metric of the caller's."""
+    return (np.abs(rows[:, None] - matrix[None]) / (np.abs(rows)[:, None] + np.abs(matrix)[None])).sum(axis=2)
+
+
+def _of_function(seed, _error):
+    vectors = dptext.load_vectors("glove-6b-50d", limit=300)
+    return dptext.audit(TEM(vectors, epsilon=1.0, metric=canberra), distance=canberra, seed=seed)
+
+
+def _cosine(rows, matrix):
+    lengths = np.linalg.norm(rows, axis=1)[:, None] * np.linalg.norm(matrix, axis=1)
+    return np.clip(1 - rows @ matrix.T / lengths, 0, None)
+
+
+def cosine_distance(seed, _error):
+    """1 - cosine in place of the angle: claims epsilon times itself."""
+    vectors, epsilon = _small("cosine"), 25.0
+    points = vectors.matrix.astype(np.float64)
+    far = _cosine(points, points)
+    np.fill_diagonal(far, 0.0)
+    logs = np.log(_normal(np.exp(-epsilon / 2 * far)))
+    statement = claim(MetricDP(epsilon, "cosine", 2.0), Unit.WORD)
+    coverage = f"all pairs of {len(points):,} words"
+    return judge_exact(statement, logs, lambda i, js: epsilon * far[i, js], names=vectors.words, coverage=coverage)
+
+
+def float32_angle(seed, _error):
+    """The arc cosine of a float32 product of unit vectors, for words of which some point in one direction."""
+    generator = np.random.default_rng(seed)
+    points = np.repeat(generator.normal(size=(100, 8)), 2, axis=0).astype(np.float32)
+    points[1::2] *= np.float32(0.7)
+    words = [f"w{'abcdefghij'[n % 10]}{n}x" for n in range(200)]
+    epsilon, mechanism = 20.0, TEM(dptext.load_vectors((words, points)), epsilon=20.0, metric="angular")
+    points = mechanism.vectors.matrix
+    ways = points / np.sqrt((points**2).sum(axis=1, keepdims=True))
+    far = np.arccos(np.clip(ways @ ways.T, -1, 1)).astype(np.float64)
+    shares = _normal(np.exp(-epsilon / 2 * far))
+
+    class Broken:
+        vectors, statement = mechanism.vectors, mechanism.statement
+
+        def distributions(self, words):
+            return shares[[self.vectors.words.index(word) for word in words]]
+
+    return dptext.audit(Broken())
+
+
 def _case(name, broken, distribution, why):
     return Case(name, broken, lambda seed, error: _judge(distribution, seed, error), why)
 
 
 CASES = [
     Case("TEM", False, _library, "the library's, on the integers it draws from"),
+    *[
+        Case(f"TEM, {metric}", False, _of_metric(metric), "the library's, distances computed again by the audit")
+        for metric in _EPSILONS
+    ],
+    Case("TEM, a caller's metric", False, _of_function, "the library's, with the caller's distance"),
+    Case("TEM, cosine distance", True, cosine_distance, "1 - cosine breaks the triangle inequality"),
+    Case("TEM, float32 arc cosine", True, float32_angle, "words in one direction are told apart by rounding"),
     Case("TEM, document budget", False, _document_budget, "the library's, threshold from the budget"),
     _case("TEM, Algorithm 2 by the book", False, right_bottom, "bottom weighs |W \\ L|"),
     _case("TEM, wrong bottom", True, wrong_bottom, "bottom weighs |W| / |L|"),

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.canaries import CanaryBound
+from dptext.audits.distances import Distance, distance_named
 from dptext.audits.exact import exact_delta, exact_loss
 from dptext.audits.sampled import LossBound, sampled_loss, strongest_bound
 from dptext.audits.verdict import Outcome, Verdict
@@ -64,6 +65,7 @@ def audit(
     claim: PrivacyStatement | None = None,
     *,
     words: Sequence[str] | None = None,
+    distance: Distance | None = None,
     samples: int = 200_000,
     error: float = 1e-6,
     seed: int | None = None,
@@ -78,12 +80,15 @@ def audit(
         claim: the statement to put to the test; None: the mechanism's own.
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
+        distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
+            asked for here because a mechanism must not bring along what it is measured with.
         samples: outputs of each input that test a sampled bound.
         error: how often a sampled audit may refute a true claim.
         seed: for the choice of words and for draws; None for fresh randomness.
 
     Raises:
-        ParameterError: the claim is not about one word, or promises nothing; the mechanism breaks its contract.
+        ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
+            caller knows, and there is no ``distance``; the mechanism breaks its contract.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -97,12 +102,13 @@ def audit(
             f"expected a claim about one word, got one about a {claim.unit}: audit the word, the rest is composition"
         )
     vectors = mechanism.vectors
+    measure = distance_named(claim.guarantee.metric, distance) if isinstance(claim.guarantee, MetricDP) else None
     chosen = _chosen_words(vectors, RandomBits(seed)) if words is None else list(words)
     if len(set(chosen)) < 2:
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
     row = {word: place for place, word in enumerate(vectors.words)}
     points = vectors.matrix[[row[word] for word in chosen]].astype(np.float64)
-    allowed = _Allowed(claim, points, chosen)
+    allowed = _Allowed(claim, points, chosen, measure)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
     logs = _log_distribution(mechanism, chosen)
     if logs is not None:
@@ -234,22 +240,28 @@ def require_refutable(claim_loss: float, samples: int, *, error: float, delta: f
 
 
 class _Allowed:
-    """What a claim allows for pairs of words at the given points: euclidean distances, computed here."""
+    """What a claim allows for pairs of words at the given points: distances in the claim's metric, computed here."""
 
-    def __init__(self, claim: PrivacyStatement, points: npt.NDArray[np.float64], words: Sequence[str]) -> None:
+    def __init__(
+        self,
+        claim: PrivacyStatement,
+        points: npt.NDArray[np.float64],
+        words: Sequence[str],
+        distance: Distance | None,
+    ) -> None:
         guarantee = claim.guarantee
-        if isinstance(guarantee, MetricDP) and guarantee.metric.split(",")[0] != "euclidean":
-            raise ParameterError(f"expected a claim in euclidean distance, got {guarantee.metric!r}")
-        self._claim, self._points = claim, points
+        self._claim, self._points, self._distance = claim, points, distance
         # a claim may make an exception of unknown words: any pair with one counts as farthest apart
         excepted = isinstance(guarantee, MetricDP) and "unknown word" in guarantee.metric
         self._farthest = np.array([excepted and word == "<unk>" for word in words])
 
     def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         claim = self._claim
-        if not isinstance(claim.guarantee, MetricDP):
+        if not isinstance(claim.guarantee, MetricDP) or self._distance is None:
             return np.full(others.stop - others.start, _as_approx(claim).epsilon + claim.slack)
-        far = np.sqrt(((self._points[others] - self._points[i]) ** 2).sum(axis=1))
+        far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
+        if not (far >= 0).all():  # a NaN would allow everything
+            raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
         far[self._farthest[others] | self._farthest[i]] = math.inf
         most = math.inf if claim.guarantee.max_distance is None else claim.guarantee.max_distance
         losses: npt.NDArray[np.float64] = claim.guarantee.epsilon * np.minimum(far, most) + claim.slack
