@@ -83,3 +83,16 @@ def test_near_ties_that_float32_cannot_see_are_decided_exactly():
 def test_a_tie_goes_to_the_lower_row():
     matrix = np.zeros((1500, 2), dtype=np.float32)
     assert NearestNeighbours(matrix).find(np.ones((3, 2))).tolist() == [0, 0, 0]
+
+
+def test_a_neighbour_does_not_depend_on_the_queries_beside_it():
+    generator = np.random.default_rng(6)
+    # rows with the same entries in other orders are true ties for a constant query; a sum sees them by its order
+    base = np.rint(generator.normal(size=(40, 50)) * 64) / 64
+    matrix = np.concatenate([generator.permuted(base, axis=1) for _ in range(60)]).astype(np.float32)
+    queries = generator.normal(size=(150, 1)) * np.ones(50)
+    search = NearestNeighbours(matrix)
+    alone = np.concatenate([search.find(queries[at : at + 1]) for at in range(150)])
+    for batch in (2, 3, 5, 8, 64, 150):
+        np.testing.assert_array_equal(search.find(queries[:batch]), alone[:batch])
+        np.testing.assert_array_equal(search.find(queries[-batch:]), alone[-batch:])

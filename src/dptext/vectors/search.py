@@ -110,7 +110,8 @@ class ExactDistances:
 class NearestNeighbours:
     """The row of a matrix nearest to a query (Euclidean), exact to float64; ties go to the lower row.
 
-    The answer depends on the query and the public matrix alone, so it is post-processing.
+    The answer depends on the query and the public matrix alone, so it is post-processing; to the last bit, whatever
+    other queries stand beside it.
 
     Args:
         matrix: (V, d) float32; public.
@@ -161,21 +162,31 @@ class NearestNeighbours:
 
     def _decide(self, queries: Floats, maxima: npt.NDArray[np.float32]) -> Rows:
         # Every float32 score is within this of the true one: rounding of the inputs and d + 1 terms, each
-        # at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5).
+        # at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64 may err by.
         lengths = np.sqrt((queries**2).sum(axis=1))
-        error = (queries.shape[1] + 5) * _UNIT32 * self._largest * (lengths + self._largest / 2)
+        error = (queries.shape[1] + 6) * _UNIT32 * self._largest * (lengths + self._largest / 2)
         candidates = maxima >= (maxima.max(axis=1) - 2.0 * error)[:, None]
+        close = 4.0 * 2.0**-29 * error  # the same in float64, twice for each of two scores
         best = np.full(len(queries), -np.inf)
         found = np.zeros(len(queries), dtype=np.int64)
         for block in np.flatnonzero(candidates.any(axis=0)):
             rows = np.flatnonzero(candidates[:, block])
-            columns = slice(block * _BLOCK, min((block + 1) * _BLOCK, len(self)))
+            first = block * _BLOCK
+            columns = slice(first, min(first + _BLOCK, len(self)))
             scores = queries[rows] @ self._matrix[columns].T.astype(np.float64) - self._half_norms[columns]
-            place = scores.argmax(axis=1)
-            score = scores[np.arange(rows.size), place]
-            better = score > best[rows]
-            best[rows[better]] = score[better]
-            found[rows[better]] = place[better] + columns.start
+            # how a product sums depends on the queries beside one; so it only proposes, and a sum in an order of
+            # its own decides between near ties
+            near = scores >= (scores.max(axis=1) - close[rows])[:, None]
+            which, place = np.nonzero(near)
+            which, place = rows[which], place + first
+            score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))
+            score -= self._half_norms[place]
+            order = np.lexsort((place, -score, which))
+            order = order[np.diff(which[order], prepend=-1) != 0]  # the best of each query, the lower row in a tie
+            which, place, score = which[order], place[order], score[order]
+            better = score > best[which]
+            best[which[better]] = score[better]
+            found[which[better]] = place[better]
         return found
 
 
