@@ -40,7 +40,8 @@ METRICS = ("euclidean", "angular", "manhattan", "chebyshev", "poincare")
 CALLERS = "caller's "
 """How the name of a caller's function begins in a statement."""
 
-_TIGHT = 0.4  # nats that bounds may lose for a quicker table; beyond, rejected rounds cost more than is saved
+_TIGHT = 0.65  # nats that bounds may lose for a quicker table: drawing again costs less than a slower one
+_LARGEST_SUM = 1e6  # words that loose bounds may count as (the sampler adds them up in 64 bits, 2^44 each)
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,8 @@ _BUILD = {
 
 
 def _is_tight(table: Any, rate: float) -> bool:
-    return bool(2 * rate * table.rounding <= _TIGHT)
+    loss = 2 * rate * table.rounding
+    return bool(loss <= _TIGHT and len(table) * math.exp(loss) < _LARGEST_SUM)
 
 
 def _of_function(vectors: WordVectors, function: Distance, *, most: float) -> MetricSpace:
