@@ -23,10 +23,21 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 
-__all__ = ["RandomBits"]
+__all__ = ["RandomBits", "seed_bytes"]
 
 _KEY_BYTES = 32
 _CHUNK_BYTES = 1 << 20
+
+
+def seed_bytes(purpose: bytes, seed: object) -> bytes:
+    """32 bytes that a seed stands for; another purpose, other bytes.
+
+    Raises:
+        ParameterError: the seed is not an integer.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ParameterError(f"seed must be an integer or None, got {type(seed).__name__}")
+    return hashlib.sha256(purpose + b"\0" + str(int(seed)).encode()).digest()
 
 
 class RandomBits:
@@ -38,27 +49,26 @@ class RandomBits:
     and equal noise on two inputs gives their difference away. Give each worker a spawned or a fresh stream.
     """
 
-    def __init__(self, seed: int | None = None, *, _key: bytes | None = None) -> None:
-        if _key is not None:
-            key = _key
-        elif seed is None:
-            key = os.urandom(_KEY_BYTES)
-        elif isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-            raise ParameterError(f"seed must be an integer or None, got {type(seed).__name__}")
-        else:
-            key = hashlib.sha256(b"dptext seed\0" + str(int(seed)).encode()).digest()
+    def __init__(self, seed: int | None = None) -> None:
+        self._key = os.urandom(_KEY_BYTES) if seed is None else seed_bytes(b"dptext seed", seed)
         self.seeded = seed is not None
-        self._key = key
         self._process = os.getpid()
         self._encryptor: Any = None
         self._lock = threading.Lock()
         self._left = memoryview(b"")
 
+    @classmethod
+    def keyed(cls, key: bytes) -> RandomBits:
+        """The stream of a key of 32 bytes that nothing else uses (see `dptext.privacy.noise_key.NoiseKey`)."""
+        stream = cls()
+        stream._key = key
+        return stream
+
     def spawn(self, count: int) -> list[RandomBits]:
         """``count`` independent streams for workers, keyed by fresh bytes of this one: no stream comes twice."""
         streams = []
         for _ in range(count):
-            stream = RandomBits(_key=self.take(_KEY_BYTES))
+            stream = RandomBits.keyed(self.take(_KEY_BYTES))
             stream.seeded = self.seeded
             streams.append(stream)
         return streams
