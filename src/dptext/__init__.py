@@ -16,8 +16,10 @@ from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.documents import Document
 from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
+from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.madlib import Madlib
 from dptext.words.rewriter import PrivateTexts, privatize
+from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "DataError",
     "Document",
     "DptextError",
+    "FileRelease",
     "Guarantee",
     "Madlib",
     "MetricDP",
@@ -34,6 +37,7 @@ __all__ = [
     "NoGuarantee",
     "ParameterError",
     "PrivacyStatement",
+    "PrivateTable",
     "PrivateTexts",
     "PureDP",
     "RefusedError",
@@ -46,5 +50,7 @@ __all__ = [
     "audit",
     "load_vectors",
     "privatize",
+    "privatize_file",
+    "privatize_table",
     "save_vectors",
 ]

@@ -15,13 +15,26 @@ from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
-__all__ = ["available_cores", "for_each_block"]
+__all__ = ["available_cores", "for_each_block", "use_cores"]
 
 Item = TypeVar("Item")
 
 
+_most: int | None = None
+
+
+def use_cores(count: int) -> None:
+    """Use at most this many cores in this process from now on: a worker beside others takes its share."""
+    global _most
+    _most = count
+
+
 def available_cores() -> int:
     """How many cores this process may use."""
+    return _cores() if _most is None else min(_most, _cores())
+
+
+def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -6,6 +6,7 @@ import pytest
 
 import dptext
 from dptext.cli import main
+from dptext.text.files import file_digest
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_changed_data_is_refuted(release, run):
 def test_a_word_that_the_mechanism_cannot_have_written_is_refuted(release, run):
     out = release("--epsilon", "5")
     out.write_text('{"text": "the of Zebulon 7"}\n')
-    change(out, data_sha256=dptext.text.documents.file_digest(out))
+    change(out, data_sha256=file_digest(out))
     code, text, err = run("audit", out)
     assert code == 3
     assert "2 words that the mechanism cannot have written" in " ".join(text.split())

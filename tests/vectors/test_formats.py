@@ -175,9 +175,9 @@ PATH = "expected a path: a string that is not empty and holds no NUL"
     ("source", "error", "message"),
     [
         ("glove-6b-60d", dptext.ParameterError, "expected a known name (glove-6b-50d) or a file, got 'glove-6b-60d'"),
-        ("missing.txt", dptext.StorageError, "cannot read 'missing.txt': No such file or directory"),
-        ("missing.bin", dptext.StorageError, "cannot read 'missing.bin': No such file or directory"),
-        (Path("missing"), dptext.StorageError, "cannot read 'missing': No such file or directory"),
+        ("missing.txt", dptext.StorageError, "cannot open 'missing.txt': No such file or directory"),
+        ("missing.bin", dptext.StorageError, "cannot open 'missing.bin': No such file or directory"),
+        (Path("missing"), dptext.StorageError, "cannot open 'missing': No such file or directory"),
         ((["cat"], [[1.0]], "more"), dptext.ParameterError, "expected a pair (words, matrix), got 3 things"),
         (None, dptext.ParameterError, KNOWN + "NoneType"),
         (7, dptext.ParameterError, KNOWN + "int"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import dptext
 from dptext import TEM, Document, privatize
+from dptext.text import blocks
 from dptext.text.tokens import Kind, split
 from dptext.words import rewriter as module
 from dptext.words.rewriter import Rewriter
@@ -52,12 +53,12 @@ def test_texts_come_out_in_order_whatever_the_chunks(glove, monkeypatch):
     texts = [" ".join([word, *glove.words[: n % 7]]) for n, word in enumerate(glove.words[:400])]
     # a word moves with probability 3e-6; the seed decides that none does
     faithful = TEM(glove, epsilon=2000.0, threshold=0.0225)
-    monkeypatch.setattr(module, "_CHUNK", 50)
+    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 50)
     assert privatize(texts, faithful, seed=1).texts == texts
 
 
 def test_a_generator_is_read_lazily(faithful, monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK", 4)
+    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 4)
     seen = []
 
     def texts():
@@ -119,7 +120,7 @@ def test_a_limit_on_words_counts_for_each_document(glove):
     ("texts", "error", "what"),
     [
         ("one string", dptext.ParameterError, "got one string"),
-        (["fine", None], dptext.DataError, "entry 2 is NoneType"),
+        (["fine", 2.5], dptext.DataError, "entry 2 is float"),
         (["fine", b"bytes"], dptext.DataError, "entry 2 is bytes"),
     ],
 )

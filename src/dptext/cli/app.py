@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from dptext.cli.audit import audit
-from dptext.cli.console import say_error
+from dptext.cli.console import Stopped, say_error
 from dptext.cli.demo import demo
 from dptext.cli.explain import explain
 from dptext.cli.ledger import ledger
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminated_like_interrupted():
             code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
     except DptextError as error:
-        say_error(str(error))
+        say_error(str(error), error)
         return error.exit_code
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
@@ -95,6 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if message := error.format_message().rstrip("."):  # none where a group of commands was asked for its help
             say_error(f"{message}{where}")
         return int(error.exit_code)
+    except Stopped as error:
+        say_error("interrupted", error)
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:

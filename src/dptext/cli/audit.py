@@ -83,7 +83,7 @@ def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: W
     documents = foreign = 0
     for document in read_documents(data, text=text):
         documents += 1
-        foreign += count_foreign_words(document.text, known)
+        foreign += count_foreign_words(document.text or "", known)
     seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
     return [digest, Check("every word is one that the mechanism writes", foreign == 0, seen)]
 

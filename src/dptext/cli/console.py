@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,18 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.text.documents import DocumentReader
 
-__all__ = ["ConfigOption", "JsonOption", "QuietOption", "VerboseOption", "progress_over", "say", "say_error", "stdout"]
+__all__ = [
+    "ConfigOption",
+    "JsonOption",
+    "QuietOption",
+    "Stopped",
+    "VerboseOption",
+    "progress_bar",
+    "say",
+    "say_error",
+    "stdout",
+    "stopped_with_notes",
+]
 
 
 def stdout() -> Console:
@@ -33,9 +44,30 @@ def say(text: str, *, quiet: bool = False) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-def say_error(text: str) -> None:
-    """The one line that an error becomes."""
+class Stopped(BaseException):
+    """An interrupt after which there is something to go on with: its notes say how."""
+
+
+@contextmanager
+def stopped_with_notes() -> Iterator[None]:
+    """Let the notes of an interrupt through: typer would make an exit code of it."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        notes = getattr(error, "__notes__", ())
+        if not notes:
+            raise
+        stopped = Stopped()
+        for note in notes:
+            stopped.add_note(note)
+        raise stopped from None
+
+
+def say_error(text: str, error: BaseException | None = None) -> None:
+    """The one line that an error becomes; what is known about how to go on stands on another."""
     say(f"dptext: {' '.join(text.split())}")
+    for note in getattr(error, "__notes__", ()):
+        say(f"dptext: {note}")
 
 
 def _load_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -95,11 +127,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 
 
 @contextmanager
-def progress_over(reader: DocumentReader, *, quiet: bool) -> Iterator[Any]:
-    """A progress bar over the bytes of a file, on a terminal only; yields a function to call after each document."""
+def progress_bar(*, quiet: bool) -> Iterator[Callable[[DocumentReader, int], None]]:
+    """A progress bar on a terminal only; yields a function to call with a reader and the number of rows done."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield lambda: None
+        yield lambda _reader, _rows: None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -110,13 +142,11 @@ def progress_over(reader: DocumentReader, *, quiet: bool) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("privatizing", total=reader.size)
-        count = 0
+        task = progress.add_task("privatizing", total=None)
 
-        def step() -> None:
-            nonlocal count
-            count += 1
-            if count % 256 == 0:
-                progress.update(task, completed=reader.position, description=f"{count:,} documents")
+        def step(reader: DocumentReader, rows: int) -> None:
+            progress.update(
+                task, completed=reader.position, total=reader.size or None, description=f"{rows:,} documents"
+            )
 
         yield step

@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
-from dptext.cli.privatize import promise_before_start, statement_path, write_private
+from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
 from dptext.text.documents import read_documents
 from dptext.text.tokens import Kind, split
 from dptext.vectors.formats import load_vectors
-from dptext.words.rewriter import Rewriter
+from dptext.words.corpus import privatize_file, statement_path
 from dptext.words.tem import TEM
 
 __all__ = ["demo"]
@@ -42,9 +42,7 @@ def demo(
     mechanism = TEM(vectors, epsilon=epsilon)
     sample, private = _place_sample(folder)
     say(promise_before_start(mechanism), quiet=quiet)
-    reader = read_documents(sample, keep=("intent",))
-    rewriter = Rewriter(mechanism, seed=seed)
-    _, statement = write_private(reader, private, rewriter, text="text", keep=("intent",), quiet=quiet)
+    statement = privatize_file(sample, private, mechanism, keep=("intent",), seed=seed, force=True).statement
     if as_json:
         typer.echo(json.dumps({"out": str(private), "statement": json.loads(statement.to_json())}))
     elif not quiet:
@@ -82,9 +80,9 @@ def _before_after(sample: Path, private: Path) -> Table:
     table.add_column("private (new words in bold)", ratio=1)
     pairs = zip(read_documents(sample), read_documents(private), strict=True)
     for (before, after), _ in zip(pairs, range(_SHOWN), strict=False):
-        known = {token.text for token in split(before.text)}
+        known = {token.text for token in split(before.text or "")}
         shown = Text()
-        for token in split(after.text):
+        for token in split(after.text or ""):
             new = token.kind is Kind.WORD and token.text not in known
             shown.append(token.text, style="bold" if new else "")
         table.add_row(before.text, shown)

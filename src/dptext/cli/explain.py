@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption
-from dptext.cli.privatize import statement_path
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.documents import file_digest
+from dptext.text.files import file_digest
+from dptext.words.corpus import statement_path
 
 __all__ = ["data_agrees", "data_and_statement", "explain", "read_statement"]
 

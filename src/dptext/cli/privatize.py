@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, progress_over, say
+from dptext.cli.console import (
+    ConfigOption,
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    progress_bar,
+    say,
+    stopped_with_notes,
+)
+from dptext.cli.places import is_pipe, make_folder, places
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import at_most
-from dptext.privacy.statement import PrivacyStatement
-from dptext.text.documents import Document, DocumentReader, DocumentWriter, file_format, read_documents, replacing
+from dptext.text.documents import read_documents
+from dptext.text.files import STANDARD
+from dptext.text.writers import DocumentWriter
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
+from dptext.words.corpus import (
+    FileRelease,
+    check_output,
+    is_released,
+    privatize_file,
+    privatize_stream,
+    rejects_path,
+    statement_path,
+)
 from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import Rewriter
 from dptext.words.tem import TEM
 
-__all__ = ["privatize", "statement_path", "write_private"]
+__all__ = ["privatize", "promise_before_start"]
 
 
 class MechanismName(StrEnum):
@@ -40,14 +56,26 @@ class UnknownPolicy(StrEnum):
     UNIFORM = "uniform"
 
 
-def statement_path(data: Path) -> Path:
-    """Where the statement of a data file stands."""
-    return data.with_name(f"{data.name}.privacy.json")
+class BadRows(StrEnum):
+    """What to do with a row that cannot be read."""
+
+    FAIL = "fail"
+    SKIP = "skip"
 
 
 def privatize(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .txt, .jsonl or .csv file, plain or .gz.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where the private texts go.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN...",
+            help="Files (.txt, .jsonl, .csv, .tsv, each may be .gz or .zst; .parquet), folders, patterns, or - for "
+            "standard input.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe."),
+    ],
     epsilon: Annotated[float, typer.Option(help="Nats per unit of distance between two words.")],
     text: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     keep: Annotated[
@@ -59,6 +87,9 @@ def privatize(
         str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, file or folder.")
     ] = "glove-6b-50d",
     limit: Annotated[int, typer.Option(help="Use this many of the most frequent words.")] = 50_000,
+    metric: Annotated[
+        str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")
+    ] = None,
     beta: Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")] = None,
     threshold: Annotated[float | None, typer.Option(help="TEM: distances count up to here.")] = None,
     document_epsilon: Annotated[
@@ -70,10 +101,29 @@ def privatize(
     unknown: Annotated[
         UnknownPolicy, typer.Option(help="What words outside the vocabulary count as.")
     ] = UnknownPolicy.UNK,
+    on_error: Annotated[
+        BadRows, typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.")
+    ] = BadRows.FAIL,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A ledger that charges every row, or refuses the release.")
+    ] = None,
+    ledger_key: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Which row or person a row is, for the ledger (else: the text)."),
+    ] = None,
+    processes: Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")] = 1,
+    in_format: Annotated[
+        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
+    ] = None,
+    out_format: Annotated[
+        str | None, typer.Option("--out-format", metavar="SUFFIX", help="Format of a pipe, or of files in a folder.")
+    ] = None,
+    statement: Annotated[Path | None, typer.Option(help="Where the statement goes when OUT is a pipe.")] = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT and its statement.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT, or an interrupted run of it.")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     _verbose: VerboseOption = False,
@@ -81,38 +131,91 @@ def privatize(
 ) -> None:
     """Replace every word of a corpus, and write OUT and OUT.privacy.json."""
     kept = tuple(keep or ())
-    check_output(source, out, force=force)
-    reader = read_documents(source, text=text, keep=kept)
+    to = places(sources, out, in_format=in_format, out_format=out_format)
+    piped = to[0].out == STANDARD
     options = {
+        "metric": metric,
         "beta": beta,
         "threshold": threshold,
         "document_epsilon": document_epsilon,
         "max_words": max_words,
     }
+    how: dict[str, Any] = {"text": text, "keep": kept, "on_error": on_error.value, "suffix": in_format}
+    if ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
+        raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
+    if piped and statement is None:
+        raise ParameterError("a pipe has no place for the statement: say where with --statement FILE")
+    for place in to:  # what can fail fails before the work starts; a pipe can be opened once only
+        read_documents(
+            [each for each in place.sources if each.is_file() or not (each.exists() or each == STANDARD)], **how
+        ).close()
+        if not piped and not (resume and place.is_in_folder and is_released(place.out)):
+            check_output(place.sources, place.out, force=force, resume=resume)
+            DocumentWriter(place.out, text=text, keep=kept)
     built = build_mechanism(mechanism, vectors, limit, epsilon, unknown, options)
     say(promise_before_start(built), quiet=quiet)
-    count, statement = write_private(reader, out, Rewriter(built, seed=seed), text=text, keep=kept, quiet=quiet)
+    how |= {"seed": seed, "processes": processes, "force": force}
+    if piped:
+        to_format = out_format or in_format or "".join(to[0].sources[0].suffixes)
+        privatize_stream(
+            to[0].sources, sys.stdout.buffer, built, to=to_format, statement_file=statement or Path(), **how
+        )
+        say(f"Wrote what was promised to {statement}.", quiet=quiet)
+        return
+    releases = []
+    with stopped_with_notes(), progress_bar(quiet=quiet) as progress:
+        for place in to:
+            if place.is_in_folder:
+                make_folder(place.out.parent)
+            if resume and place.is_in_folder and is_released(place.out):
+                say(f"{place.out} is there already: left as it is.", quiet=quiet)
+                continue
+            release = privatize_file(
+                place.sources,
+                place.out,
+                built,
+                resume=resume,
+                ledger=ledger,
+                ledger_key=ledger_key,
+                progress=progress,
+                **how,
+            )
+            releases.append(release)
+    for release in releases:
+        tell(release, quiet=quiet)
     if as_json:
-        summary = {"documents": count, "out": str(out), "statement": json.loads(statement.to_json())}
-        typer.echo(json.dumps(summary, ensure_ascii=False))
-    say(f"Wrote {count:,} private documents to {out} and what was promised to {statement_path(out)}.", quiet=quiet)
+        typer.echo(json.dumps(_summary(releases), ensure_ascii=False))
+
+
+def tell(release: FileRelease, *, quiet: bool) -> None:
+    """What was done, for the person who runs the command."""
+    out = release.out
+    if release.resumed:
+        say(f"Went on after {release.resumed:,} documents that were done already.", quiet=quiet)
+    say(
+        f"Wrote {release.documents:,} private documents to {out} and what was promised to {statement_path(out)}.",
+        quiet=quiet,
+    )
+    if release.skipped:
+        listed = rejects_path(out)
+        say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.", quiet=quiet)
+    warning = release.tally.warning()
+    if warning is not None:
+        say(f"Note (for you alone, it is in no statement): {warning}.", quiet=quiet)
     say(f"Read it aloud: dptext explain {out}", quiet=quiet)
 
 
-def check_output(source: Path, out: Path, *, force: bool) -> None:
-    """Refuse an output that would destroy something.
-
-    Raises:
-        ParameterError: OUT is IN, OUT is there already (without force), OUT has an unknown suffix.
-    """
-    file_format(out)
-    if out.exists() and source.exists() and out.samefile(source):
-        raise ParameterError("OUT is the same file as IN: choose another name for the private texts")
-    for target in (out, statement_path(out)):
-        if target.is_dir():
-            raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
-        if target.exists() and not force:
-            raise ParameterError(f"{str(target)!r} is there already: choose another name, or add --force")
+def _summary(releases: list[FileRelease]) -> Any:
+    found = [
+        {
+            "documents": each.documents,
+            "skipped": each.skipped,
+            "out": str(each.out),
+            "statement": json.loads(each.statement.to_json()),
+        }
+        for each in releases
+    ]
+    return found[0] if len(found) == 1 else found
 
 
 def build_mechanism(
@@ -121,7 +224,7 @@ def build_mechanism(
     limit: int,
     epsilon: float,
     unknown: UnknownPolicy,
-    options: dict[str, float | int | None],
+    options: dict[str, str | float | int | None],
 ) -> WordMechanism:
     """The mechanism that the options ask for."""
     given = {key: value for key, value in options.items() if value is not None}
@@ -150,43 +253,3 @@ def promise_before_start(mechanism: WordMechanism) -> str:
         f"  promise   {at_most(mechanism.epsilon, 4)} per unit of {word.metric} distance between words\n"
         f"  pure      epsilon at most {at_most(word.pure_epsilon, 4)} for a word, {document}"
     )
-
-
-@contextmanager
-def _no_orphan(out: Path) -> Iterator[None]:
-    """A statement whose data could not be put in place speaks of nothing: it goes."""
-    beside = statement_path(out)
-    before = beside.stat().st_mtime_ns if beside.exists() else None
-    try:
-        yield
-    except BaseException:
-        if beside.exists() and beside.stat().st_mtime_ns != before:
-            beside.unlink()
-        raise
-
-
-def write_private(
-    reader: DocumentReader, out: Path, rewriter: Rewriter, *, text: str, keep: tuple[str, ...], quiet: bool
-) -> tuple[int, PrivacyStatement]:
-    """Stream the private texts to OUT; the statement appears first, so that no data is ever without one."""
-    waiting: deque[Document] = deque()
-
-    def texts() -> Iterator[str]:
-        for document in reader:
-            waiting.append(document)
-            yield document.text
-
-    with _no_orphan(out), replacing(out) as stream, progress_over(reader, quiet=quiet) as step:
-        writer = DocumentWriter(out, stream, text=text, keep=keep)
-        for private in rewriter.rewrite(texts()):
-            writer.write(Document(private, attributes=waiting.popleft().attributes))
-            step()
-        writer.close()
-        statement = rewriter.statement()
-        statement = statement.replace(
-            data_sha256=stream.digest(),
-            exposed=(*statement.exposed, *(f"the column {name!r}, as it was" for name in keep)),
-        )
-        with replacing(statement_path(out)) as beside:
-            beside.write((statement.to_json() + "\n").encode())
-    return writer.count, statement

@@ -6,19 +6,16 @@ by their first bytes, and refused with what to do instead.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from importlib import import_module
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import IO, Any
 
-from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
+from dptext.text.files import OpenedFile
 
-__all__ = ["blocks_of", "format_suffix", "needs_files_extra"]
+__all__ = ["blocks_of", "format_suffix"]
 
 _BLOCK = 1 << 20
-_ZST_INPUT = 1 << 14  # zstandard unpacks all of what it is given: a small bite bounds the memory
 _PACKED = (".gz", ".zst")
 _PICKLES = (".kv", ".model", ".pkl", ".pickle", ".joblib")
 _INSTEAD_OF_PICKLE = (
@@ -51,11 +48,6 @@ def format_suffix(path: Path) -> str:
     return suffix
 
 
-def needs_files_extra(what: str, package: str) -> MissingExtraError:
-    """The error for a package of the extra ``files`` that is not installed."""
-    return MissingExtraError(f'{what} needs the package {package!r}; install it with: pip install "dptext[files]"')
-
-
 def blocks_of(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file; its suffix tells the compression.
 
@@ -65,61 +57,23 @@ def blocks_of(path: Path) -> Iterator[bytes]:
         MissingExtraError: a ``.zst`` file without the package zstandard.
     """
     packing = path.suffix.lower()
-    unpacked = {".gz": _gunzipped, ".zst": _unzst}.get(packing, _plain)
-    broken: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error)
-    if packing == ".zst":
-        broken += (_zstandard(path).ZstdError,)
-    first = True
-    try:
-        with path.open("rb") as stream:
-            for block in unpacked(stream, path):
-                if first:
-                    _refuse_foreign(block, path)
-                    first = False
-                yield block
-    except broken:
-        raise DataError(f"{path.name}: the compressed data is broken or ends early; copy the file again") from None
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError.of("read", path, error) from None
+    file = OpenedFile(path, packing if packing in _PACKED else "")
+    start = b""
+    with closing(file):
+        while block := _next_block(file):
+            if not start:
+                start = block[:8]
+                _refuse_foreign(start, path)
+            yield block
+
+
+def _next_block(file: OpenedFile) -> bytes:
+    with suppress(EOFError):
+        return file.read(_BLOCK)
+    raise DataError(f"{file.name}: the compressed data is broken or ends early; copy the file again")
 
 
 def _refuse_foreign(start: bytes, path: Path) -> None:
     for magic, what, instead in _FOREIGN:
         if start.startswith(magic):
             raise DataError(f"{path.name}: expected a file of vectors, got {what}; {instead}")
-
-
-def _plain(stream: IO[bytes], _path: Path) -> Iterator[bytes]:
-    while block := stream.read(_BLOCK):
-        yield block
-
-
-def _gunzipped(stream: IO[bytes], _path: Path) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=stream) as unpacked:
-        while block := unpacked.read(_BLOCK):
-            yield block
-
-
-def _unzst(stream: IO[bytes], path: Path) -> Iterator[bytes]:
-    # The stream reader of the package takes the end of a cut file for the end of the data; this object knows.
-    unpacker = None
-    while data := stream.read(_ZST_INPUT):
-        while data:
-            unpacker = unpacker or _zstandard(path).ZstdDecompressor().decompressobj()
-            if block := unpacker.decompress(data):
-                yield block
-            data = b""
-            if unpacker.eof:  # another frame may follow
-                data, unpacker = unpacker.unused_data, None
-    if unpacker is not None:
-        raise EOFError
-
-
-def _zstandard(path: Path) -> Any:
-    try:
-        return import_module("zstandard")
-    except ImportError:
-        pass
-    raise needs_files_extra(path.name, "zstandard")

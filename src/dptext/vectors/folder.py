@@ -8,14 +8,13 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, StorageError
 from dptext.privacy.randomness import RandomBits
+from dptext.text.files import extra
 from dptext.text.vocabulary import UNKNOWN
-from dptext.vectors.blocks import needs_files_extra
 from dptext.vectors.header import encoded_words
 from dptext.vectors.selection import Rows, RowStream, select_words
 from dptext.vectors.word_vectors import WordVectors
@@ -170,9 +169,6 @@ def _rows(words: list[str], tensor: Any) -> RowStream:
 
 
 def _safetensors(folder: Path) -> Any:
-    try:
-        import_module("safetensors.numpy")
-        return import_module("safetensors")
-    except ImportError:
-        pass
-    raise needs_files_extra(f"the folder {folder.name!r}", "safetensors")
+    what = f"the folder {folder.name!r}"
+    extra("safetensors.numpy", "files", what)
+    return extra("safetensors", "files", what)

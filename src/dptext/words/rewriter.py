@@ -1,35 +1,51 @@
-"""A corpus through a word mechanism: private texts, and the statement that speaks of all of them.
+"""Texts through a word mechanism: private texts, and the statement that speaks of all of them.
 
 Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder; punctuation and
 space stay. Where two tokens touched (``do`` + ``n't``, Han characters), a space is put between their replacements.
+
+Texts go through in blocks, and each block has a stream of random bits of its own, named by its place and its content
+(`dptext.privacy.noise_key`). So a seed gives the same texts whatever the number of processes, and a block that is done
+again repeats its noise.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.text.blocks import Block, in_blocks
 from dptext.text.documents import Document
 from dptext.text.tokens import Kind, kind_of, letters_between, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.words.mechanism import WordMechanism
 
-__all__ = ["PLACEHOLDERS", "PrivateTexts", "Rewriter", "count_foreign_words", "privatize", "words_that_can_come_out"]
+__all__ = [
+    "PLACEHOLDERS",
+    "PrivateTexts",
+    "Rewriter",
+    "Tally",
+    "count_foreign_words",
+    "privatize",
+    "words_that_can_come_out",
+]
 
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
+MANY_UNKNOWN = 0.2
+"""The share of unknown words above which people should look for other vectors."""
 
 _logger = logging.getLogger(__name__)
 _KEPT = -1  # code of a token that stays as it is
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
-_CHUNK = 400_000  # tokens at a time
 _REMEMBERED = 1 << 19  # tokens whose code is remembered, while the rewriter lives
 _LONGEST_REMEMBERED = 64
 
@@ -39,19 +55,55 @@ class PrivateTexts:
     """What `privatize` returns.
 
     Attributes:
-        texts: one private text for each text, in order.
+        texts: one private text for each text, in order; None where there was none.
         statement: what was promised for a document.
     """
 
-    texts: list[str]
+    texts: list[str | None]
     statement: PrivacyStatement
 
 
-def privatize(texts: Iterable[str | Document], mechanism: WordMechanism, *, seed: int | None = None) -> PrivateTexts:
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts over texts. All but ``longest`` and ``missing`` are private: for the owner of the texts alone.
+
+    Attributes:
+        longest: protected words in the longest text.
+        missing: texts that were None.
+        words: words.
+        unknown: words outside the vocabulary.
+    """
+
+    longest: int = 0
+    missing: int = 0
+    words: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        longest = max(self.longest, other.longest)
+        return Tally(longest, self.missing + other.missing, self.words + other.words, self.unknown + other.unknown)
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return asdict(self)
+
+    def warning(self) -> str | None:
+        """What to tell the owner of the texts when the vectors do not fit them; it never enters a statement."""
+        if self.unknown <= MANY_UNKNOWN * self.words:
+            return None
+        return (
+            f"{self.unknown / self.words:.0%} of the words are unknown to these vectors: they became random words by "
+            "way of <unk>; use vectors of the language of the texts, or more of them (limit)"
+        )
+
+
+def privatize(
+    texts: Iterable[str | Document | None], mechanism: WordMechanism, *, seed: int | None = None
+) -> PrivateTexts:
     """Replace every word of every text through a mechanism.
 
     Args:
-        texts: strings, or `Document`.
+        texts: strings, or `Document`; None (no text) stays None.
         mechanism: a word mechanism.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
@@ -69,6 +121,9 @@ def privatize(texts: Iterable[str | Document], mechanism: WordMechanism, *, seed
     """
     rewriter = Rewriter(mechanism, seed=seed)
     rewritten = list(rewriter.rewrite(texts))
+    warning = rewriter.tally.warning()
+    if warning is not None:
+        _logger.warning(warning)
     return PrivateTexts(rewritten, rewriter.statement())
 
 
@@ -78,25 +133,39 @@ class Rewriter:
     Args:
         mechanism: a word mechanism.
         seed: as in `privatize`.
+        key: the secret of the job, where it is not to be made from the seed or afresh.
+        release_id: of the job, where it has one.
+
+    Attributes:
+        tally: counts over everything rewritten so far.
     """
 
-    def __init__(self, mechanism: WordMechanism, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        mechanism: WordMechanism,
+        *,
+        seed: int | None = None,
+        key: NoiseKey | None = None,
+        release_id: str | None = None,
+    ) -> None:
         if not isinstance(mechanism, WordMechanism):
             raise ParameterError(f"mechanism must be a word mechanism such as TEM, got {type(mechanism).__name__}")
         self.mechanism = mechanism
-        self.longest = 0
-        """The number of words in the longest document so far."""
-        self._bits = RandomBits(seed)
+        self.tally = Tally()
+        self.key = NoiseKey(seed) if key is None else key
+        self.release_id = release_id or new_release_id()
+        self._parameters = hashlib.sha256(mechanism.statement.to_json().encode()).digest()
+        self._place = 0
         self._codes = _Codes(mechanism)
         self._words = np.array(mechanism.vectors.words, dtype=object)
-        self._release_id = new_release_id()
 
     def statement(self) -> PrivacyStatement:
         """The statement for everything rewritten so far."""
-        statement = self.mechanism.document_statement(self.longest, seeded=self._bits.seeded)
-        return statement.replace(release_id=self._release_id)
+        statement = self.mechanism.document_statement(self.tally.longest, seeded=self.key.seeded)
+        missing = ("which rows had no text (null)",) if self.tally.missing else ()
+        return statement.replace(release_id=self.release_id, exposed=(*statement.exposed, *missing))
 
-    def rewrite(self, texts: Iterable[str | Document]) -> Iterator[str]:
+    def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
         """Yield one private text for each text.
 
         Raises:
@@ -104,49 +173,72 @@ class Rewriter:
         """
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        tokens: list[str] = []
-        ends: list[int] = []
-        for place, entry in enumerate(texts, 1):
-            text = entry.text if isinstance(entry, Document) else entry
-            if not isinstance(text, str):
-                raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
-            tokens += pieces(text)
-            ends.append(len(tokens))
-            if len(tokens) >= _CHUNK:
-                yield from self._rewrite(tokens, ends)
-                tokens, ends = [], []
-        yield from self._rewrite(tokens, ends)
+        for block in in_blocks(_checked(texts)):
+            private, tally = self.rewrite_block(self._place, block)
+            self._place += 1
+            self.tally += tally
+            yield from private
 
-    def _rewrite(self, tokens: list[str], ends: list[int]) -> Iterator[str]:
+    def rewrite_block(self, place: int, block: Block) -> tuple[list[str | None], Tally]:
+        """The private texts of one block, and its counts: the same ones whenever and wherever it is done.
+
+        Args:
+            place: which block of the job it is, from 0; no two blocks of a job may have the same.
+            block: its texts.
+        """
+        bits = self.key.stream(self._parameters, place, block.digest())
+        tokens: list[str] = []
+        ends = []
+        for text in block.texts:
+            if text is not None:
+                tokens += pieces(text)
+            ends.append(len(tokens))
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
-        self._replace_words(tokens, codes, starts)
-        _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
+        tally = self._replace_words(tokens, codes, starts, bits)
         for kind, placeholder in PLACEHOLDERS.items():
-            for place in np.flatnonzero(codes == _CODES[kind]):
-                tokens[place] = placeholder
-        for place in _touching(codes, starts):
-            tokens[place] = " " + tokens[place]
-        for start, end in pairwise(starts.tolist()):
-            yield "".join(tokens[start:end])
+            for at in np.flatnonzero(codes == _CODES[kind]):
+                tokens[at] = placeholder
+        for at in _touching(codes, starts):
+            tokens[at] = " " + tokens[at]
+        private: list[str | None] = ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())]
+        missing = [row for row, text in enumerate(block.texts) if text is None]
+        for row in missing:
+            private[row] = None
+        _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
+        return private, tally + Tally(missing=len(missing))
 
-    def _replace_words(self, tokens: list[str], codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> None:
+    def _replace_words(
+        self, tokens: list[str], codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], bits: RandomBits
+    ) -> Tally:
         is_word = codes >= 0
         before = np.concatenate([[0], np.cumsum(is_word)])  # words before each token
-        self.longest = max(self.longest, int(np.diff(before[starts]).max(initial=0)))
+        longest = int(np.diff(before[starts]).max(initial=0))
         places = np.flatnonzero(is_word)
+        unknown_row = self.mechanism.vectors.vocabulary.unknown_row
+        unknown_words = int(np.count_nonzero(codes[places] == unknown_row))
+        words = places.size
         limit = self.mechanism.max_words
         if limit is not None:
-            self.longest = min(self.longest, limit)
+            longest = min(longest, limit)
             first = np.repeat(before[starts[:-1]], np.diff(before[starts]))  # of the document, for each word
             beyond = np.arange(places.size) - first >= limit
-            unknown = self.mechanism.vectors.words[self.mechanism.vectors.vocabulary.unknown_row]
+            unknown = self.mechanism.vectors.words[unknown_row]
             for place in places[beyond]:
                 tokens[place] = unknown
             places = places[~beyond]
-        drawn = self.mechanism.sample_rows(codes[places], self._bits)
+        drawn = self.mechanism.sample_rows(codes[places], bits)
         for place, word in zip(places.tolist(), self._words[drawn].tolist(), strict=True):
             tokens[place] = word
+        return Tally(longest=longest, words=words, unknown=unknown_words)
+
+
+def _checked(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
+    for place, entry in enumerate(texts, 1):
+        text = entry.text if isinstance(entry, Document) else entry
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
+        yield text
 
 
 def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:

@@ -1,0 +1,77 @@
+"""Which private file each input goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dptext.errors import ParameterError, StorageError
+from dptext.text.files import STANDARD, file_format
+from dptext.text.folders import find_files
+
+__all__ = ["Place", "is_pipe", "make_folder", "places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Inputs, and the one output that their rows go to."""
+
+    sources: list[Path]
+    out: Path
+    is_in_folder: bool = False
+
+
+def places(sources: Sequence[str], out: str, *, in_format: str | None, out_format: str | None) -> list[Place]:
+    """One place for all inputs if OUT names a file or a pipe, one for each if it names a folder.
+
+    Raises:
+        ParameterError: OUT is neither; a format that no reader knows; two inputs that would go to one file.
+        DataError: no inputs.
+        StorageError: a folder of inputs cannot be read.
+    """
+    files = find_files(sources, any_format=in_format is not None)
+    target = Path(out)
+    for suffix in (in_format, out_format):
+        if suffix is not None:
+            file_format(Path(f"x{suffix}"))
+    if target == STANDARD:
+        return [Place([path for path, _ in files], target)]
+    if not (out.endswith("/") or target.is_dir() or not target.suffix):
+        file_format(target)
+        return [Place([path for path, _ in files], target)]
+    found: dict[Path, Path] = {}
+    for path, relative in files:
+        if path == STANDARD:
+            raise ParameterError("standard input cannot go to a folder: name a file")
+        name = target / (relative if out_format is None else _renamed(relative, out_format))
+        file_format(name)
+        if name in found:
+            raise ParameterError(f"two inputs would go to {str(name)!r}: privatize them one by one")
+        found[name] = path
+    return [Place([path], name, is_in_folder=True) for name, path in found.items()]
+
+
+def _renamed(path: Path, suffix: str) -> Path:
+    known = file_format(path)
+    for ending in (known.compression, known.kind, ".ndjson"):
+        if ending and path.name.lower().endswith(ending):
+            path = path.with_name(path.name[: -len(ending)])
+    return path.with_name(path.name + suffix)
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether this can be read once only."""
+    return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of outputs, and those above it.
+
+    Raises:
+        StorageError: the system refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError.of("make", folder, error) from None

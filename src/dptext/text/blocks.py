@@ -1,0 +1,70 @@
+"""A run of rows on its way through: texts to change, columns to carry, and what was left out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["BLOCK_CHARACTERS", "BLOCK_ROWS", "Block", "Columns", "Reject", "in_blocks", "is_no_text"]
+
+BLOCK_ROWS = 1 << 16
+BLOCK_CHARACTERS = 1 << 20
+"""A block ends with the row that brings it to this many rows or characters: the input alone decides where."""
+
+Columns: TypeAlias = Any
+"""Kept columns: a mapping from names to lists, or a pyarrow table, as their reader has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Rows that could not be read: from ``first`` to ``last`` of a file, and why; never what they hold."""
+
+    file: str
+    first: int
+    last: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows in a row, in the order of the input.
+
+    Attributes:
+        texts: one for each row; None where there is none (null).
+        columns: what was read beside them, row for row.
+        rejects: rows that were left out since the last block.
+    """
+
+    texts: Sequence[str | None]
+    columns: Columns
+    rejects: tuple[Reject, ...] = ()
+
+    def digest(self) -> bytes:
+        """SHA-256 of the texts: equal for equal texts only, wherever one ends and the next begins."""
+        lengths = np.array([-1 if text is None else len(text) for text in self.texts], dtype="<i8")
+        content = hashlib.sha256(lengths.tobytes())
+        content.update("".join(text for text in self.texts if text is not None).encode("utf-8", "surrogatepass"))
+        return content.digest()
+
+
+def is_no_text(value: str) -> bool:
+    """Whether a string holds half a surrogate pair: no encoding can write it."""
+    return any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def in_blocks(texts: Iterable[str | None]) -> Iterator[Block]:
+    """Texts without columns, in blocks."""
+    waiting: list[str | None] = []
+    characters = 0
+    for text in texts:
+        waiting.append(text)
+        characters += 0 if text is None else len(text)
+        if characters >= BLOCK_CHARACTERS or len(waiting) >= BLOCK_ROWS:
+            yield Block(waiting, {})
+            waiting, characters = [], 0
+    if waiting:
+        yield Block(waiting, {})

@@ -1,0 +1,290 @@
+"""Files by name: what a name announces, bytes in through a decompressor, bytes out whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.privacy.randomness import RandomBits
+
+__all__ = [
+    "FORMATS",
+    "STANDARD",
+    "FileFormat",
+    "HashedFile",
+    "OpenedFile",
+    "beside",
+    "compressed",
+    "extra",
+    "file_digest",
+    "file_format",
+    "replacing",
+    "shown",
+]
+
+FORMATS = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
+STANDARD = Path("-")
+"""Standard input, or standard output."""
+
+_OTHER_NAMES = {".ndjson": ".jsonl"}
+_COMPRESSIONS = (".gz", ".zst")
+_LONGEST_NAME = 200
+_PIECE = 1 << 10  # zstandard unpacks all of what it is given: a small bite bounds the memory, to 32 MiB at worst
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """What a file name announces.
+
+    Attributes:
+        kind: one of `FORMATS`.
+        compression: ``""``, ``".gz"`` or ``".zst"``.
+    """
+
+    kind: str
+    compression: str = ""
+
+
+def file_format(path: Path) -> FileFormat:
+    """The format that a file name announces.
+
+    Raises:
+        ParameterError: a suffix that no reader knows.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes[-1:] and suffixes[-1] in _COMPRESSIONS else ""
+    kind = suffixes[-1] if suffixes else ""
+    kind = _OTHER_NAMES.get(kind, kind)
+    if kind not in FORMATS or (kind == ".parquet" and compression):
+        raise ParameterError(
+            "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, "
+            f"got {path.name!r}"
+        )
+    return FileFormat(kind, compression)
+
+
+def extra(module: str, name: str, what: str) -> Any:
+    """An optional module, imported where it is needed.
+
+    Args:
+        module: its name; the package has the name of its first part.
+        name: the extra of dptext that brings it.
+        what: what needs it.
+
+    Raises:
+        MissingExtraError: it is not installed; the message has the install line.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        pass
+    package = module.partition(".")[0]
+    raise MissingExtraError(f'{what} needs the package {package!r}; install it with: pip install "dptext[{name}]"')
+
+
+# -- in -------------------------------------------------------------------------------------------------------
+
+
+class OpenedFile:
+    """The bytes of a file or of standard input, decompressed, and how far it has been read.
+
+    Attributes:
+        size: bytes in the file as it lies; 0 where nobody knows (standard input).
+
+    Raises:
+        StorageError: it cannot be opened.
+        MissingExtraError: the package for .zst is not installed.
+    """
+
+    def __init__(self, path: Path, compression: str = "") -> None:
+        self.name = shown(path)
+        zstandard = extra("zstandard", "files", self.name) if compression == ".zst" else None
+        try:
+            self._file: IO[bytes] = sys.stdin.buffer if path == STANDARD else path.open("rb")
+            self.size = 0 if path == STANDARD else os.fstat(self._file.fileno()).st_size
+        except OSError as error:
+            raise StorageError.of("open", path, error) from None
+        self._stream: Any = self._file
+        self._damage: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error)
+        if compression == ".gz":
+            self._stream = gzip.GzipFile(fileobj=self._file)
+        elif zstandard is not None:
+            self._damage = (EOFError, zstandard.ZstdError)
+            self._stream = io.BufferedReader(_ZstdFile(self._file, zstandard))
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far."""
+        return 0 if self.size == 0 else self.size if self._file.closed else self._file.tell()
+
+    def close(self) -> None:
+        """Close it; standard input stays open."""
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+
+    def readline(self, longest: int) -> bytes:
+        """The next line, up to its line feed or ``longest`` bytes; empty at the end.
+
+        Raises:
+            EOFError: the compressed data is broken or ends early.
+            StorageError: the system cannot read.
+        """
+        return self._read(self._stream.readline, longest)
+
+    def read(self, count: int) -> bytes:
+        """The next ``count`` bytes, fewer at the end; raises like `readline`."""
+        return self._read(self._stream.read, count)
+
+    def _read(self, read: Callable[[int], bytes], count: int) -> bytes:
+        try:
+            return read(count)
+        except self._damage:
+            raise EOFError from None
+        except OSError as error:
+            raise StorageError.of("read", self.name, error) from None
+
+
+class _ZstdFile(io.RawIOBase):
+    """The frames of a .zst file one after the other; unlike zstandard's own reader, a cut one is an error."""
+
+    def __init__(self, file: IO[bytes], zstandard: Any) -> None:
+        self._file = file
+        self._new = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
+        self._frame: Any = None
+        self._waiting = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        room = memoryview(buffer)
+        while not self._waiting:
+            data = self._file.read(_PIECE)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("the last frame ends early")
+                return 0
+            self._waiting = memoryview(self._decompress(data))
+        count = min(len(room), len(self._waiting))
+        room[:count] = self._waiting[:count]
+        self._waiting = self._waiting[count:]
+        return count
+
+    def _decompress(self, data: bytes) -> bytes:
+        parts = []
+        while data:
+            if self._frame is None:
+                self._frame = self._new()
+            parts.append(self._frame.decompress(data))
+            data = b""
+            if self._frame.eof:
+                data, self._frame = self._frame.unused_data, None
+        return b"".join(parts)
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+
+
+# -- out ------------------------------------------------------------------------------------------------------
+
+
+class HashedFile:
+    """Bytes to a file, and their SHA-256. The file below belongs to who opened it: `close` leaves it open."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self._count = 0
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        self._digest.update(data)
+        self._count += len(data)
+        return self._stream.write(data)
+
+    def tell(self) -> int:
+        """How many bytes there are."""
+        return self._count
+
+    def close(self) -> None:
+        """Nothing: the file stays open."""
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the operating system."""
+        self._stream.flush()
+
+    def digest(self) -> str:
+        """SHA-256 of the bytes so far, in hexadecimal."""
+        return self._digest.hexdigest()
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
+    """Write a file whole or not at all: a temporary name beside it, renamed when the block ends without an error.
+
+    Raises:
+        StorageError: the folder is missing, read-only or full.
+    """
+    target = Path(path)
+    part = beside(target, f"{RandomBits().take(6).hex()}.part")
+    try:
+        try:
+            with part.open("xb") as stream:
+                yield HashedFile(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(target)
+        except OSError as error:
+            if isinstance(error, StorageError | FileExistsError):
+                raise
+            raise StorageError.of("write", target, error) from None
+    finally:
+        with suppress(OSError):  # never there, if the folder is none
+            part.unlink()
+
+
+def beside(target: Path, suffix: str) -> Path:
+    """A hidden name in the folder of a file."""
+    name = os.fsencode(target.name)
+    if len(name) > _LONGEST_NAME:  # most systems allow 255 bytes
+        digest = hashlib.sha256(name).hexdigest()[:16]
+        name = os.fsencode(name[: _LONGEST_NAME - 17].decode(errors="ignore") + f"-{digest}")
+    return target.with_name(f".{os.fsdecode(name)}.{suffix}")
+
+
+def shown(path: Path) -> str:
+    """The name of a file on one line, whatever it holds."""
+    if path == STANDARD:
+        return "standard input"
+    return path.name if path.name.isprintable() else repr(path.name)[1:-1]
+
+
+def compressed(data: bytes, compression: str) -> bytes:
+    """Bytes as one gzip member without name and time (equal bytes, equal result), or as they are."""
+    if compression != ".gz":
+        return data
+    compressor = zlib.compressobj(wbits=31)
+    return compressor.compress(data) + compressor.flush()

@@ -1,0 +1,126 @@
+"""Blocks through several processes, in order. A block's noise hangs on the block, so the number of processes changes
+the time and nothing else.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from dptext.errors import ParameterError, StorageError
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.blocks import Block
+from dptext.threads import available_cores, use_cores
+from dptext.words.rewriter import Rewriter, Tally
+
+__all__ = ["Rewritten", "checked_processes", "rewrite_blocks"]
+
+Rewritten: TypeAlias = tuple[list[str | None], Tally]
+_AHEAD = 2  # blocks that wait for a process, for each process
+
+
+def checked_processes(processes: int) -> int:
+    """The number of processes, when it is one.
+
+    Raises:
+        ParameterError: it is not an integer of at least 1.
+    """
+    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
+        raise ParameterError(f"processes must be an integer of at least 1, got {processes!r}")
+    return processes
+
+
+def rewrite_blocks(
+    rewriter: Rewriter, blocks: Iterable[tuple[int, Block]], *, processes: int = 1
+) -> Iterator[tuple[int, Block, Rewritten]]:
+    """Every block with its private texts, in order.
+
+    Args:
+        rewriter: what is to be done; with several processes each has one like it.
+        blocks: places and blocks.
+        processes: how many; 1 does the work in this one. Few blocks are ahead of the one that comes out, so memory
+            does not grow with the input.
+
+    Raises:
+        StorageError: a process died (out of memory, most likely).
+    """
+    if checked_processes(processes) == 1:
+        for place, block in blocks:
+            yield place, block, rewriter.rewrite_block(place, block)
+        return
+    waiting: deque[tuple[int, Block, Future[Rewritten]]] = deque()
+    with _pool(rewriter, processes) as pool:
+        try:
+            for place, block in blocks:
+                waiting.append((place, block, pool.submit(_work, place, Block(block.texts, {}))))
+                if len(waiting) > _AHEAD * processes:
+                    yield _first(waiting)
+            while waiting:
+                yield _first(waiting)
+        except BrokenProcessPool:
+            raise StorageError(
+                "a worker process died: use fewer processes or fewer words if memory ran out; a script that asks for "
+                "processes needs the line: if __name__ == '__main__':"
+            ) from None
+
+
+@contextmanager
+def _pool(rewriter: Rewriter, processes: int) -> Iterator[ProcessPoolExecutor]:
+    share = max(1, available_cores() // processes)
+    with tempfile.TemporaryDirectory(prefix="dptext-") as folder:
+        # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever
+        path = Path(folder) / "mechanism"
+        with path.open("wb") as stream:
+            pickle.dump(rewriter.mechanism, stream)
+        pool = ProcessPoolExecutor(
+            processes,
+            # a forked process would share locks that threads of this one may hold
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start,
+            initargs=(str(path), rewriter.key.secret(), rewriter.key.seeded, share),
+        )
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _first(waiting: deque[tuple[int, Block, Future[Rewritten]]]) -> tuple[int, Block, Rewritten]:
+    place, block, future = waiting.popleft()
+    return place, block, future.result()
+
+
+# -- in the worker --------------------------------------------------------------------------------------------
+
+_rewriter: Rewriter | None = None
+
+
+def _start(mechanism: str, secret: bytes, seeded: bool, cores: int) -> None:
+    global _rewriter
+    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
+    use_cores(cores)
+    with Path(mechanism).open("rb") as stream:
+        _rewriter = Rewriter(pickle.load(stream), key=NoiseKey.restored(secret, seeded=seeded))  # noqa: S301  our own file
+
+
+def _work(place: int, block: Block) -> Rewritten:
+    assert _rewriter is not None
+    return _rewriter.rewrite_block(place, block)
+
+
+def _leave_with_the_parent() -> None:
+    """A worker whose parent was killed would wait for its next block for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,330 @@
+"""``dptext privatize`` on corpora: folders, pipes, bad rows, interruptions, ledgers, in a shell as a user has it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.text.files import file_digest
+
+MARKER = "qsecretq"
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory, glove):
+    path = tmp_path_factory.mktemp("vectors") / "small.txt"
+    dptext.save_vectors(dptext.load_vectors(glove, limit=500), path)
+    return str(path)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("in.jsonl", 6)
+    return tmp_path
+
+
+def write(name, count, start=0):
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with open(name, "w") as stream:
+        for n in range(start, start + count):
+            stream.write(
+                json.dumps({"text": f"the man of {MARKER} said that {n}", "id": n, "author": f"a{n % 2}"}) + "\n"
+            )
+
+
+def read(name):
+    with open(name) as stream:
+        return [json.loads(line) for line in stream]
+
+
+def is_past_a_part():
+    """Whether the second part is being written, so that the first one counts."""
+    return os.path.exists(".out.jsonl.rows") and os.path.getsize(".out.jsonl.rows") > 2_500_000
+
+
+@pytest.fixture
+def privatize(capsys, vectors):
+    def call(*arguments):
+        options = ["--vectors", vectors, "--epsilon", "4"]
+        code = main(["privatize", *map(str, arguments), *options])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+# -- many files -----------------------------------------------------------------------------------------------
+
+
+def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
+    write("texts/a.jsonl", 3)
+    write("texts/deep/b.jsonl", 2, start=10)
+    (work / "texts" / "notes.docx").write_text(MARKER)
+    code, _, err = privatize("texts", "-o", "private", "--keep", "id")
+    assert code == 0
+    assert [row["id"] for row in read("private/a.jsonl")] == [0, 1, 2]
+    assert [row["id"] for row in read("private/deep/b.jsonl")] == [10, 11]
+    assert os.path.exists("private/deep/b.jsonl.privacy.json")
+    assert not os.path.exists("private/notes.docx")
+    assert err.count("Wrote") == 2
+    code, _, err = privatize("texts", "-o", "private")
+    assert code == 2
+    assert "is there already" in err
+    os.remove("private/a.jsonl")
+    os.remove("private/a.jsonl.privacy.json")
+    before = file_digest("private/deep/b.jsonl")
+    code, _, err = privatize("texts", "-o", "private", "--keep", "id", "--resume")
+    assert code == 0
+    assert "deep/b.jsonl is there already: left as it is" in err
+    assert file_digest("private/deep/b.jsonl") == before
+    assert len(read("private/a.jsonl")) == 3
+
+
+def test_a_pattern_goes_to_one_file(work, privatize):
+    write("texts/b.jsonl", 2, start=10)
+    write("texts/a.jsonl", 3)
+    assert privatize("texts/*.jsonl", "in.jsonl", "-o", "all.csv", "--keep", "id")[0] == 0
+    with open("all.csv") as stream:
+        ids = [line.rstrip().rsplit(",", 1)[1] for line in stream]
+    assert ids == ["id", "0", "1", "2", "10", "11", *map(str, range(6))]
+
+
+def test_a_folder_may_change_the_format(work, privatize):
+    write("texts/a.jsonl", 3)
+    assert privatize("texts", "-o", "private/", "--out-format", ".csv.gz")[0] == 0
+    assert sorted(os.listdir("private")) == ["a.csv.gz", "a.csv.gz.privacy.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["in.jsonl", "in.jsonl", "-o", "o.jsonl"], 2, "a file is named twice among the inputs"),
+        (["*.parquet", "-o", "o.jsonl"], 1, "no file of a known format matches '*.parquet'"),
+        (["empty", "-o", "o.jsonl"], 1, "the folder 'empty' holds no file of a known format"),
+        (["in.jsonl", "-o", "o.xml"], 2, "expected a file name that ends in .txt, .jsonl, .csv, .tsv"),
+        (["in.jsonl", "-o", "-"], 2, "a pipe has no place for the statement: say where with --statement FILE"),
+        (["-", "-o", "o.jsonl"], 2, "expected a file name that ends in"),
+        (["-", "-o", "folder/", "--format", ".jsonl"], 2, "standard input cannot go to a folder"),
+        (
+            ["in.jsonl", "-o", "-", "--statement", "s.json", "--out-format", ".parquet"],
+            2,
+            "cannot be written to a pipe",
+        ),
+        (["in.jsonl", "-o", "o.jsonl", "--format", ".xml"], 2, "expected a file name that ends in"),
+        (["in.jsonl", "-o", "o.jsonl", "--processes", "0"], 2, "processes must be an integer of at least 1"),
+        (["in.jsonl", "-o", "o.jsonl", "--ledger", "no.ledger"], 4, "no.ledger"),
+        (["in.jsonl", "-o", "o.jsonl", "--ledger-key", "id"], 2, "a key column is for a ledger"),
+        (["-", "--format", ".jsonl", "-o", "o.jsonl", "--ledger", "l"], 2, "a ledger reads the input twice"),
+        (["in.jsonl", "-o", "o.jsonl", "--on-error", "ignore"], 2, "Invalid value for '--on-error'"),
+    ],
+)
+def test_bad_usage_gets_one_line(work, privatize, arguments, code, message):
+    os.mkdir("empty")
+    found, out, err = privatize(*arguments, "-q")
+    assert (found, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert sorted(os.listdir()) == ["empty", "in.jsonl"]
+
+
+# -- pipes ----------------------------------------------------------------------------------------------------
+
+
+def test_standard_input_to_standard_output(work, vectors):
+    command = [sys.executable, "-m", "dptext", "privatize", "-", "-o", "-", "--format", ".jsonl", "--keep", "id"]
+    options = ["--statement", "s.json", "--vectors", vectors, "--epsilon", "4", "--seed", "3"]
+    with open("in.jsonl", "rb") as stream:
+        done = subprocess.run([*command, *options], stdin=stream, capture_output=True, check=True)
+    rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert [row["id"] for row in rows] == list(range(6))
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "id", "-q", *options[2:]]) == 0
+    assert done.stdout == (work / "out.jsonl").read_bytes()
+    statement = dptext.PrivacyStatement.from_json((work / "s.json").read_text())
+    assert statement.data_sha256 == file_digest("out.jsonl")
+
+
+def test_a_named_pipe_is_read_once(work, privatize):
+    os.mkfifo("pipe.jsonl")
+    data = (work / "in.jsonl").read_bytes()
+
+    def feed():
+        with open("pipe.jsonl", "wb") as stream:
+            stream.write(data)
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    assert privatize("pipe.jsonl", "-o", "out.jsonl", "-q")[0] == 0
+    thread.join(timeout=10)
+    assert len(read("out.jsonl")) == 6
+
+
+# -- bad rows, unknown words ----------------------------------------------------------------------------------
+
+
+def test_bad_rows_are_told_and_listed(work, privatize):
+    with open("in.jsonl", "a") as stream:
+        stream.write(f'{{"text": "{MARKER}\n')
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl")
+    assert code == 1
+    assert "row 7: expected a JSON object" in err
+    code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--on-error", "skip", "--json")
+    assert code == 0
+    assert "Left out 1 rows that could not be read: they are listed in out.jsonl.rejects.jsonl" in err
+    assert json.loads(out)["skipped"] == 1
+    assert [row["first"] for row in read("out.jsonl.rejects.jsonl")] == [7]
+    assert MARKER not in err + (work / "out.jsonl.rejects.jsonl").read_text()
+
+
+def test_many_unknown_words_are_told_to_the_owner_alone(work, privatize):
+    with open("foreign.jsonl", "w") as stream:
+        stream.write(json.dumps({"text": "läkaren ljög för honom"}) + "\n")
+    code, _, err = privatize("foreign.jsonl", "-o", "out.jsonl")
+    assert code == 0
+    assert "100% of the words are unknown to these vectors" in err
+    statement = (work / "out.jsonl.privacy.json").read_text()
+    assert "100%" not in statement
+    assert "unknown to these" not in statement
+    with open("known.jsonl", "w") as stream:
+        stream.write(json.dumps({"text": "the man said that he was of the city"}) + "\n")
+    assert "unknown to these" not in privatize("known.jsonl", "-o", "out2.jsonl")[2]
+
+
+# -- interruptions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes):
+    write("big.jsonl", 100_000)
+    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--seed", "1"]
+    command += ["--epsilon", "4", "--vectors", vectors, "--keep", "id", "--processes", processes]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not is_past_a_part():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "rows are done and kept: run the same command with --resume to go on" in err
+    assert "Traceback" not in err
+    assert not os.path.exists("out.jsonl")
+    assert oct(os.stat(".out.jsonl.job").st_mode & 0o777) == "0o600"
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "an interrupted run of 'out.jsonl' is there" in refused.stderr
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "documents that were done already" in done.stderr
+    assert [row["id"] for row in read("out.jsonl")] == list(range(100_000))
+    assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+# -- ledgers --------------------------------------------------------------------------------------------------
+
+
+def ledger(*arguments):
+    return main(["ledger", *map(str, arguments)])
+
+
+def test_a_ledger_refuses_the_release_that_would_overspend(work, privatize, capsys):
+    assert ledger("create", "l.db", "--epsilon", 8) == 0
+    for name in ("a.jsonl", "b.jsonl"):
+        assert privatize("in.jsonl", "-o", name, "--ledger", "l.db", "-q")[0] == 0
+    code, _, err = privatize("in.jsonl", "-o", "c.jsonl", "--ledger", "l.db", "-q")
+    assert code == 3
+    assert "6 of 6" in err
+    assert MARKER not in err
+    assert not [name for name in os.listdir() if "c.jsonl" in name]
+    write("other.jsonl", 3, start=100)
+    assert privatize("other.jsonl", "-o", "d.jsonl", "--ledger", "l.db", "-q")[0] == 0
+    write("mixed.jsonl", 3, start=5)
+    code, _, err = privatize("mixed.jsonl", "-o", "e.jsonl", "--ledger", "l.db", "-q")
+    assert code == 3
+    assert "1 of 3" in err
+
+
+def test_a_ledger_may_go_by_a_column(work, privatize):
+    ledger("create", "l.db", "--releases", 1)
+    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")[0] == 0
+    assert set(read("a.jsonl")[0]) == {"text"}
+    write("more.jsonl", 2, start=50)
+    code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")
+    assert code == 3
+    code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "-q")
+    assert code == 3
+    with open("null.jsonl", "w") as stream:
+        stream.write('{"text": "the", "author": null}\n')
+    code, _, err = privatize("null.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")
+    assert code == 1
+    assert "row 1 has no 'author'" in err
+
+
+def test_a_seeded_release_is_none_for_a_ledger(work, privatize):
+    ledger("create", "l.db", "--releases", 1)
+    code, _, err = privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--seed", 1, "-q")
+    assert code == 3
+    assert "seed" in err
+    assert not [name for name in os.listdir() if "a.jsonl" in name]
+
+
+def test_a_run_that_fails_at_once_costs_nothing(work, privatize):
+    ledger("create", "l.db", "--releases", 1)
+    with open("in.jsonl", "a") as stream:
+        stream.write("{\n")
+    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "-q")[0] == 1
+    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--on-error", "skip", "-q")[0] == 0
+
+
+def test_two_processes_at_the_same_rows_one_wins(work, vectors):
+    ledger("create", "l.db", "--releases", 1)
+    write("big.jsonl", 3000)
+    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "--ledger", "l.db", "--epsilon", "4", "-q"]
+    command += ["--vectors", vectors]
+    for _ in range(2):
+        running = [subprocess.Popen([*command, "-o", f"{n}.jsonl"], stderr=subprocess.PIPE) for n in range(3)]
+        codes = sorted(process.communicate() and process.returncode for process in running)
+        assert codes == [0, 3, 3]
+        (winner,) = [n for n in range(3) if os.path.exists(f"{n}.jsonl")]
+        for name in (f"{winner}.jsonl", f"{winner}.jsonl.privacy.json", "l.db"):
+            os.remove(name)
+        ledger("create", "l.db", "--releases", 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
+def test_a_killed_run_is_charged_once(work, vectors):
+    ledger("create", "l.db", "--releases", 1)
+    write("big.jsonl", 100_000)
+    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
+    command += ["--epsilon", "4", "--vectors", vectors]
+    process = subprocess.Popen(command)
+    while process.poll() is None and not is_past_a_part():
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    refused = subprocess.run([*command[:6], "other.jsonl", *command[7:]], capture_output=True, text=True)
+    assert refused.returncode == 3
+    assert subprocess.run([*command, "--resume"]).returncode == 0
+    (release,) = dptext.privacy.ledger.Ledger("l.db").releases()
+    assert release.state == "released"
+
+
+def test_starting_over_gives_back_what_was_only_reserved(work, vectors):
+    ledger("create", "l.db", "--releases", 1)
+    write("big.jsonl", 100_000)
+    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
+    command += ["--epsilon", "4", "--vectors", vectors]
+    process = subprocess.Popen(command)
+    while process.poll() is None and not is_past_a_part():
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert subprocess.run([*command, "--force"]).returncode == 0
+    assert len(dptext.privacy.ledger.Ledger("l.db").releases()) == 1

@@ -1,0 +1,385 @@
+"""Files through a mechanism: nothing lost, nothing twice, the same noise whatever happens on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.text import blocks, documents, parquet
+from dptext.text.files import file_digest
+from dptext.words import corpus
+from dptext.words.corpus import privatize_file, rejects_path, statement_path
+
+MARKER = "qsecretq"
+
+
+@pytest.fixture(scope="module")
+def mechanism(glove):
+    return dptext.TEM(dptext.load_vectors(glove, limit=300), epsilon=4.0)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for module in (blocks, documents, parquet):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 10)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows(count, start=0):
+    return [{"text": f"the doctor of {MARKER}{n % 7} said {n}, fine.", "n": n} for n in range(start, start + count)]
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def names(folder):
+    return sorted(each.name for each in folder.iterdir())
+
+
+class Stop(BaseException):
+    """What a power cut is to a program, as far as a test in the same process can say."""
+
+
+def stop_after(count):
+    def progress(_reader, rows):
+        if rows >= count:
+            raise Stop
+
+    return progress
+
+
+# -- one run --------------------------------------------------------------------------------------------------
+
+
+def test_a_file_and_its_statement(work, mechanism):
+    write(work / "in.jsonl", rows(5))
+    release = privatize_file("in.jsonl", "out.jsonl", mechanism, keep=["n"])
+    assert (release.documents, release.skipped, release.resumed) == (5, 0, 0)
+    assert [row["n"] for row in read(work / "out.jsonl")] == list(range(5))
+    assert MARKER not in (work / "out.jsonl").read_text()
+    statement = dptext.PrivacyStatement.from_json(statement_path(work / "out.jsonl").read_text())
+    assert statement == release.statement
+    assert statement.data_sha256 == file_digest("out.jsonl")
+    assert "the column 'n', as it was" in statement.exposed
+    assert names(work) == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".jsonl.gz", ".csv.zst", ".tsv.gz", ".parquet", ".txt"])
+def test_every_format_becomes_every_other(work, mechanism, suffix, small_blocks):
+    write(work / "in.jsonl", rows(25))
+    keep = [] if suffix == ".txt" else ["n"]
+    privatize_file("in.jsonl", f"mid{suffix}", mechanism, keep=keep, seed=1)
+    privatize_file(f"mid{suffix}", "out.jsonl", mechanism, keep=keep, seed=2)
+    if keep:
+        assert [int(row["n"]) for row in read(work / "out.jsonl")] == list(range(25))
+    assert len(read(work / "out.jsonl")) == 25
+    assert release_of("out.jsonl").data_sha256 == file_digest("out.jsonl")
+
+
+def release_of(out):
+    from pathlib import Path
+
+    return dptext.PrivacyStatement.from_json(statement_path(Path(out)).read_text())
+
+
+def test_columns_of_parquet_keep_their_types(work, mechanism, small_blocks):
+    import datetime
+    import decimal
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table(
+        {
+            "when": pa.array([datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)] * 30, pa.timestamp("us", "UTC")),
+            "price": pa.array([decimal.Decimal("1.50"), None] * 15, pa.decimal128(9, 2)),
+            "small": pa.array([1, 2] * 15, pa.int8()),
+            "kind": pa.array(["a", "b"] * 15).dictionary_encode(),
+            "nested": pa.array([{"x": [1, 2]}, None] * 15),
+            "text": ["the doctor", None] * 15,
+            "dropped": [MARKER] * 30,
+        },
+        metadata={"note": MARKER},
+    )
+    pq.write_table(table, "in.parquet", row_group_size=7)
+    keep = ["when", "price", "small", "kind", "nested"]
+    release = privatize_file("in.parquet", "out.parquet", mechanism, keep=keep)
+    found = pq.read_table("out.parquet")
+    assert found.schema.names == ["text", *keep]
+    assert found.select(keep).equals(table.select(keep).replace_schema_metadata(None))
+    assert found["text"].null_count == 15
+    assert MARKER.encode() not in (work / "out.parquet").read_bytes()
+    assert "which rows had no text (null)" in release.statement.exposed
+    assert release.tally.missing == 15
+
+
+def test_a_seed_gives_one_output_whatever_the_number_of_processes(work, mechanism, small_blocks):
+    write(work / "in.jsonl", rows(35))
+    outputs = set()
+    for processes in (1, 2, 3):
+        name = f"out{processes}.jsonl"
+        privatize_file("in.jsonl", name, mechanism, seed=5, processes=processes)
+        outputs.add((work / name).read_bytes())
+    (private,) = outputs
+    texts = [row["text"] for row in rows(35)]
+    again = dptext.privatize(texts, mechanism, seed=5).texts
+    assert [json.loads(line)["text"] for line in private.decode().splitlines()] == again
+
+
+def test_without_a_seed_no_two_runs_share_their_noise(work, mechanism):
+    write(work / "in.jsonl", rows(200))
+    for name in ("a.jsonl", "b.jsonl"):
+        privatize_file("in.jsonl", name, mechanism, processes=2)
+    assert (work / "a.jsonl").read_bytes() != (work / "b.jsonl").read_bytes()
+
+
+def test_equal_blocks_of_one_run_get_different_noise(work, mechanism, small_blocks):
+    write(work / "in.jsonl", [{"text": "the doctor said that he was of the city"}] * 20)
+    privatize_file("in.jsonl", "out.jsonl", mechanism, seed=5)
+    private = read(work / "out.jsonl")
+    assert private[:10] != private[10:]
+
+
+@pytest.mark.parametrize("processes", [0, -1, True, 1.5])
+def test_processes_must_be_a_number_of_them(work, mechanism, processes):
+    write(work / "in.jsonl", rows(1))
+    with pytest.raises(ParameterError, match="processes must be an integer of at least 1"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, processes=processes)
+
+
+# -- bad rows -------------------------------------------------------------------------------------------------
+
+
+def test_bad_rows_are_left_out_counted_and_listed(work, mechanism, small_blocks):
+    lines = [json.dumps(row) for row in rows(30)]
+    lines[3] = '{"text": "' + MARKER
+    lines[17] = json.dumps({"text": 7, "n": 17})
+    lines[29] = json.dumps({"n": 29})
+    (work / "in.jsonl").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="row 4: expected a JSON object"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism)
+    assert names(work) == ["in.jsonl"]
+    release = privatize_file("in.jsonl", "out.jsonl", mechanism, keep=["n"], on_error="skip")
+    assert (release.documents, release.skipped) == (27, 3)
+    assert [row["n"] for row in read(work / "out.jsonl")] == [n for n in range(30) if n not in (3, 17, 29)]
+    listed = read(rejects_path(work / "out.jsonl"))
+    assert [(row["file"], row["first"], row["last"]) for row in listed] == [("in.jsonl", n, n) for n in (4, 18, 30)]
+    assert "type int" in listed[1]["reason"]
+    assert MARKER not in json.dumps(listed)
+    assert "that rows which could not be read are missing" in release.statement.exposed
+
+
+def test_a_list_of_rejects_goes_with_the_output_that_it_spoke_of(work, mechanism):
+    (work / "in.jsonl").write_text('{"text": "a"}\n{"text"\n')
+    privatize_file("in.jsonl", "out.jsonl", mechanism, on_error="skip")
+    assert rejects_path(work / "out.jsonl").exists()
+    write(work / "in.jsonl", rows(2))
+    privatize_file("in.jsonl", "out.jsonl", mechanism, on_error="skip", force=True)
+    assert not rejects_path(work / "out.jsonl").exists()
+
+
+def test_nothing_but_bad_rows_is_an_error(work, mechanism):
+    (work / "in.jsonl").write_text('{"text"\n[]\n')
+    with pytest.raises(DataError, match=r"no row could be read; the first is in\.jsonl, row 1: expected a JSON object"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, on_error="skip")
+    assert names(work) == ["in.jsonl"]
+
+
+def test_a_null_stays_null_and_is_listed(work, mechanism):
+    (work / "in.jsonl").write_text('{"text": null}\n{"text": "the"}\n{"text": ""}\n')
+    release = privatize_file("in.jsonl", "out.jsonl", mechanism)
+    private = [row["text"] for row in read(work / "out.jsonl")]
+    assert private[0] is None
+    assert isinstance(private[1], str)
+    assert private[2] == ""
+    assert "which rows had no text (null)" in release.statement.exposed
+    with_none = dptext.privatize([None, "the"], mechanism)
+    assert with_none.texts[0] is None
+    assert "which rows had no text (null)" in with_none.statement.exposed
+    assert "which rows had no text (null)" not in dptext.privatize(["", "the"], mechanism).statement.exposed
+
+
+# -- interrupted ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".jsonl.gz", ".tsv.zst", ".parquet"])
+@pytest.mark.parametrize("seed", [7, None])
+def test_a_resumed_run_equals_one_that_was_not_interrupted(work, mechanism, small_blocks, suffix, seed, monkeypatch):
+    write(work / "in.jsonl", rows(95))
+    out = f"out{suffix}"
+    secret = bytes(range(32))
+    if seed is None:  # the key of the job, so that two jobs can be compared
+        monkeypatch.setattr(
+            corpus, "NoiseKey", lambda _seed: dptext.privacy.noise_key.NoiseKey.restored(secret, seeded=False)
+        )
+    privatize_file("in.jsonl", f"whole{suffix}", mechanism, keep=["n"], seed=seed)
+    for count in (10, 40, 41, 90):
+        with pytest.raises(Stop):
+            privatize_file(
+                "in.jsonl", out, mechanism, keep=["n"], seed=seed, resume=count > 10, progress=stop_after(count)
+            )
+        assert not (work / out).exists()
+    with pytest.raises(ParameterError, match=r"an interrupted run of .* is there: add --resume to go on with it"):
+        privatize_file("in.jsonl", out, mechanism, keep=["n"], seed=seed)
+    release = privatize_file("in.jsonl", out, mechanism, keep=["n"], seed=seed, resume=True)
+    assert release.resumed >= 90
+    assert release.documents == 95
+    assert (work / out).read_bytes() == (work / f"whole{suffix}").read_bytes()
+    assert release.statement.replace(release_id=None) == release_of(f"whole{suffix}").replace(release_id=None)
+    assert not [name for name in names(work) if name.startswith(".")]
+
+
+def test_the_secret_is_readable_by_its_owner_alone_and_goes_with_the_job(work, mechanism, small_blocks):
+    write(work / "in.jsonl", rows(30))
+    with pytest.raises(Stop) as caught:
+        privatize_file("in.jsonl", "out.jsonl", mechanism, progress=stop_after(10))
+    assert "10 rows are done and kept" in caught.value.__notes__[0]
+    assert (work / ".out.jsonl.job").stat().st_mode & 0o777 == 0o600
+    assert MARKER not in (work / ".out.jsonl.rows").read_text()
+    assert MARKER.encode() not in (work / ".out.jsonl.job").read_bytes()
+    privatize_file("in.jsonl", "out.jsonl", mechanism, force=True)
+    assert names(work) == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
+
+
+def test_what_changed_since_the_interruption_is_named(work, mechanism, small_blocks, glove):
+    write(work / "in.jsonl", rows(30))
+    with pytest.raises(Stop):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, progress=stop_after(10))
+    other = dptext.TEM(mechanism.vectors, epsilon=2.0)
+    with pytest.raises(ParameterError, match=r"was another one \(epsilon, threshold changed\)"):
+        privatize_file("in.jsonl", "out.jsonl", other, resume=True)
+    with pytest.raises(ParameterError, match=r"was another one \(keep changed\)"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, keep=["n"], resume=True)
+    with pytest.raises(ParameterError, match=r"was another one \(seed changed\)"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, seed=1, resume=True)
+    write(work / "in.jsonl", rows(30, start=1))
+    with pytest.raises(RefusedError, match="the input is not what it was"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
+    write(work / "in.jsonl", rows(5))
+    with pytest.raises(RefusedError, match="the input is not what it was"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
+
+
+def test_a_row_repaired_after_the_interruption_goes_on(work, mechanism, small_blocks):
+    lines = [json.dumps(row) for row in rows(30)]
+    (work / "in.jsonl").write_text("\n".join([*lines[:25], "{", *lines[26:]]) + "\n")
+    with pytest.raises(DataError, match="row 26") as caught:
+        privatize_file("in.jsonl", "out.jsonl", mechanism)
+    assert "20 rows are done and kept" in caught.value.__notes__[0]
+    (work / "in.jsonl").write_text("\n".join(lines) + "\n")
+    assert privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True).resumed == 20
+
+
+def test_resume_without_an_interrupted_run_is_an_ordinary_run(work, mechanism):
+    write(work / "in.jsonl", rows(3))
+    assert privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True).resumed == 0
+    before = (work / "out.jsonl").read_bytes()
+    with pytest.raises(ParameterError, match="is there already"):  # to do it again would be a second release
+        privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
+    assert (work / "out.jsonl").read_bytes() == before
+
+
+KILLED = """
+import sys, dptext
+from dptext.text import blocks, documents
+from dptext.words.corpus import privatize_file
+if __name__ == "__main__":
+    documents.BLOCK_ROWS = 200
+    mechanism = dptext.TEM(dptext.load_vectors("small.txt"), epsilon=4.0)
+    privatize_file("in.jsonl", sys.argv[1], mechanism, keep=["n"], seed=7, resume=True, processes=int(sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_kill_9_at_any_moment_loses_nothing(work, glove, processes, suffix):
+    """The long form, 20 kills of a run over 100,000 documents, is benchmarks/resume.py."""
+    small = dptext.load_vectors(glove, limit=300)
+    dptext.save_vectors(small, "small.txt")
+    write(work / "in.jsonl", rows(20_000))
+    (work / "run.py").write_text(KILLED)
+    out, whole = f"out{suffix}", f"whole{suffix}"
+    spool = work / f".{out}.rows"
+    kills = 0
+    whole_size = 1_500_000 if suffix == ".jsonl" else 300_000
+    for share in (0.0, 0.3, 0.6):
+        process = subprocess.Popen([sys.executable, "run.py", out, str(processes)], stderr=subprocess.PIPE)
+        while process.poll() is None and not (spool.exists() and spool.stat().st_size > share * whole_size):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        process.stderr.close()
+        if process.returncode == -signal.SIGKILL:
+            assert not (work / out).exists() or not spool.exists()
+    assert kills >= 2
+    for name in (out, whole):
+        subprocess.run([sys.executable, "run.py", name, str(processes)], check=True)
+    assert (work / out).read_bytes() == (work / whole).read_bytes()
+    assert not [name for name in names(work) if name.startswith(".")]
+
+
+# -- storage --------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_keeps_what_is_done(work, mechanism, small_blocks, monkeypatch):
+    import errno
+
+    from dptext.text import job
+
+    write(work / "in.jsonl", rows(40))
+    calls = []
+
+    def full(_descriptor):
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job.os, "fsync", full)
+        with pytest.raises(StorageError, match=r"cannot write .out\.jsonl.: No space left on device") as caught:
+            privatize_file("in.jsonl", "out.jsonl", mechanism, seed=3)
+        assert "20 rows are done and kept" in caught.value.__notes__[0]
+    privatize_file("in.jsonl", "out.jsonl", mechanism, seed=3, resume=True)
+    privatize_file("in.jsonl", "whole.jsonl", mechanism, seed=3)
+    assert (work / "out.jsonl").read_bytes() == (work / "whole.jsonl").read_bytes()
+
+
+def test_the_output_is_never_the_input(work, mechanism):
+    write(work / "in.jsonl", rows(3))
+    before = (work / "in.jsonl").read_bytes()
+    os.link("in.jsonl", "link.jsonl")
+    for out in ("in.jsonl", "link.jsonl", "./in.jsonl"):
+        with pytest.raises(ParameterError, match="OUT is the same file as IN"):
+            privatize_file("in.jsonl", out, mechanism, force=True)
+    assert (work / "in.jsonl").read_bytes() == before
+
+
+def test_an_old_output_stays_until_the_new_one_is_whole(work, mechanism, small_blocks):
+    write(work / "in.jsonl", rows(30))
+    privatize_file("in.jsonl", "out.jsonl", mechanism, seed=1)
+    before = (work / "out.jsonl").read_bytes()
+    with pytest.raises(ParameterError, match="is there already"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism)
+    with pytest.raises(Stop):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, force=True, seed=2, progress=stop_after(10))
+    assert (work / "out.jsonl").read_bytes() == before
+    privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True, seed=2)
+    assert (work / "out.jsonl").read_bytes() != before
