@@ -15,8 +15,8 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
 def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
-    (block,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    lines = [line.removeprefix("$ ") for line in block.splitlines()]
+    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-e", "-c", "\n".join(lines)],
