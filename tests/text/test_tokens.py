@@ -4,9 +4,11 @@ import sys
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from dptext.text import tokens
 from dptext.text.tokens import Kind, Token, fold, is_single_word, join, kind_of, letters_between, pieces, split
 
 KEPT = {"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk"}
@@ -462,3 +464,27 @@ def test_every_elision_that_texts_yield_may_stand_in_a_vocabulary(elision):
 @pytest.mark.parametrize("clitic", ["'s", "'re", "'ve", "'ll", "'d", "'m", "n't"])
 def test_every_clitic_of_a_vocabulary_comes_out_of_some_text(clitic):
     assert Token(clitic, Kind.WORD) in split(f"we{clitic}")
+
+
+@settings(deadline=None, max_examples=1000)
+@given(st.text(st.characters(max_codepoint=127), max_size=20) | st.text("ab1 2_.,:;'-\r\n", max_size=12))
+def test_boundaries_of_ascii_are_those_of_unicode(text):
+    # regex takes an apostrophe before a vowel for the start of a word; Unicode does not
+    text = regex.sub(r"(?<![A-Za-z0-9])'(?=[aeiouAEIOU])", "", text)
+    assume("'" not in text or not regex.search(r"'[aeiouhAEIOUH]", text))
+    boundaries = [piece for piece in regex.compile(r"\b", regex.V1 | regex.WORD).split(text) if piece]
+    assert tokens._words_of(text) == boundaries
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'English' he", ["'", "English", "'", " ", "he"]),
+        ("’English’", ["’", "English", "’"]),
+        ("'I'", ["'", "I", "'"]),
+        ("été 'ol", ["été", " ", "'", "ol"]),
+        ("it's 'tis", ["it", "'s", " ", "'", "tis"]),
+    ],
+)
+def test_an_opening_quote_is_no_part_of_its_word(text, expected):
+    assert pieces(text) == expected
