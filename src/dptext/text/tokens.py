@@ -46,7 +46,6 @@ _URL = r"(?<![a-z0-9+.\-])(?:[a-z][a-z0-9+.\-]{1,15}+://|www\.)[^\s<>\"]*[^\s<>\
 _EMAIL = r"(?<![\p{L}\p{N}._%+\-])[\p{L}\p{N}._%+\-]++@[\p{L}\p{N}\-]+(?:\.[\p{L}\p{N}\-]+)+"
 _HANDLE = r"(?<![\p{L}\p{N}_@])@[\p{L}\p{N}_]+"
 _ADDRESS = regex.compile(rf"({_EMAIL}|{_URL}|{_HANDLE})", regex.V1 | regex.IGNORECASE)
-_MAY_HOLD_ADDRESS = regex.compile(r"@|://|www\.", regex.IGNORECASE)
 _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
 # The same boundaries (WB6 to WB13b) for ASCII, in three fifths of the time: letters and digits run together, a full
 # stop, a colon or an apostrophe joins letters, a full stop, a comma, a semicolon or an apostrophe joins digits.
@@ -82,34 +81,43 @@ def join(tokens: list[Token]) -> str:
 
 def pieces(text: str) -> list[str]:
     """The token texts alone, for loops over whole corpora."""
-    if _MAY_HOLD_ADDRESS.search(text) is None:
+    if not ("@" in text or "://" in text or "www." in text.lower()):
         found = _words_of(text)
     else:
         found = []
         # split with a group yields the addresses at the odd places
         for place, part in enumerate(_ADDRESS.split(text)):
             found += [part] if place % 2 else _words_of(part)
-    if "'" in text or "’" in text:
-        parted: list[str] = []
-        for piece in found:
-            if len(piece) > 1 and ("'" in piece or "’" in piece):
-                parted += _split_apostrophe(piece)
-            else:
-                parted.append(piece)
-        found = parted
-    return [piece for piece in found if piece]
+    if "'" in text:
+        found = _parted(found, "'")
+    if "’" in text:
+        found = _parted(found, "’")
+    return found
+
+
+def _parted(found: list[str], apostrophe: str) -> list[str]:
+    """The pieces, those with an apostrophe split further."""
+    parted: list[str] = []
+    done = 0
+    for place in [place for place, piece in enumerate(found) if apostrophe in piece and len(piece) > 1]:
+        parted += found[done:place]
+        parted += _split_apostrophe(found[place])
+        done = place + 1
+    return parted + found[done:]
 
 
 def _words_of(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_PIECE.findall(text)
     if _FLAGS.search(text) is None:
-        boundaries: list[str] = _WORD_BOUNDARY.split(text)
-        return boundaries
+        return [piece for piece in _WORD_BOUNDARY.split(text) if piece]
     # pairing the letters of a long run of flags takes quadratic time: such a run is one token
     parts = _FLAGS.split(text)
     return [
-        piece for place, part in enumerate(parts) for piece in ([part] if place % 2 else _WORD_BOUNDARY.split(part))
+        piece
+        for place, part in enumerate(parts)
+        for piece in ([part] if place % 2 else _WORD_BOUNDARY.split(part))
+        if piece
     ]
 
 
