@@ -55,8 +55,14 @@ def test_block_sums_are_the_sums_of_the_very_weights_that_are_drawn_from(points)
     weights = selection.weights(rows)
     padded = np.zeros((rows.size, selection._blocks * 512), dtype=np.uint64)
     padded[:, : weights.shape[1]] = weights
-    exact = np.cumsum(padded.reshape(rows.size, -1, 512).sum(axis=2), axis=1, dtype=np.uint64)
-    np.testing.assert_array_equal(selection._sums[selection._slots[rows]], exact)
+    exact = padded.reshape(rows.size, -1, 512).sum(axis=2)
+    np.testing.assert_array_equal(selection._block_bounds(rows), exact)
+    bounds = selection._bounds_of(rows).astype(np.float64)
+    assert (bounds >= exact).all()  # float32, rounded up
+    assert (bounds <= exact * (1 + 2.0**-23)).all()
+    np.testing.assert_array_equal(
+        selection._sums[selection._slots[rows]], np.cumsum(bounds.astype(np.uint64), axis=1, dtype=np.uint64)
+    )
 
 
 @pytest.mark.parametrize("rate", [0.5, 5.0, 20.0])
@@ -105,19 +111,30 @@ def test_every_number_below_the_sum_belongs_to_the_candidate_whose_interval_hold
     selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
     row = 77
     weights = selection.weights(np.array([row]))[0]
-    edges = np.cumsum(weights, dtype=np.uint64)
+    bounds = selection._bounds_of(np.array([row]))[0].astype(np.uint64)
+    starts = np.cumsum(bounds, dtype=np.uint64) - bounds  # of the interval of each block
+    padded = np.zeros(bounds.size * 512, dtype=np.uint64)
+    padded[: weights.size] = weights
+    inside = np.cumsum(padded.reshape(-1, 512), axis=1, dtype=np.uint64)
+    edges = (starts[:, None] + inside).ravel()[: weights.size]
 
     class Given:
         def __init__(self, numbers):
             self.numbers = numbers
 
-        def below(self, bounds):
-            assert (bounds == edges[-1]).all()
+        def below(self, total):
+            assert (total == bounds.sum()).all()
             return self.numbers
 
     for first_or_last in (edges - weights, edges - np.uint64(1)):
         drawn = selection.sample(np.full(weights.size, row), Given(first_or_last))
         np.testing.assert_array_equal(drawn, np.arange(weights.size))
+    # what a block's bound has beyond its true sum belongs to nobody: the round starts again
+    selection._remember(np.array([row]))
+    beyond = starts + inside[:, -1]
+    beyond = beyond[inside[:, -1] < bounds]
+    assert beyond.size
+    assert (selection._draw(np.full(beyond.size, row), Given(beyond)) == -1).all()
 
 
 def test_candidates_of_the_tail_keep_their_probability(points):
@@ -145,7 +162,7 @@ def test_too_many_candidates_are_refused():
         def __len__(self):
             return 2**20
 
-    with pytest.raises(ParameterError, match="1,048,575 candidates, got 1,048,576"):
+    with pytest.raises(ParameterError, match="1,048,574 candidates, got 1,048,576"):
         TruncatedExponential(Many(), rate=1.0, threshold=1.0)
 
 

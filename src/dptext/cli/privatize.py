@@ -101,6 +101,10 @@ def privatize(
     unknown: Annotated[
         UnknownPolicy, typer.Option(help="What words outside the vocabulary count as.")
     ] = UnknownPolicy.UNK,
+    index: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="TEM: keep an index of the vocabulary there; later runs start fast."),
+    ] = None,
     on_error: Annotated[
         BadRows, typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.")
     ] = BadRows.FAIL,
@@ -139,6 +143,7 @@ def privatize(
         "threshold": threshold,
         "document_epsilon": document_epsilon,
         "max_words": max_words,
+        "index": index,
     }
     how: dict[str, Any] = {"text": text, "keep": kept, "on_error": on_error.value, "suffix": in_format}
     if ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):

@@ -5,7 +5,7 @@ The weight of candidate x for input w is the integer
     W(w, x) = round(2^44 * exp(-rate * min(d(w, x), threshold))),
 
 and x is drawn by one unbiased integer below the sum of all weights. From the weights on, nothing is rounded: sums of
-512 weights are below 2^53 and exact in float64, sums over up to 2^20 - 1 candidates fit into uint64. So the weights
+512 weights are below 2^53 and exact in float64, sums over up to 2^20 - 2 candidates fit into uint64. So the weights
 *are* the distribution, and `TruncatedExponential.weights` shows them.
 
 **Bounds first, then exactly.** To draw, the sampler needs only an upper bound B_b on the sum of each block b of 512
@@ -51,7 +51,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, StorageError
+from dptext.noise.bounds_index import BoundsIndex, IndexPlace
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
 
@@ -68,7 +69,7 @@ _ROWS_A_TASK = 256  # when drawing
 _MOST_ROWS_A_TASK = 1024  # when summing
 _OCCURRENCES_FOR_THREADS = 512
 _CACHE_BYTES = 256 << 20
-_MAX_SIZE = 2**20 - 1  # (2^20 - 1) * 2^44 < 2^64
+_MAX_SIZE = 2**20 - 2  # (2^20 - 2) * 2^44 (1 + 2^-23) < 2^64
 _UNIT = 2.0**-24  # half a unit in the last place of float32
 _MAX_INFLATION = 2.0  # beyond, too many rounds would start again: the bounds are then the exact sums
 _NORMAL = 2.0**-45  # squares of what lies between this and its inverse are normal float32 numbers
@@ -142,17 +143,25 @@ class TruncatedExponential:
     one block of distances instead of all of them. Safe to use from several threads.
 
     Args:
-        distances: a table of at most 2^20 - 1 candidates.
+        distances: a table of at most 2^20 - 2 candidates.
         coarse: the same distances with larger errors and sooner, for the bounds; None: ``distances``.
         rate: nats a unit of distance, above 0.
         threshold: distances count up to here.
+        index: a file that holds the block bounds of all inputs; None: they are computed as inputs come.
 
     Raises:
+        StorageError: the index cannot be written.
         ParameterError: too many candidates; a rate * threshold that the integers cannot represent.
     """
 
     def __init__(
-        self, distances: DistanceTable, *, rate: float, threshold: float, coarse: DistanceTable | None = None
+        self,
+        distances: DistanceTable,
+        *,
+        rate: float,
+        threshold: float,
+        coarse: DistanceTable | None = None,
+        index: IndexPlace | None = None,
     ) -> None:
         size = len(distances)
         if size > _MAX_SIZE:
@@ -188,10 +197,18 @@ class TruncatedExponential:
         if coarse is not None:
             shift = coarse.row_rounding + coarse.rounding + 2 * distances.rounding
             inflation = np.exp(np.minimum(rate * shift, 50.0)) * (1 + 2.0**-12)
-            if inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 1:
+            if (
+                inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 2
+            ):  # room for what is rounded up
                 self._bounds, self._inflation = coarse, inflation
                 self._coarse_most = threshold / coarse.step
                 self._coarse_factor = np.float32(-rate * coarse.step)
+        self._index: BoundsIndex | None = None
+        if index is not None:
+            place = IndexPlace(index.folder, f"{index.of}, {size} words, rate {rate!r}, threshold {threshold!r}")
+            self._index = BoundsIndex(
+                place, (size, self._blocks), lambda start, stop: self._bounds_of(np.arange(start, stop))
+            )
         self._renew()
 
     def __len__(self) -> int:
@@ -271,20 +288,25 @@ class TruncatedExponential:
             self._slots[:] = -1
             self._used = 0
             missing = rows
-        slots = np.arange(self._used, self._used + missing.size)
+        if missing.size:
+            bounds = self._bounds_of(missing) if self._index is None else self._index.rows(missing)
+            np.cumsum(bounds, axis=1, dtype=np.uint64, out=self._sums[self._used : self._used + missing.size])
+            self._slots[missing] = np.arange(self._used, self._used + missing.size)
+            self._used += missing.size
 
+    def _bounds_of(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """(n, blocks) `_block_bounds`, rounded up to float32, which an index holds."""
+        bounds = np.empty((rows.size, self._blocks), dtype=np.float32)
         # many rows share the conversion of a tile of columns, but every core gets some
-        rows_a_task = min(_MOST_ROWS_A_TASK, max(_BATCH, -(-missing.size // available_cores())))
+        rows_a_task = min(_MOST_ROWS_A_TASK, max(_BATCH, -(-rows.size // available_cores())))
 
         def fill(start: int) -> None:
-            part = slice(start, start + rows_a_task)
-            sums = self._block_bounds(missing[part])
-            self._sums[slots[part]] = np.cumsum(sums.astype(np.uint64), axis=1)
+            exact = self._block_bounds(rows[start : start + rows_a_task])
+            near = exact.astype(np.float32)
+            bounds[start : start + rows_a_task] = np.where(near < exact, np.nextafter(near, np.float32(np.inf)), near)
 
-        if missing.size:
-            for_each_block(fill, range(0, missing.size, rows_a_task))
-            self._slots[missing] = slots
-            self._used += missing.size
+        for_each_block(fill, range(0, rows.size, rows_a_task))
+        return bounds
 
     def _block_bounds(self, rows: Rows) -> Floats:
         """(n, blocks) upper bounds on the sums of the weights of each block, as integers in float64."""
@@ -318,6 +340,7 @@ class TruncatedExponential:
         block = _count_at_most(self._sums, slots, number)
         before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
         rest = (number - before).astype(np.float64)  # exact below 2^53, and no true sum is larger
+        bound = self._sums[slots, block] - before
         # an occurrence needs the weights of one block of its row; each (block, row) is computed once
         pairs, pair = np.unique(block * len(self) + rows, return_inverse=True)
         order = np.argsort(pair, kind="stable")
@@ -338,6 +361,8 @@ class TruncatedExponential:
             weights = self._weigh(self._distances.rows(pair_row[start:stop]), columns)
             cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
+            if (cumulative[pair[here] - start, -1] > bound[here]).any():
+                raise StorageError("the index of the sampler holds bounds that are none: delete it, it is built again")
             place = _count_at_most(cumulative, pair[here] - start, rest[here])
             drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
 
