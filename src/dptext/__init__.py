@@ -1,5 +1,7 @@
 """dptext: differentially private text, with a statement that one can trust."""
 
+from typing import TYPE_CHECKING, Any
+
 from dptext.audits.judge import audit
 from dptext.audits.verdict import Verdict
 from dptext.errors import (
@@ -21,6 +23,9 @@ from dptext.words.madlib import Madlib
 from dptext.words.rewriter import PrivateTexts, privatize
 from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
+
+if TYPE_CHECKING:
+    from dptext.words.estimator import WordPrivatizer as WordPrivatizer
 
 __all__ = [
     "TEM",
@@ -54,3 +59,12 @@ __all__ = [
     "privatize_table",
     "save_vectors",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`WordPrivatizer` needs scikit-learn, so it comes when it is asked for (and ``import *`` does without it)."""
+    if name == "WordPrivatizer":
+        from dptext.words.estimator import WordPrivatizer
+
+        return WordPrivatizer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,12 @@ class WordVectors:
 
     def __repr__(self) -> str:
         return f"WordVectors({len(self)} words, {self.dimension} dimensions, source={self._source!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self  # frozen: whoever copies what holds the vectors (a search over parameters) need not copy them
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.words, np.asarray(self._matrix), self._source))

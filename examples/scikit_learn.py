@@ -1,0 +1,28 @@
+"""A classifier that never sees a text as it was written, in a scikit-learn pipeline.
+
+Run it with: python examples/scikit_learn.py   (pip install "dptext[glove,sklearn]")
+"""
+
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from dptext import WordPrivatizer
+
+ADJECTIVES = {1: ["lovely", "excellent", "friendly", "clean"], 0: ["awful", "terrible", "rude", "dirty"]}
+NOUNS = ["room", "staff", "kitchen", "garden", "breakfast"]
+TEXTS = [f"The {noun} was {word}." for words in ADJECTIVES.values() for word in words for noun in NOUNS]
+LABELS = [label for label, words in ADJECTIVES.items() for _ in words for _ in NOUNS]
+
+
+def main() -> None:
+    """Train on private texts and read what was promised to each document."""
+    privatizer = WordPrivatizer(epsilon=10.0, limit=20_000)
+    model = make_pipeline(privatizer, TfidfVectorizer(), LogisticRegression())
+    model.fit(TEXTS, LABELS)  # one release of TEXTS
+    print(privatizer.statement_.guarantee)
+    print(f"Accuracy on private texts: {model.score(TEXTS, LABELS):.2f}")  # a second release of them: it costs again
+
+
+if __name__ == "__main__":
+    main()

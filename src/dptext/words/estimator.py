@@ -1,0 +1,171 @@
+"""A word mechanism as a scikit-learn transformer of texts (extra ``sklearn``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.privacy.statement import PrivacyStatement
+from dptext.vectors.formats import KNOWN_VECTORS, Source, load_vectors
+from dptext.vectors.word_vectors import WordVectors
+from dptext.words.madlib import Madlib
+from dptext.words.mechanism import WordMechanism
+from dptext.words.rewriter import Rewriter
+from dptext.words.tem import TEM
+
+try:
+    from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise MissingExtraError(
+        "WordPrivatizer needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\""
+    ) from None
+
+__all__ = ["WordPrivatizer"]
+
+_MECHANISMS: dict[str, type[WordMechanism]] = {each.name.lower(): each for each in (TEM, Madlib)}
+
+
+class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
+
+    The constructor only stores. ``fit`` loads the vectors and builds the mechanism; it looks at no text, so nothing is
+    learned from them. ``transform`` draws fresh noise in whichever process calls it: no random state is kept, so
+    none is pickled, cloned or forked, and the noise of two calls is independent.
+
+    **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
+    as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
+    transforms what it trains on, ``predict`` what it predicts for, and a cross-validation of k folds privatizes each
+    text k times for each candidate. What was promised about a text that went through n calls is the composition of
+    n statements. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
+
+    Args:
+        mechanism: ``"tem"``, ``"madlib"``, or a subclass of `WordMechanism`.
+        epsilon: nats a unit of distance.
+        vectors: what `dptext.load_vectors` reads; public.
+        limit: at most this many words, the most frequent ones; None: all.
+        mechanism_params: further keyword arguments of the mechanism (``{"threshold": 3.0}``).
+        seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
+            texts (other texts or parameters still get other noise), and the statement says so.
+
+    Attributes:
+        mechanism_: the mechanism, frozen.
+        statement_: what the *last* call of ``transform`` promised for a document. It is there after the first call.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed (when the name is imported).
+        ParameterError: from ``fit``: an unknown mechanism, or a number out of range.
+
+    >>> vectors = (["my", "cat", "dog"], [[0, 9], [0, 0], [1, 0]])
+    >>> params = {"threshold": 0.2}
+    >>> privatizer = WordPrivatizer(epsilon=200.0, vectors=vectors, limit=None, mechanism_params=params, seed=1)
+    >>> privatizer.fit_transform(["My cat!", None, "dog 7"]).tolist()
+    ['my cat!', '', 'dog <number>']
+    >>> privatizer.statement_.parameters["words_counted"], privatizer.statement_.seeded
+    (2, True)
+    """
+
+    mechanism_: WordMechanism
+    statement_: PrivacyStatement
+
+    def __init__(
+        self,
+        mechanism: str | type[WordMechanism] = "tem",
+        *,
+        epsilon: float = 5.0,
+        vectors: Source = "glove-6b-50d",
+        limit: int | None = 50_000,
+        mechanism_params: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.epsilon = epsilon
+        self.vectors = vectors
+        self.limit = limit
+        self.mechanism_params = mechanism_params
+        self.seed = seed
+
+    def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
+        """Build the mechanism; the texts are not looked at."""
+        build: Any = self.mechanism
+        if isinstance(build, str):
+            build = _MECHANISMS.get(build.lower())
+        if not (isinstance(build, type) and issubclass(build, WordMechanism)):
+            names = ", ".join(map(repr, _MECHANISMS))
+            raise ParameterError(f"mechanism must be one of {names} or a class of word mechanisms, got another")
+        self.mechanism_ = build(
+            _vectors(self.vectors, self.limit), epsilon=self.epsilon, **dict(self.mechanism_params or {})
+        )
+        return self
+
+    def transform(self, texts: Iterable[str | None]) -> npt.NDArray[np.object_]:
+        """One private text for each text, with fresh noise: a new release.
+
+        Args:
+            texts: a list, an array or a pandas Series of strings. A missing one (None, NaN, NA) counts as the empty
+                text: the steps that follow need a string for each row, and which texts hold no word is shown anyway.
+
+        Returns:
+            (n,) array of str.
+
+        Raises:
+            ParameterError: one string, or something with columns.
+            DataError: an entry that is no string; its place is named.
+            NotFittedError: ``fit`` was not called.
+        """
+        check_is_fitted(self, "mechanism_")
+        rewriter = Rewriter(self.mechanism_, seed=self.seed)
+        private = list(rewriter.rewrite("" if _is_missing(text) else text for text in _one_column(texts)))
+        self.statement_ = rewriter.statement()
+        result = np.empty(len(private), dtype=object)
+        result[:] = private
+        return result
+
+    def __sklearn_tags__(self) -> Any:
+        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.no_validation = True
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
+
+
+def _one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
+    """The texts, unless iterating would not go over them: a table yields its columns, a mapping its keys."""
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        raise ParameterError(f"texts must be a list, an array or a Series of strings, got {type(texts).__name__}")
+    shape = getattr(texts, "shape", (0,))
+    if len(shape) != 1:
+        raise ParameterError(
+            f"texts must be one column, got something with {len(shape)} axes: select the column by its name alone "
+            "(table['text'], not table[['text']])"
+        )
+    return texts
+
+
+def _is_missing(text: object) -> bool:
+    """None, NaN, and the values that pandas has for the same (told by name: pandas need not be there)."""
+    return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
+
+
+def _vectors(source: Source, limit: int | None) -> WordVectors:
+    if isinstance(source, str) and source in KNOWN_VECTORS:
+        return _known_vectors(source, limit)
+    return load_vectors(source, limit=limit)
+
+
+@lru_cache(maxsize=1)
+def _known_vectors(name: str, limit: int | None) -> WordVectors:
+    """Vectors of a package, which do not change while the program runs: a search fits many times."""
+    return load_vectors(name, limit=limit)
