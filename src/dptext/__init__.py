@@ -18,6 +18,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.documents import Document
 from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
+from dptext.words.bags import PrivateBags, privatize_bags
 from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.madlib import Madlib
 from dptext.words.rewriter import PrivateTexts, privatize
@@ -42,6 +43,7 @@ __all__ = [
     "NoGuarantee",
     "ParameterError",
     "PrivacyStatement",
+    "PrivateBags",
     "PrivateTable",
     "PrivateTexts",
     "PureDP",
@@ -55,6 +57,7 @@ __all__ = [
     "audit",
     "load_vectors",
     "privatize",
+    "privatize_bags",
     "privatize_file",
     "privatize_table",
     "save_vectors",

@@ -31,9 +31,11 @@ from dptext.words.mechanism import WordMechanism
 
 __all__ = [
     "PLACEHOLDERS",
+    "Codes",
     "PrivateTexts",
     "Rewriter",
     "Tally",
+    "checked_texts",
     "count_foreign_words",
     "privatize",
     "words_that_can_come_out",
@@ -156,7 +158,7 @@ class Rewriter:
         self.release_id = release_id or new_release_id()
         self._parameters = hashlib.sha256(mechanism.statement.to_json().encode()).digest()
         self._place = 0
-        self._codes = _Codes(mechanism)
+        self._codes = Codes(mechanism)
         self._words = np.array(mechanism.vectors.words, dtype=object)
 
     def statement(self) -> PrivacyStatement:
@@ -173,7 +175,7 @@ class Rewriter:
         """
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        for block in in_blocks(_checked(texts)):
+        for block in in_blocks(checked_texts(texts)):
             private, tally = self.rewrite_block(self._place, block)
             self._place += 1
             self.tally += tally
@@ -233,7 +235,8 @@ class Rewriter:
         return Tally(longest=longest, words=words, unknown=unknown_words)
 
 
-def _checked(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
+def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
+    """The strings of the texts; a `DataError` names the place of what is none."""
     for place, entry in enumerate(texts, 1):
         text = entry.text if isinstance(entry, Document) else entry
         if text is not None and not isinstance(text, str):
@@ -257,7 +260,7 @@ def count_foreign_words(text: str, known: frozenset[str]) -> int:
     return sum(part not in known for part in letters_between(text))
 
 
-class _Codes(dict[str, int]):
+class Codes(dict[str, int]):
     """The code of every token met: the row of a word, a negative code for what is not a word."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
