@@ -24,6 +24,7 @@ from dptext.words.madlib import Madlib
 from dptext.words.rewriter import PrivateTexts, privatize
 from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
+from dptext.words.training import statement_with_training
 
 if TYPE_CHECKING:
     from dptext.words.estimator import WordPrivatizer as WordPrivatizer
@@ -61,6 +62,7 @@ __all__ = [
     "privatize_file",
     "privatize_table",
     "save_vectors",
+    "statement_with_training",
 ]
 
 

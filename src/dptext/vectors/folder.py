@@ -1,5 +1,8 @@
 """Vectors as a folder: ``vectors.safetensors`` (one (V, d) float32 tensor, "vectors"), ``words.txt`` (a word a line,
-in the order of the rows) and ``config.json`` (format, version, source, sizes, fingerprint)."""
+in the order of the rows) and ``config.json`` (format, version, source, sizes, fingerprint). Vectors that were released
+under a privacy statement have it in ``privacy.json``, and its digest in the configuration: were it to get lost, they
+would pass for public ones.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 
 from dptext.errors import DataError, StorageError
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
 from dptext.text.files import extra
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.header import encoded_words
@@ -23,7 +27,7 @@ __all__ = ["load_folder", "save_folder"]
 
 _FORMAT = "dptext-vectors"
 _VERSION = 1
-_CONFIG, _WORDS, _TENSORS = "config.json", "words.txt", "vectors.safetensors"
+_CONFIG, _WORDS, _TENSORS, _PRIVACY = "config.json", "words.txt", "vectors.safetensors", "privacy.json"
 _TENSOR = "vectors"
 _ROWS_AT_ONCE = 4096
 
@@ -49,11 +53,16 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
         "dimension": vectors.dimension,
         "sha256": vectors.fingerprint,
     }
+    privacy = None if vectors.statement is None else (vectors.statement.to_json() + "\n").encode()
+    if privacy is not None:
+        config["privacy_sha256"] = hashlib.sha256(privacy).hexdigest()
     part = folder.with_name(f".{RandomBits().take(6).hex()}.part")
     try:
         part.mkdir()
         (part / _WORDS).write_bytes(words)
         (part / _CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
+        if privacy is not None:
+            (part / _PRIVACY).write_bytes(privacy)
         safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
         for file in part.iterdir():
             with file.open("rb+") as stream:
@@ -76,6 +85,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
         DataError: a file is missing, broken or not as the others say.
     """
     config = _config(folder, source)
+    statement = _statement(folder, config, source)
     words = _words(folder, source)
     if len(words) != config["words"]:
         raise DataError(
@@ -90,7 +100,8 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             row = words.index(UNKNOWN) if UNKNOWN in words else None
             unknown = None if row is None else tensor[row : row + 1][0]
             stream = _rows(words, tensor)
-            return select_words(stream, place=f"{source}, row", source=source, limit=limit, unknown=unknown)
+            vectors = select_words(stream, place=f"{source}, row", source=source, limit=limit, unknown=unknown)
+            return vectors if statement is None else vectors.with_statement(statement)
     except OSError as error:
         raise StorageError.of("read", folder / _TENSORS, error) from None
     except safetensors.SafetensorError:
@@ -117,6 +128,21 @@ def _config(folder: Path, source: str) -> dict[str, Any]:
     ):
         raise DataError(f"{source}: expected words, dimension and sha256 in {_CONFIG}, got no such; copy it again")
     return config
+
+
+def _statement(folder: Path, config: dict[str, Any], source: str) -> PrivacyStatement | None:
+    announced, there = config.get("privacy_sha256"), (folder / _PRIVACY).exists()
+    if announced is None and not there:
+        return None
+    content = _read(folder / _PRIVACY) if there else b""
+    if hashlib.sha256(content).hexdigest() != announced:
+        raise DataError(
+            f"{source}: {_PRIVACY} is not the statement that {_CONFIG} announces; it was lost, added or changed: get "
+            "the folder again"
+        )
+    with suppress(UnicodeDecodeError):
+        return PrivacyStatement.from_json(content.decode())
+    raise DataError(f"{source}: expected UTF-8 in {_PRIVACY}; get the folder again")
 
 
 def _words(folder: Path, source: str) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.privacy.statement import PrivacyStatement
 from dptext.text.files import replacing
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.binary_format import binary_rows, write_binary
@@ -41,8 +42,8 @@ _GIVEN = "given by the caller"
 _WRITERS = {".txt": write_text, ".vec": write_text, ".bin": write_binary}
 
 
-def load_vectors(source: Source, *, limit: int | None = None) -> WordVectors:
-    """Load public word vectors.
+def load_vectors(source: Source, *, limit: int | None = None, statement: PrivacyStatement | None = None) -> WordVectors:
+    """Load word vectors: public ones, or ones that were released under a privacy statement.
 
     Args:
         source: one of
@@ -55,6 +56,8 @@ def load_vectors(source: Source, *, limit: int | None = None) -> WordVectors:
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
         limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read than
             that takes.
+        statement: what was promised to those on whose texts the vectors were trained. Folders and `WordVectors` bring
+            theirs along; vectors without one are taken to be public, and mechanisms say so.
 
     Returns:
         `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last). Entries that are numbers,
@@ -66,7 +69,8 @@ def load_vectors(source: Source, *, limit: int | None = None) -> WordVectors:
         StorageError: the file cannot be read.
         DataError: the content is broken or of another format (cut, NaN, rows of unequal length, a word that stands
             twice, ...); the row or line is named, nothing that stands in it.
-        ParameterError: an unknown name or kind of source, a pickle, a limit below 2.
+        ParameterError: an unknown name or kind of source, a pickle, a limit below 2, a statement beside the one that
+            the vectors bring along.
 
     >>> load_vectors((["cat", "dog", "3.14"], [[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])).words
     ('cat', 'dog', '<unk>')
@@ -75,23 +79,8 @@ def load_vectors(source: Source, *, limit: int | None = None) -> WordVectors:
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 2):
         raise ParameterError(f"limit must be at least 2 (one word and {UNKNOWN!r}), got {limit}")
-    if isinstance(source, str | os.PathLike):
-        return _load_named(source, limit)
-    if isinstance(source, WordVectors):
-        return words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
-    if isinstance(source, tuple):
-        if len(source) != 2:
-            raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")
-        return words_of_pair(*source, limit=limit, source=_GIVEN)
-    if isinstance(source, Mapping):
-        return words_of_mapping(source, limit=limit, source=_GIVEN)
-    keyed: Any = getattr(source, "wv", source)
-    if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
-        return words_of_pair(list(keyed.index_to_key), keyed.vectors, limit=limit, source=_GIVEN)
-    raise ParameterError(
-        "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
-        f"KeyedVectors, got {type(source).__name__}"
-    )
+    vectors = _load(source, limit)
+    return vectors if statement is None else vectors.with_statement(statement)
 
 
 def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
@@ -100,10 +89,12 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     Args:
         vectors: as `load_vectors` gives them.
         path: ``.txt`` or ``.vec`` for word2vec text, ``.bin`` for word2vec binary, no suffix for a folder with
-            safetensors, words and fingerprint (extra ``files``). It appears whole or not at all.
+            safetensors, words and fingerprint (extra ``files``), the only form that holds the statement of vectors
+            that have one. It appears whole or not at all.
 
     Raises:
-        ParameterError: another suffix, or something is there already.
+        ParameterError: another suffix, or something is there already; a suffix for vectors with a statement, which
+            would come back as public ones.
         DataError: a word that the format cannot hold; the row is named.
         MissingExtraError: a folder without the package safetensors.
         StorageError: it cannot be written.
@@ -122,8 +113,35 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     if not suffix:
         save_folder(vectors, target)
         return
+    if vectors.statement is not None:
+        raise ParameterError(
+            f"these vectors were released under a privacy statement, which {suffix} cannot hold: give the name of a "
+            "folder, without a suffix"
+        )
     with replacing(target) as stream:
         _WRITERS[suffix](vectors, stream)
+
+
+def _load(source: Source, limit: int | None) -> WordVectors:
+    if isinstance(source, str | os.PathLike):
+        return _load_named(source, limit)
+    if isinstance(source, WordVectors):
+        vectors = words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
+        # fewer words of protected vectors are post-processing of them
+        return vectors if source.statement is None else vectors.with_statement(source.statement)
+    if isinstance(source, tuple):
+        if len(source) != 2:
+            raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")
+        return words_of_pair(*source, limit=limit, source=_GIVEN)
+    if isinstance(source, Mapping):
+        return words_of_mapping(source, limit=limit, source=_GIVEN)
+    keyed: Any = getattr(source, "wv", source)
+    if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
+        return words_of_pair(list(keyed.index_to_key), keyed.vectors, limit=limit, source=_GIVEN)
+    raise ParameterError(
+        "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
+        f"KeyedVectors, got {type(source).__name__}"
+    )
 
 
 def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVectors:

@@ -1,4 +1,4 @@
-"""Word vectors: public words, each with a point in space, frozen."""
+"""Word vectors: public words, each with a point in space, frozen; and the statement under which they were released."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.statement import PrivacyStatement
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 
 __all__ = ["WordVectors"]
@@ -24,11 +25,14 @@ class WordVectors:
         words: V distinct words, most frequent first, ``"<unk>"`` among them.
         matrix: (V, d) finite numbers; stored as read-only float32.
         source: where they come from, for statements.
+        statement: what was promised to those on whose texts the vectors were trained; None: they are public.
         copy: False hands the matrix over where its type allows: nobody else may hold it, as it must not change.
 
-    The words and the matrix are taken to be *public*: a mechanism's guarantee does not cover them.
+    The words and the matrix are taken to be *public*, or released under their own statement: a mechanism's guarantee
+    does not cover those who are in them (`dptext.words.training`).
 
     Raises:
+        ParameterError: a statement that is none.
         DataError: unequal lengths, NaN or infinite entries, a word that stands twice, no ``"<unk>"``; the row is
             named.
 
@@ -38,11 +42,18 @@ class WordVectors:
     """
 
     def __init__(
-        self, words: Sequence[str], matrix: npt.ArrayLike, *, source: str = "unnamed", copy: bool = True
+        self,
+        words: Sequence[str],
+        matrix: npt.ArrayLike,
+        *,
+        source: str = "unnamed",
+        statement: PrivacyStatement | None = None,
+        copy: bool = True,
     ) -> None:
         self._matrix = _checked_matrix(matrix, len(words), copy=copy)
         self._vocabulary = Vocabulary(words)
         self._source = source
+        self._statement = _checked_statement(statement)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -63,6 +74,24 @@ class WordVectors:
     def source(self) -> str:
         """Where the vectors come from."""
         return self._source
+
+    @property
+    def statement(self) -> PrivacyStatement | None:
+        """What was promised to those on whose texts the vectors were trained; None: they are public."""
+        return self._statement
+
+    def with_statement(self, statement: PrivacyStatement) -> Self:
+        """The same vectors, released under a statement.
+
+        Raises:
+            ParameterError: they have another one already, which must not be lost; or it is no statement.
+        """
+        if self._statement not in (None, statement):
+            raise ParameterError("these vectors carry another statement already: a second one would hide it")
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._statement = _checked_statement(statement)
+        return made
 
     @property
     def dimension(self) -> int:
@@ -96,7 +125,7 @@ class WordVectors:
         return self  # frozen: whoever copies what holds the vectors (a search over parameters) need not copy them
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self.words, np.asarray(self._matrix), self._source))
+        return (_rebuild, (self.words, np.asarray(self._matrix), self._source, self._statement))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -113,8 +142,16 @@ class WordVectors:
         return math.nextafter(2.0 * radius * (1 + 1e-12), math.inf)
 
 
-def _rebuild(words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: str) -> WordVectors:
-    return WordVectors(words, matrix, source=source)
+def _rebuild(
+    words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: str, statement: PrivacyStatement | None
+) -> WordVectors:
+    return WordVectors(words, matrix, source=source, statement=statement)
+
+
+def _checked_statement(statement: PrivacyStatement | None) -> PrivacyStatement | None:
+    if statement is not None and not isinstance(statement, PrivacyStatement):
+        raise ParameterError(f"statement must be a PrivacyStatement or None, got {type(statement).__name__}")
+    return statement
 
 
 def _checked_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDArray[np.float32]:

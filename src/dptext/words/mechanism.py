@@ -18,6 +18,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.word_vectors import WordVectors
+from dptext.words.training import assumptions_about, parameters_of_training
 
 __all__ = ["Rows", "UnknownWords", "WordMechanism", "positive"]
 
@@ -51,7 +52,8 @@ class WordMechanism(ABC):
     """A randomised map from the words of a public vocabulary to its words. Frozen; it holds no random state.
 
     Args:
-        vectors: public word vectors.
+        vectors: public word vectors, or ones released under a statement (then the mechanism's statement is for people
+            who are not in their training; see `dptext.words.training`).
         epsilon: what is proved for two words at distance d is a loss of at most epsilon * d.
         unknown: what a word outside the vocabulary counts as: ``"unk"`` (the element ``"<unk>"`` with its public
             vector) or ``"uniform"`` (a word drawn uniformly first, afresh for each occurrence).
@@ -114,12 +116,13 @@ class WordMechanism(ABC):
             "words": len(self.vectors),
             "dimension": self.vectors.dimension,
             "vectors_sha256": self.vectors.fingerprint,
+            **parameters_of_training(self.vectors),
         }
 
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted, for the statement."""
         return (
-            "the vocabulary, its vectors and all parameters are public: none was computed from protected texts",
+            *assumptions_about(self.vectors),
             "AES-256 gives bits that nobody without its key can tell from random ones",
             "the reader sees the output only, not the running time or the memory of the machine that made it",
         )

@@ -1,0 +1,167 @@
+"""Word mechanisms on vectors that were themselves trained on private texts, under a statement of their own.
+
+The paper's "embeddings can be trained on sensitive data" is false as it stands: vectors, vocabulary, threshold and
+diameter show what they were computed from, and noise on the words of a *new* text hides nothing of that. It becomes
+true when the training is private. Let it be (eps1, delta1)-DP for a user, and let the texts then go through a mechanism
+that loses at most L for a document *for every fixed vocabulary and matrix*. Who is promised what:
+
+| a person with text | loses at most | why |
+|---|---|---|
+| in the privatized texts only | L | the vectors do not hang on him: they are fixed |
+| in the training only | (eps1, delta1) | mechanism, threshold, vocabulary and mean are post-processing of the vectors |
+| in both | (eps1', delta1') + k L | composition; k is the number of his documents |
+
+For the third row both parts must speak of one change. That of the words is a substitution (a document becomes another
+one of the same layout), so (eps1', delta1') is the promise of the training under substitution: (2 eps1, (1 + e^eps1)
+delta1) where it was proved for adding or removing a user. *Proof* of the row: P(vectors, texts | user) is a product of
+P(vectors | user) and P(texts | vectors, user); given any vectors the second factor changes by at most e^(k L), so the
+pair is the adaptive composition of an (eps1', delta1') and a (k L, 0) mechanism. Where L hangs on the vectors (Madlib's
+diameter), it is the L of those that were released: stop the release when L exceeds a bound B, and the pair is
+(eps1' + k B, delta1'), for any B; what was not stopped at B = L comes out the same.
+
+The mechanism's own statement is that of the first row and says so among its assumptions. `statement_with_training` is
+the third row, in which nothing is left of a metric: two users are no distance apart. The second is the statement of the
+vectors.
+"""
+
+from __future__ import annotations
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    NoGuarantee,
+    PureDP,
+    for_group,
+    pure_from_metric,
+    substitution_from_add_remove,
+)
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Relation, Unit
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["assumptions_about", "parameters_of_training", "statement_with_training"]
+
+_PUBLIC = "the vocabulary, its vectors and all parameters are public: none was computed from protected texts"
+_ONLY_IN_TEXTS = (
+    "nobody whose words these are has text in the training of the vectors: whoever has loses what the statement of "
+    "the vectors says on top (dptext.statement_with_training adds the two)"
+)
+_OF_THE_RELEASED = "the part of the words is the bound for the vectors that were released, known when they were"
+
+
+def assumptions_about(vectors: WordVectors) -> tuple[str, ...]:
+    """What the statement of a mechanism takes for granted about its vectors."""
+    if vectors.statement is None:
+        return (_PUBLIC,)
+    return (
+        "the vocabulary and its vectors were released before, under a statement of their own; all other parameters are "
+        "public or computed from these",
+        _ONLY_IN_TEXTS,
+    )
+
+
+def parameters_of_training(vectors: WordVectors) -> dict[str, Parameter]:
+    """What the statement of a mechanism repeats of that of its vectors."""
+    training = vectors.statement
+    if training is None:
+        return {}
+    return {
+        "vectors_promise": f"{training.guarantee}; unit {training.unit}, {training.relation}",
+        "vectors_release": training.release_id,
+    }
+
+
+def statement_with_training(
+    statement: PrivacyStatement, vectors: WordVectors, *, documents: int = 1
+) -> PrivacyStatement:
+    """What is promised to somebody who has text in a release *and* in the training of its vectors.
+
+    Args:
+        statement: of a release of documents (``result.statement``), made with these vectors.
+        vectors: released under a statement whose unit is the user, or the document.
+        documents: how many documents of the release are his.
+
+    **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
+    times the release's (see the top of `dptext.words.training` for the proof). Slack is counted into epsilon.
+
+    Raises:
+        ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
+        RefusedError: no proof: the unit of the training is a word or an example (of which a person has any number), or
+            a document while several documents are his; a metric guarantee without a bound; zCDP with slack.
+
+    >>> import dptext
+    >>> training = PrivacyStatement(
+    ...     guarantee=ApproxDP(1.0, 1e-6), unit=Unit.USER, relation=Relation.ADD_REMOVE,
+    ...     neighbours="two corpora, one of which lacks the texts of one user", trust=dptext.Trust.CENTRAL,
+    ...     mechanism="skip-gram", assumptions=("the vocabulary is public",))
+    >>> words = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    >>> vectors = dptext.load_vectors(words, statement=training)
+    >>> result = dptext.privatize(["my cat"], dptext.TEM(vectors, epsilon=2.0, threshold=3.0))
+    >>> print(result.statement.guarantee)
+    2 per unit of summed euclidean distance, never more than 12 for a pair (metric differential privacy)
+    >>> both = statement_with_training(result.statement, vectors)
+    >>> print(both.guarantee, both.unit, both.relation)
+    (14.01, 3.72e-06)-differential privacy user substitution
+    """
+    training = vectors.statement
+    if training is None:
+        raise ParameterError("these vectors are public (they carry no statement): there is nothing to add")
+    if statement.unit is not Unit.DOCUMENT or statement.relation is not Relation.SUBSTITUTION:
+        raise ParameterError(
+            f"expected the statement of a release of documents, under substitution, got one about a {statement.unit} "
+            f"under {statement.relation}"
+        )
+    if statement.parameters.get("vectors_sha256") != vectors.fingerprint:
+        raise ParameterError("the statement speaks of other vectors (their fingerprint differs)")
+    if isinstance(documents, bool) or not isinstance(documents, int) or documents < 1:
+        raise ParameterError(f"documents must be an integer of at least 1, got {documents!r}")
+    if training.unit not in (Unit.USER, Unit.DOCUMENT) or (training.unit is Unit.DOCUMENT and documents > 1):
+        raise RefusedError(
+            f"the vectors protect one {training.unit} of their training, and a person may have any number of them "
+            "there: nothing adds up for him; train them with the user as unit"
+        )
+    learned = training.replace(
+        guarantee=_under_substitution(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
+    )
+    replaced = statement.replace(guarantee=for_group(_bounded(statement), documents), unit=training.unit, slack=0.0)
+    both = learned.compose(replaced)
+    whose = "one document is replaced in the training of the vectors and in the release"
+    if training.unit is Unit.USER:
+        his = "one document" if documents == 1 else f"{documents} documents"
+        whose = f"the texts of one user are replaced: all in the training of the vectors, {his} in the release"
+    neighbours = (
+        f"two worlds in which {whose}. In the training: {training.neighbours}. In the release: {statement.neighbours}"
+    )
+    return both.replace(
+        neighbours=neighbours,
+        parameters={**statement.parameters, "documents_of_one": documents},
+        assumptions=(*(each for each in both.assumptions if each != _ONLY_IN_TEXTS), _OF_THE_RELEASED),
+        data_sha256=statement.data_sha256,
+        release_id=statement.release_id,
+    )
+
+
+def _under_substitution(statement: PrivacyStatement) -> Guarantee:
+    if statement.relation is Relation.SUBSTITUTION:
+        return _bounded(statement)
+    if isinstance(statement.guarantee, MetricDP):
+        return substitution_from_add_remove(statement.guarantee)  # refuses, and says why
+    return substitution_from_add_remove(_bounded(statement))
+
+
+def _bounded(statement: PrivacyStatement) -> Guarantee:
+    """The guarantee with its slack counted in, and a metric one by its worst pair."""
+    match statement.guarantee:
+        case PureDP(epsilon):
+            return PureDP(epsilon + statement.slack)
+        case ApproxDP(epsilon, delta):
+            return ApproxDP(epsilon + statement.slack, delta)
+        case MetricDP() as metric:
+            return PureDP(pure_from_metric(metric).epsilon + statement.slack)
+        case ZCDP() if statement.slack > 0:
+            raise RefusedError("zCDP with slack has no proved sum: convert it with approx_from_zcdp first")
+        case ZCDP() | NoGuarantee():
+            return statement.guarantee

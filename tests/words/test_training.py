@@ -1,0 +1,249 @@
+"""Vectors that were trained on private texts: the statement goes with them, and what it adds up to is right."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext import (
+    ZCDP,
+    ApproxDP,
+    MetricDP,
+    NoGuarantee,
+    PrivacyStatement,
+    PureDP,
+    Relation,
+    Trust,
+    Unit,
+    statement_with_training,
+)
+from dptext.errors import DataError, ParameterError, RefusedError
+
+WORDS = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+
+
+def training(guarantee=ApproxDP(1.0, 1e-6), **changes):  # noqa: B008  frozen
+    made = PrivacyStatement(
+        guarantee=guarantee,
+        unit=Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        neighbours="two corpora, one of which lacks the texts of one user",
+        trust=Trust.CENTRAL,
+        mechanism="skip-gram",
+        assumptions=("users are sampled at random",),
+        exposed=("the dimension",),
+        release_id="abc",
+    )
+    return made.replace(**changes)
+
+
+def released(statement, texts=("my cat", "the old dog"), **options):
+    vectors = dptext.load_vectors(WORDS, statement=statement)
+    mechanism = dptext.TEM(vectors, epsilon=2.0, **({"threshold": 3.0} | options))
+    return mechanism, dptext.privatize(texts, mechanism).statement
+
+
+# -- the statement goes with the vectors ----------------------------------------------------------------------
+
+
+def test_vectors_without_a_statement_are_public_and_mechanisms_say_so(small):
+    assert small.statement is None
+    statement = dptext.TEM(small, epsilon=1.0).statement
+    assert any("vectors and all parameters are public" in each for each in statement.assumptions)
+    assert not any(name.startswith("vectors_p") for name in statement.parameters)
+
+
+@pytest.mark.parametrize("build", [dptext.TEM, dptext.Madlib])
+def test_a_mechanism_on_protected_vectors_says_whom_it_speaks_of(build):
+    vectors = dptext.load_vectors(WORDS, statement=training())
+    statement = build(vectors, epsilon=2.0).statement
+    assert not any("are public:" in each for each in statement.assumptions)
+    assert any("nobody whose words these are has text in the training" in each for each in statement.assumptions)
+    assert statement.parameters["vectors_promise"] == "(1, 1e-06)-differential privacy; unit user, add/remove"
+    assert statement.parameters["vectors_release"] == "abc"
+    assert isinstance(statement.guarantee, MetricDP)  # for every fixed matrix, so for who is in the texts only
+
+
+def test_every_way_in_keeps_the_statement(tmp_path):
+    vectors = dptext.load_vectors(WORDS, statement=training())
+    assert vectors.statement == training()
+    assert vectors.fingerprint == dptext.load_vectors(WORDS).fingerprint
+    assert pickle.loads(pickle.dumps(vectors)).statement == training()
+    fewer = dptext.load_vectors(vectors, limit=2)
+    assert (len(fewer), fewer.statement) == (2, training())
+    dptext.save_vectors(vectors, tmp_path / "folder")
+    again = dptext.load_vectors(tmp_path / "folder")
+    assert (again.fingerprint, again.statement) == (vectors.fingerprint, training())
+    assert dptext.load_vectors(tmp_path / "folder", limit=3).statement == training()
+    assert dptext.load_vectors(tmp_path / "folder", statement=training()).statement == training()
+
+
+def test_the_statement_of_a_folder_cannot_get_lost_or_changed(tmp_path):
+    dptext.save_vectors(dptext.load_vectors(WORDS, statement=training()), tmp_path / "folder")
+    file = tmp_path / "folder" / "privacy.json"
+    better = file.read_text().replace("1e-06", "1e-09")
+    for spoil in (lambda: file.write_text(better), file.unlink):
+        spoil()
+        with pytest.raises(DataError, match=r"privacy\.json is not the statement that config\.json announces"):
+            dptext.load_vectors(tmp_path / "folder")
+    dptext.save_vectors(dptext.load_vectors(WORDS), tmp_path / "public")
+    assert not (tmp_path / "public" / "privacy.json").exists()
+    (tmp_path / "public" / "privacy.json").write_text(training().to_json())
+    with pytest.raises(DataError, match="lost, added or changed"):
+        dptext.load_vectors(tmp_path / "public")
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin"])
+def test_formats_that_would_lose_the_statement_are_refused(tmp_path, name):
+    with pytest.raises(ParameterError, match=r"released under a privacy statement, which .* cannot hold"):
+        dptext.save_vectors(dptext.load_vectors(WORDS, statement=training()), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_second_statement_and_something_else_are_refused():
+    vectors = dptext.load_vectors(WORDS, statement=training())
+    assert vectors.with_statement(training()).statement == training()
+    with pytest.raises(ParameterError, match="carry another statement already"):
+        dptext.load_vectors(vectors, statement=training(PureDP(9.0)))
+    with pytest.raises(ParameterError, match="must be a PrivacyStatement or None, got PureDP"):
+        dptext.load_vectors(WORDS, statement=PureDP(1.0))
+
+
+# -- who is in both -------------------------------------------------------------------------------------------
+
+
+def test_the_arithmetic_for_a_user_in_both():
+    mechanism, statement = released(training())
+    both = statement_with_training(statement, mechanism.vectors)
+    words = 3 * (2.0 * 3.0 + mechanism.slack)  # three words, each at most epsilon * threshold
+    assert both.guarantee.epsilon == pytest.approx(2 * 1.0 + words, rel=1e-12)
+    assert both.guarantee.delta == pytest.approx((1 + math.e) * 1e-6, rel=1e-12)
+    assert (both.unit, both.relation, both.trust, both.slack) == (Unit.USER, Relation.SUBSTITUTION, Trust.CENTRAL, 0)
+
+
+def test_several_documents_of_one_user_and_a_document_budget():
+    mechanism, statement = released(training(PureDP(0.5)), threshold=None, document_epsilon=6.0, max_words=3)
+    slack = statement.slack
+    for documents in (1, 4):
+        both = statement_with_training(statement, mechanism.vectors, documents=documents)
+        assert both.guarantee.epsilon == pytest.approx(1.0 + documents * (6.0 + slack), rel=1e-12)
+        assert isinstance(both.guarantee, PureDP)
+    assert "4 documents in the release" in both.neighbours
+    assert both.parameters["documents_of_one"] == 4
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (training(PureDP(3.0), relation=Relation.SUBSTITUTION), PureDP(3.0)),
+        (training(PureDP(3.0), slack=0.25), PureDP(6.5)),
+        (training(ApproxDP(2.0, 1e-7), relation=Relation.SUBSTITUTION, slack=0.5), ApproxDP(2.5, 1e-7)),
+        (training(MetricDP(2.0, "summed euclidean", 4.0), relation=Relation.SUBSTITUTION), PureDP(8.0)),
+    ],
+)
+def test_the_part_of_the_training(statement, expected):
+    mechanism, words = released(statement)
+    both = statement_with_training(words, mechanism.vectors).guarantee
+    loss = words.guarantee.pure_epsilon + words.slack
+    assert both.epsilon == pytest.approx(expected.epsilon + loss, rel=1e-12)
+    assert getattr(both, "delta", 0.0) == getattr(expected, "delta", 0.0)
+
+
+def test_zcdp_adds_as_zcdp_and_no_guarantee_leaves_none():
+    mechanism, words = released(training(ZCDP(0.1)))
+    loss = words.guarantee.pure_epsilon + words.slack
+    both = statement_with_training(words, mechanism.vectors).guarantee
+    assert both.rho == pytest.approx(4 * 0.1 + loss**2 / 2, rel=1e-12)
+    mechanism, words = released(training(NoGuarantee("plain skip-gram")))
+    assert statement_with_training(words, mechanism.vectors).guarantee == NoGuarantee("plain skip-gram")
+
+
+def test_the_two_parts_of_one_document():
+    mechanism, words = released(training(unit=Unit.DOCUMENT))
+    both = statement_with_training(words, mechanism.vectors)
+    assert both.unit is Unit.DOCUMENT
+    with pytest.raises(RefusedError, match="protect one document of their training, and a person may have any number"):
+        statement_with_training(words, mechanism.vectors, documents=2)
+
+
+def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
+    mechanism, statement = released(training(seeded=True))
+    both = statement_with_training(statement, mechanism.vectors)
+    assert not any("nobody whose words these are" in each for each in both.assumptions)
+    assert "users are sampled at random" in both.assumptions
+    assert set(both.exposed) == {*statement.exposed, "the dimension"}
+    assert both.seeded
+    assert both.release_id == statement.release_id
+    assert "lacks the texts of one user" in both.neighbours
+    assert "the same layout" in both.neighbours
+    assert PrivacyStatement.from_json(both.to_json()) == both
+    assert "ONE USER" in both.explain().upper()
+
+
+@pytest.mark.parametrize("unit", [Unit.WORD, Unit.EXAMPLE])
+def test_units_of_which_a_person_has_any_number_are_refused(unit):
+    mechanism, statement = released(training(unit=unit))
+    with pytest.raises(RefusedError, match="train them with the user as unit"):
+        statement_with_training(statement, mechanism.vectors)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"guarantee": MetricDP(1.0, "euclidean"), "relation": Relation.SUBSTITUTION}, "has no pure epsilon"),
+        ({"guarantee": MetricDP(1.0, "euclidean", 2.0)}, "already speaks of substitution"),
+        ({"guarantee": ZCDP(0.1), "slack": 0.1}, "zCDP with slack"),
+    ],
+)
+def test_what_has_no_proof_is_refused(changes, match):
+    mechanism, statement = released(training(**changes))
+    with pytest.raises(RefusedError, match=match):
+        statement_with_training(statement, mechanism.vectors)
+
+
+def test_wrong_arguments_are_refused(small):
+    mechanism, statement = released(training())
+    with pytest.raises(ParameterError, match="are public"):
+        statement_with_training(statement, small)
+    with pytest.raises(ParameterError, match=r"of a release of documents, .* got one about a word"):
+        statement_with_training(mechanism.statement, mechanism.vectors)
+    with pytest.raises(ParameterError, match="other vectors"):
+        statement_with_training(statement, small.with_statement(training()))
+    for documents in (0, 1.5, True):
+        with pytest.raises(ParameterError, match="documents must be an integer of at least 1"):
+            statement_with_training(statement, mechanism.vectors, documents=documents)
+
+
+# -- the bound against a joint distribution -------------------------------------------------------------------
+
+
+def joint(score, word, epsilon, matrices):
+    """log P(vectors, private word): a training whose log odds grow by epsilon a user, then TEM on what it gave."""
+    first = -np.logaddexp(0.0, -epsilon * score)
+    second = -np.logaddexp(0.0, epsilon * score)
+    parts = []
+    for log_share, points in zip((first, second), matrices, strict=True):
+        mechanism = dptext.TEM(dptext.load_vectors((WORDS[0], points)), epsilon=1.0, threshold=0.5)
+        parts.append(log_share + np.log(mechanism.probabilities(word)))
+    return np.concatenate(parts)
+
+
+def test_the_sum_holds_for_a_joint_release_and_the_unconverted_one_does_not():
+    """The training is epsilon-DP for adding or removing a user (a vote of +1 or -1); substituting one moves it by 2."""
+    epsilon = 3.0
+    matrices = ([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]], [[0.0, 0.0], [5.0, 1.0], [1.0, 0.0]])
+    worst = max(
+        np.max(joint(score + 1, one, epsilon, matrices) - joint(score - 1, other, epsilon, matrices))
+        for score in range(-8, 9)
+        for one, other in itertools.permutations(WORDS[0], 2)
+    )
+    statement = training(PureDP(epsilon))
+    vectors = dptext.load_vectors((WORDS[0], matrices[0]), statement=statement)
+    words = dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=1.0, threshold=0.5)).statement
+    both = statement_with_training(words, vectors).guarantee.epsilon
+    assert worst <= both
+    assert worst > 0.95 * both  # nothing is added for nothing
+    assert worst > epsilon + words.epsilon + 1.0  # the sum without the conversion is refuted
