@@ -130,3 +130,13 @@ def test_a_dataset_that_was_shuffled_keeps_its_rows_together(mechanism):
 def test_another_kind_is_refused_with_advice(mechanism, make, advice):
     with pytest.raises(ParameterError, match=advice):
         dptext.privatize_table(make(), mechanism)
+
+
+def test_the_name_of_a_dataset_is_no_test_of_the_original_texts(mechanism):
+    """`datasets` names a dataset by a hash of what it was made from, and save_to_disk writes the name out."""
+    made = [dptext.privatize_table(dataset(), mechanism, keep=["stars"], seed=1).table for _ in range(2)]
+    assert made[0].to_list() == made[1].to_list()
+    assert made[0]._fingerprint != made[1]._fingerprint
+    # without kept columns the name is a hash of the private texts alone
+    other = pytest.importorskip("datasets").Dataset.from_dict(columns(name=["other"] * 4))
+    assert len({dptext.privatize_table(each, mechanism, seed=1).table._fingerprint for each in (dataset(), other)}) == 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dptext.errors import DataError, ParameterError
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import check_kept_columns
 from dptext.text.parquet import as_table
@@ -152,7 +153,11 @@ def _datasets(table: Any) -> Form:
         if not keep:
             return datasets.Dataset.from_dict({text: private}, features=datasets.Features({text: _string(datasets)}))
         kept = table.with_format(None).select_columns(keep)
-        return kept.add_column(text, private, feature=_string(datasets)).select_columns([text, *keep])
+        # a dataset is named by a hash of where it came from, and save_to_disk writes the name out: it must not tell
+        # whether a guess of the original texts is right
+        name = RandomBits().take(8).hex()
+        private_table = kept.add_column(text, private, new_fingerprint=name, feature=_string(datasets))
+        return private_table.select_columns([text, *keep])
 
     return list(table.column_names), read, build
 
