@@ -8,6 +8,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {  # script: the package it is about, a line that it prints
+    "hugging_face.py": ("datasets", "the column 'stars', as it was"),
     "scikit_learn.py": ("sklearn", "10 per unit of summed euclidean distance"),
 }
 

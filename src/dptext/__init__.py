@@ -19,6 +19,7 @@ from dptext.text.documents import Document
 from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.bags import PrivateBags, privatize_bags
+from dptext.words.batches import batch_privatizer
 from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.madlib import Madlib
 from dptext.words.rewriter import PrivateTexts, privatize
@@ -56,6 +57,7 @@ __all__ = [
     "Verdict",
     "WordVectors",
     "audit",
+    "batch_privatizer",
     "load_vectors",
     "privatize",
     "privatize_bags",

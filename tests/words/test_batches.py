@@ -1,0 +1,151 @@
+"""Batches for datasets.map: no process repeats noise, and the statement comes from the private texts alone."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dptext
+from dptext import TEM, batch_privatizer
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.text.tokens import kind_of, letters_between
+from dptext.words.rewriter import Rewriter
+
+LONG = " ".join(["word"] * 100)
+
+
+@pytest.fixture(scope="module")
+def mechanism(small):
+    return TEM(small, epsilon=0.1)
+
+
+@pytest.fixture
+def datasets(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    datasets.disable_progress_bars()
+    return datasets
+
+
+@pytest.fixture
+def stored(datasets, tmp_path):
+    """A dataset on disk, as one that is loaded from files: results of map are kept beside it."""
+    datasets.Dataset.from_dict({"text": [LONG] * 8, "stars": [1, 2] * 4}).save_to_disk(tmp_path / "stored")
+    return datasets.load_from_disk(tmp_path / "stored")
+
+
+def share_of_equal_words(texts):
+    words = np.array([text.split() for text in texts])
+    equal = [np.mean(words[a] == words[b]) for a in range(len(words)) for b in range(a)]
+    return max(equal)
+
+
+def test_every_batch_and_every_copy_draws_afresh(mechanism):
+    privatizer = batch_privatizer(mechanism)
+    copy = pickle.loads(pickle.dumps(privatizer))
+    texts = [call({"text": [LONG]})["text"][0] for call in (privatizer, privatizer, copy, copy)]
+    assert share_of_equal_words(texts) < 0.3  # about 1 in 300 by chance: 30 of 100 with probability below 1e-40
+
+
+@pytest.mark.parametrize("processes", [None, 4])
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+def test_in_map_no_two_processes_make_equal_noise(mechanism, stored, processes):
+    privatizer = batch_privatizer(mechanism)
+    private = stored.map(privatizer, batched=True, batch_size=2, num_proc=processes, remove_columns=["stars"])
+    assert private.column_names == ["text"]
+    assert len(private) == 8
+    assert share_of_equal_words(private["text"]) < 0.3
+    statement = privatizer.statement(private["text"])
+    assert statement.parameters["words_counted"] >= 100
+    assert statement.guarantee.epsilon == mechanism.epsilon
+
+
+def test_the_same_privatizer_finds_its_release_on_disk_and_another_makes_another(mechanism, stored):
+    privatizer = batch_privatizer(mechanism)
+    first, again = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
+    assert first == again
+    assert privatizer.statement(first).release_id == privatizer.statement(again).release_id
+    assert stored.map(batch_privatizer(mechanism), batched=True)["text"][:] != first
+
+
+def test_the_name_of_the_private_dataset_is_no_test_of_the_original(mechanism, datasets):
+    """`datasets` names a dataset by a hash of where it came from; equal originals must not give equal names."""
+    rows = {"text": ["a b"], "stars": [1]}
+    names = {
+        datasets.Dataset.from_dict(rows).map(batch_privatizer(mechanism), batched=True)._fingerprint for _ in range(3)
+    }
+    assert len(names) == 3
+
+
+def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
+    privatizer = batch_privatizer(mechanism)
+    for row in ("one text", None):
+        with pytest.raises(ParameterError, match=r"use map\(..., batched=True\)"):
+            privatizer({"text": row})
+    with pytest.raises(ParameterError, match="expected a column 'body', the batch has none among its 1"):
+        batch_privatizer(mechanism, text="body")({"text": ["a"]})
+    with pytest.raises(DataError, match="entry 2 is int"):
+        privatizer({"text": ["a", 7]})
+    with pytest.raises(ParameterError, match="must be a word mechanism"):
+        batch_privatizer("tem")
+
+
+# -- the statement from the output ----------------------------------------------------------------------------
+
+
+@given(st.lists(st.none() | st.text(max_size=40), max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_never_fewer_words_are_counted_than_there_were(small, texts):
+    mechanism = TEM(small, epsilon=5.0)
+    rewriter = Rewriter(mechanism)
+    private = list(rewriter.rewrite(texts))
+    exact = rewriter.statement()
+    counted = batch_privatizer(mechanism).statement(private)
+    assert counted.parameters["words_counted"] >= exact.parameters["words_counted"]
+    assert counted.epsilon >= exact.epsilon
+    assert counted.exposed == exact.exposed
+
+
+def test_real_words_are_counted_as_they_are(glove):
+    """With clitics and abbreviations among the outputs, and words between all kinds of punctuation."""
+    mechanism = TEM(glove, epsilon=0.5)
+    texts = ["don't-you (know):it's 😀:b a.b 3.a x", "l'ami d'un", "日本 😀😀", "plain words only here"]
+    for _ in range(50):
+        rewriter = Rewriter(mechanism)
+        private = list(rewriter.rewrite(texts))
+        longest = batch_privatizer(mechanism).statement(private).parameters["words_counted"]
+        assert rewriter.tally.longest <= longest <= 2 * rewriter.tally.longest + 3
+
+
+def test_every_kept_character_parts_runs_of_letters():
+    """Were a kept character no boundary, two replacements could be counted as one."""
+    for code in range(0x110000):
+        if kind_of(chr(code)).value in ("space", "punctuation"):
+            assert letters_between(f"a{chr(code)}b") == ["a", "b"], hex(code)
+
+
+def test_the_statement_says_what_was_kept_and_missing(mechanism):
+    privatizer = batch_privatizer(mechanism)
+    private = privatizer({"text": ["one two", None]})["text"]
+    statement = privatizer.statement(private, keep=["stars"])
+    assert statement.parameters["words_counted"] == 2
+    assert statement.exposed[-2:] == ("which rows had no text (null)", "the column 'stars', as it was")
+    assert not statement.seeded
+    assert privatizer.statement([]).parameters["words_counted"] == 0
+    with pytest.raises(DataError, match="entry 1 is float"):
+        privatizer.statement([0.5])
+
+
+def test_a_document_budget_is_exact(small):
+    mechanism = TEM(small, epsilon=5.0, document_epsilon=8.0, max_words=2)
+    privatizer = batch_privatizer(mechanism)
+    statement = privatizer.statement(privatizer({"text": ["a b c d 1 2 3"]})["text"])
+    assert statement.guarantee == dptext.PureDP(8.0)
+    assert statement.parameters["words_counted"] == 2
+
+
+def test_words_that_look_like_punctuation_cannot_be_counted():
+    vectors = dptext.WordVectors(["...", "a", "<unk>"], [[0.0], [1.0], [2.0]])
+    with pytest.raises(RefusedError, match="has no letter"):
+        batch_privatizer(TEM(vectors, epsilon=1.0)).statement(["..."])
