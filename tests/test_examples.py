@@ -1,14 +1,19 @@
 """Every example runs, where its package is installed, and says what it should."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import dptext
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {  # script: the package it is about, a line that it prints
     "hugging_face.py": ("datasets", "the column 'stars', as it was"),
+    "gensim_vectors.py": ("gensim", "vectors.txt: the same fingerprint is True"),
+    "presidio.py": ("presidio_anonymizer", "<PERSON> "),
     "scikit_learn.py": ("sklearn", "10 per unit of summed euclidean distance"),
 }
 
@@ -26,3 +31,43 @@ def test_the_example_runs(script, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert line in done.stdout
+
+
+@pytest.fixture(scope="module")
+def presidio():
+    pytest.importorskip("presidio_anonymizer")
+    spec = importlib.util.spec_from_file_location("presidio_example", EXAMPLES / "presidio.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def faithful():
+    words = ["the", "doctor", "person", "saw"]
+    return dptext.TEM(dptext.load_vectors((words, [[float(n)] for n in range(4)])), epsilon=40.0, threshold=0.5)
+
+
+def test_presidio_entities_go_and_all_other_words_go_through_the_mechanism(presidio, faithful):
+    text = "Maria Lopez saw the doctor, Marek. Berlin"
+    found = [  # overlapping, and not in order
+        presidio.RecognizerResult("LOCATION", 35, 41, 0.8),
+        presidio.RecognizerResult("PERSON", 0, 5, 0.7),
+        presidio.RecognizerResult("PERSON", 0, 11, 0.9),
+    ]
+    private, statement = presidio.anonymize(text, found, faithful)
+    assert private == "<PERSON> saw the doctor, <unk>. <LOCATION>"
+    assert statement.parameters["words_counted"] == 4  # of the whole text, not of its longest piece
+    assert statement.guarantee.max_distance == 4 * faithful.word_guarantee().max_distance
+    assert "where Presidio found entities" in statement.exposed[-1]
+    assert "an entity that it missed went through the mechanism" in statement.assumptions[-1]
+
+
+def test_presidio_without_entities_and_with_nothing_else(presidio, faithful):
+    assert presidio.anonymize("the doctor", [], faithful)[0] == "the doctor"
+    whole = [presidio.RecognizerResult("PERSON", 0, 11, 0.9)]
+    private, statement = presidio.anonymize("Maria Lopez", whole, faithful)
+    assert (private, statement.parameters["words_counted"]) == ("<PERSON>", 0)
+    with pytest.raises(dptext.ParameterError, match="document budget"):
+        budget = dptext.TEM(faithful.vectors, epsilon=1.0, document_epsilon=3.0, max_words=3)
+        presidio.anonymize("the doctor", [], budget)
