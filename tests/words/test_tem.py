@@ -323,6 +323,11 @@ def test_the_statement_of_a_word(glove, mechanism):
         ({"epsilon": 5.0, "document_epsilon": 5.0}, "give both or none"),
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "threshold": 1.0}, "not both"),
+        (
+            {"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "beyond": "keep"},
+            "beyond must be 'unk', or 'drop'",
+        ),
+        ({"epsilon": 5.0, "beyond": "drop"}, "'drop' together with max_words"),
         ({"epsilon": 5.0, "unknown": "keep"}, "unknown must be 'unk' or 'uniform'"),
     ],
 )

@@ -20,10 +20,11 @@ from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.training import assumptions_about, parameters_of_training
 
-__all__ = ["Rows", "UnknownWords", "WordMechanism", "positive"]
+__all__ = ["BeyondWords", "Rows", "UnknownWords", "WordMechanism", "positive"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 UnknownWords: TypeAlias = Literal["unk", "uniform"]
+BeyondWords: TypeAlias = Literal["unk", "drop"]
 UNKNOWN_FARTHEST = ", a pair with an unknown word as far as can be,"
 """Added to the name of a metric where unknown words are replaced by uniform ones first."""
 
@@ -64,7 +65,10 @@ class WordMechanism(ABC):
 
     name: ClassVar[str]
     max_words: int | None = None
-    """Words of a document after this many become ``"<unk>"`` without being looked at; None: no limit."""
+    """Words of a document after this many are not looked at; None: no limit."""
+    beyond: BeyondWords = "unk"
+    """What becomes of them: ``"<unk>"`` each, or the document ends there. The number of words, which is exposed,
+    decides where that is, so neighbours are cut at the same place."""
 
     def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         if not isinstance(vectors, WordVectors):
@@ -209,6 +213,8 @@ class WordMechanism(ABC):
     def _exposed(self) -> tuple[str, ...]:
         if self.max_words is None:
             return _LAYOUT
+        if self.beyond == "drop":
+            return (*_LAYOUT, f"that every document of more than {self.max_words} words was cut after these")
         return (*_LAYOUT, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
 
     def _statement(self, guarantee: Guarantee, *, unit: Unit, neighbours: str, slack: float) -> PrivacyStatement:

@@ -30,7 +30,8 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         options = {"epsilon": given["epsilon"], "unknown": given["unknown"]}
         source, limit, fingerprint = str(given["vectors"]), int(given["words"] or 0), given["vectors_sha256"]
         if statement.mechanism == TEM.name and "document_epsilon" in given:
-            options |= {"document_epsilon": given["document_epsilon"], "max_words": given["max_words"]}
+            options |= {name: given[name] for name in ("document_epsilon", "max_words")}
+            options |= {"beyond": given.get("beyond", "unk")}
         elif statement.mechanism == TEM.name:
             options |= {"threshold": given["threshold"]}
         if statement.mechanism == TEM.name:

@@ -193,7 +193,7 @@ class Rewriter:
         ends = []
         for text in block.texts:
             if text is not None:
-                tokens += pieces(text)
+                tokens += self._cut(pieces(text))
             ends.append(len(tokens))
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
@@ -209,6 +209,14 @@ class Rewriter:
             private[row] = None
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         return private, tally + Tally(missing=len(missing))
+
+    def _cut(self, tokens: list[str]) -> list[str]:
+        """The tokens up to the last word that the mechanism takes, where it drops all that follows."""
+        limit = self.mechanism.max_words
+        if limit is None or self.mechanism.beyond != "drop":
+            return tokens
+        words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
+        return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
 
     def _replace_words(
         self, tokens: list[str], codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], bits: RandomBits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords, WordMechanism, positive
+from dptext.words.mechanism import BeyondWords, Rows, UnknownWords, WordMechanism, positive
 
 __all__ = ["TEM", "threshold_for"]
 
@@ -47,7 +48,8 @@ class TEM(WordMechanism):
     Euclidean up to 1e-4) bounds what finite arithmetic adds.
 
     **Document budget.** With ``document_epsilon`` E and ``max_words`` n the threshold is E / (n epsilon), so that n
-    words cost E, pure; words of a document after the n-th become ``"<unk>"`` without being looked at.
+    words cost E, pure; words of a document after the n-th become ``"<unk>"`` without being looked at, or the document
+    ends after the n-th (``beyond="drop"``).
 
     Args:
         vectors: public word vectors.
@@ -59,6 +61,7 @@ class TEM(WordMechanism):
         threshold: g itself.
         document_epsilon: a pure budget for a document, together with ``max_words``.
         max_words: how many words of a document the budget covers.
+        beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
         unknown: see `WordMechanism`.
         index: a folder for an index of the whole vocabulary (`dptext.noise.bounds_index`): built once for these
             vectors and this epsilon, it makes the first draw of a word as fast as a later one. Same words either way.
@@ -90,6 +93,7 @@ class TEM(WordMechanism):
         threshold: float | None = None,
         document_epsilon: float | None = None,
         max_words: int | None = None,
+        beyond: BeyondWords = "unk",
         unknown: UnknownWords = "unk",
         index: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -98,6 +102,9 @@ class TEM(WordMechanism):
             raise ParameterError(f"beta must lie between 0 and 1, got {beta}")
         self.document_epsilon = document_epsilon
         self.max_words = max_words
+        if beyond not in get_args(BeyondWords) or (beyond != "unk" and max_words is None):
+            raise ParameterError(f"beyond must be 'unk', or 'drop' together with max_words, got {beyond!r}")
+        self.beyond = beyond
         if document_epsilon is not None or max_words is not None:
             self.threshold = self._budgeted_threshold(threshold)
         elif threshold is not None:
@@ -151,7 +158,11 @@ class TEM(WordMechanism):
         """The public parameters, for the statement."""
         budget: dict[str, Parameter] = {}
         if self.document_epsilon is not None:
-            budget = {"document_epsilon": self.document_epsilon, "max_words": self.max_words}
+            budget = {
+                "document_epsilon": self.document_epsilon,
+                "max_words": self.max_words,
+                "beyond": self.beyond,
+            }
         return {
             "epsilon": self.epsilon,
             "metric": self.metric,
