@@ -264,7 +264,7 @@ def test_a_ledger_may_go_by_a_column(work, privatize):
         stream.write('{"text": "the", "author": null}\n')
     code, _, err = privatize("null.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")
     assert code == 1
-    assert "row 1 has no 'author'" in err
+    assert "row 1 has no 'author' that could be a key" in err
 
 
 def test_a_seeded_release_is_none_for_a_ledger(work, privatize):
@@ -328,3 +328,68 @@ def test_starting_over_gives_back_what_was_only_reserved(work, vectors):
     process.wait()
     assert subprocess.run([*command, "--force"]).returncode == 0
     assert len(dptext.privacy.ledger.Ledger("l.db").releases()) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [('"u": 1.0', '"u": "1"'), ('"u": 7', '"u": " 7"'), ('"u": "ann"', '"u": "ann "')],
+)
+def test_a_person_has_one_name_in_the_ledger_whatever_the_format(work, privatize, first, second):
+    ledger("create", "l.db", "--releases", 1)
+    for name, key in (("a", first), ("b", second)):
+        (work / f"{name}.jsonl").write_text(f'{{"text": "the man of {name}", {key}}}\n')
+    assert privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--ledger-key", "u", "-q")[0] == 0
+    assert privatize("b.jsonl", "-o", "ob.jsonl", "--ledger", "l.db", "--ledger-key", "u", "-q")[0] == 3
+
+
+@pytest.mark.parametrize("key", ["null", '""', '" "', "true", "1.5", "[1]", "NaN"])
+def test_what_can_be_no_key_is_an_error(work, privatize, key):
+    ledger("create", "l.db", "--releases", 1)
+    (work / "a.jsonl").write_text(f'{{"text": "the", "u": {key}}}\n')
+    code, _, err = privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--ledger-key", "u", "-q")
+    assert code == 1
+    assert "row 1 has no 'u' that could be a key" in err
+
+
+def test_an_empty_file_in_a_folder_is_left_out_and_said(work, privatize):
+    for name in ("a", "c"):
+        write(f"texts/{name}.jsonl", 2)
+    (work / "texts" / "b.jsonl").write_text("")
+    code, _, err = privatize("texts", "-o", "private")
+    assert code == 0
+    assert "texts/b.jsonl holds no documents: left out" in err
+    assert not os.path.exists("private/b.jsonl")
+
+
+def test_a_folder_is_not_resumed_with_other_options(work, privatize):
+    write("texts/a.jsonl", 2)
+    write("texts/b.jsonl", 2)
+    assert privatize("texts", "-o", "private", "-q")[0] == 0
+    os.remove("private/b.jsonl")
+    code, _, err = privatize("texts", "-o", "private", "--resume", "--beta", "0.01")
+    assert code == 2
+    assert "is of another run" in err
+
+
+def test_outputs_within_the_folder_of_inputs_are_no_inputs(work, privatize):
+    write("texts/a.jsonl", 2)
+    assert privatize("texts", "-o", "texts/private/", "-q")[0] == 0
+    assert privatize("texts", "-o", "texts/private/", "-q", "--force")[0] == 0
+    assert sorted(os.listdir("texts/private")) == ["a.jsonl", "a.jsonl.privacy.json"]
+
+
+def test_a_pipe_that_breaks_leaves_a_statement_for_what_was_sent(work, vectors):
+    write("big.jsonl", 20_000)
+    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "-", "--statement", "s.json"]
+    process = subprocess.Popen(
+        [*command, "--vectors", vectors, "--epsilon", "4", "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait() == 4
+    assert "the reader of the output went away" in err
+    assert "rows are sent already" in err
+    assert "Traceback" not in err
+    assert dptext.PrivacyStatement.from_json((work / "s.json").read_text()).mechanism == "TEM"

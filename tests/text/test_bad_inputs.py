@@ -512,7 +512,7 @@ def test_many_files_by_one_name_that_are_none_are_named(tmp_path, monkeypatch):
     Path("a.txt").write_text("x\n")
     twice = "a file is named twice among the inputs: its rows would be released twice"
     for sources, kind, message in [
-        (["new"], DataError, "the folder 'new' holds no file of a known format: name a file, or give --format"),
+        (["new"], DataError, "the folder 'new' holds no file of a known format: name a file"),
         (["*.csv"], DataError, "no file of a known format matches '*.csv': name a file or a folder"),
         (["a.txt", "a.txt"], ParameterError, twice),
         (["a.txt", "*.txt"], ParameterError, twice),

@@ -136,7 +136,7 @@ def test_a_name_that_looks_like_a_pattern_and_exists_is_a_name(tree, name):
 def test_a_folder_without_files_is_refused(tree, folder):
     (tree / "new").mkdir()
     assert assert_error(DataError, lambda: find_files([folder])) == (
-        f"the folder '{folder}' holds no file of a known format: name a file, or give --format"
+        f"the folder '{folder}' holds no file of a known format: name a file"
     )
 
 

@@ -753,6 +753,8 @@ def test_a_disk_that_is_full_at_the_end_leaves_a_job_that_goes_on(out, monkeypat
                         stream.write(b"made")
 
                 assert_error(StorageError, make, "cannot write", "No space left on device")
+                with work.assembled() as (_, stream):
+                    stream.write(b"made")
         with monkeypatch.context() as patch:
             patch.setattr(Path, "replace", full)
             assert_error(StorageError, work.publish, "cannot write", "No space left on device")
@@ -803,7 +805,7 @@ def test_a_folder_in_place_of_the_output_is_a_storage_error_and_stays(out):
     with job(out) as work:
         finish_but_publish(work)
         out.mkdir()
-        assert_error(StorageError, work.publish, "cannot write")
+        assert_error(StorageError, work.publish, "has appeared while the run was going on")
     assert out.is_dir()
     assert Job.is_open(out)
 

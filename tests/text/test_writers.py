@@ -202,7 +202,7 @@ def test_dates_and_times_become_what_everybody_writes():
 # -- blocks ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [kind + zipped for kind in KINDS for zipped in ("", ".gz")])
+@pytest.mark.parametrize("suffix", KINDS)
 def test_the_blocks_one_after_the_other_are_the_file(tmp_path, suffix):
     writer = DocumentWriter(Path(f"a{suffix}"))
     assert not writer.is_assembled
@@ -211,7 +211,7 @@ def test_the_blocks_one_after_the_other_are_the_file(tmp_path, suffix):
     assert read(path) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("suffix", [*(kind + ".zst" for kind in KINDS), ".parquet"])
+@pytest.mark.parametrize("suffix", [*(kind + packed for kind in KINDS for packed in (".gz", ".zst")), ".parquet"])
 def test_other_files_are_made_at_the_end(suffix):
     assert DocumentWriter(Path(f"a{suffix}")).is_assembled
 

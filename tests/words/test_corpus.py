@@ -367,7 +367,7 @@ def test_the_output_is_never_the_input(work, mechanism):
     before = (work / "in.jsonl").read_bytes()
     os.link("in.jsonl", "link.jsonl")
     for out in ("in.jsonl", "link.jsonl", "./in.jsonl"):
-        with pytest.raises(ParameterError, match="OUT is the same file as IN"):
+        with pytest.raises(ParameterError, match="is the same file as IN"):
             privatize_file("in.jsonl", out, mechanism, force=True)
     assert (work / "in.jsonl").read_bytes() == before
 
@@ -383,3 +383,83 @@ def test_an_old_output_stays_until_the_new_one_is_whole(work, mechanism, small_b
     assert (work / "out.jsonl").read_bytes() == before
     privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True, seed=2)
     assert (work / "out.jsonl").read_bytes() != before
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".csv.gz", ".parquet", ".jsonl.zst"])
+def test_the_file_does_not_show_how_long_the_private_words_were(work, suffix, monkeypatch):
+    """A block ends after so many private characters; a gzip member or a row group that ends there would tell."""
+    import zlib
+
+    import pyarrow.parquet as pq
+
+    for module in (blocks, documents, parquet):
+        monkeypatch.setattr(module, "BLOCK_CHARACTERS", 300)
+    fixed = dptext.TEM(dptext.load_vectors((["the"], [[0.0]])), epsilon=1.0)
+    shapes = set()
+    for word in ("cat", "y" * 250):
+        write(work / "in.jsonl", [{"text": word}] * 40)
+        privatize_file("in.jsonl", f"out{suffix}", fixed, force=True)
+        data = (work / f"out{suffix}").read_bytes()
+        if suffix == ".parquet":
+            file = pq.read_metadata(f"out{suffix}")
+            shapes.add(tuple(file.row_group(n).num_rows for n in range(file.num_row_groups)))
+        elif suffix.endswith(".gz"):
+            member = zlib.decompressobj(wbits=31)
+            member.decompress(data)
+            shapes.add((member.eof, len(member.unused_data)))
+        else:
+            shapes.add(data.count(b"\x28\xb5\x2f\xfd"))
+    assert len(shapes) == 1
+
+
+def test_kept_columns_that_changed_since_the_interruption_are_noticed(work, mechanism, small_blocks):
+    write(work / "in.jsonl", rows(30))
+    with pytest.raises(Stop):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, keep=["n"], progress=stop_after(10))
+    write(work / "in.jsonl", [{**row, "n": -1} for row in rows(30)])
+    with pytest.raises(RefusedError, match="the input is not what it was"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, keep=["n"], resume=True)
+
+
+def test_what_stands_beside_the_output_is_never_the_input(work, mechanism):
+    write(work / "out.jsonl.rejects.jsonl", rows(3))
+    with pytest.raises(ParameterError, match="or what stands beside it, is the same file as IN"):
+        privatize_file("out.jsonl.rejects.jsonl", "out.jsonl", mechanism, force=True)
+    assert (work / "out.jsonl.rejects.jsonl").exists()
+
+
+def test_an_output_that_appears_meanwhile_is_not_overwritten(work, mechanism, small_blocks):
+    write(work / "in.jsonl", rows(30))
+
+    def appear(_reader, _rows):
+        (work / "out.jsonl").write_text("mine")
+
+    with pytest.raises(StorageError, match="has appeared while the run was going on"):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, progress=appear)
+    assert (work / "out.jsonl").read_text() == "mine"
+
+
+def test_a_job_file_that_others_could_read_is_made_private(work, mechanism, small_blocks):
+    write(work / "in.jsonl", rows(30))
+    (work / ".out.jsonl.job").touch()
+    (work / ".out.jsonl.job").chmod(0o666)
+    with pytest.raises(Stop):
+        privatize_file("in.jsonl", "out.jsonl", mechanism, progress=stop_after(10))
+    assert {(work / f".out.jsonl.{each}").stat().st_mode & 0o777 for each in ("job", "rows")} == {0o600}
+    privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
+    (work / "usual").touch()
+    assert (work / "out.jsonl").stat().st_mode == (work / "usual").stat().st_mode
+
+
+def test_categories_that_no_row_has_do_not_come_along(work, mechanism):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int32()), ["a", "b", MARKER])
+    inner = pa.array([{"x": 1}] * 3, pa.struct([pa.field("x", pa.int64(), metadata={"note": MARKER})]))
+    pq.write_table(pa.table({"text": ["the"] * 3, "kind": kinds, "inner": inner}), "in.parquet")
+    privatize_file("in.parquet", "out.parquet", mechanism, keep=["kind", "inner"])
+    assert MARKER.encode() not in (work / "out.parquet").read_bytes()
+    found = pq.read_table("out.parquet").to_pydict()
+    assert found["kind"] == ["a", "b", "a"]
+    assert found["inner"] == [{"x": 1}] * 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dptext.errors import ParameterError, StorageError
-from dptext.text.files import STANDARD, file_format
+from dptext.text.files import FORMATS, STANDARD, file_format
 from dptext.text.folders import find_files
 
 __all__ = ["Place", "is_pipe", "make_folder", "places"]
@@ -42,6 +42,8 @@ def places(sources: Sequence[str], out: str, *, in_format: str | None, out_forma
         return [Place([path for path, _ in files], target)]
     found: dict[Path, Path] = {}
     for path, relative in files:
+        if target.resolve() in path.resolve().parents and any(Path(each).is_dir() for each in sources):
+            continue  # an earlier output in a folder within the folder of inputs
         if path == STANDARD:
             raise ParameterError("standard input cannot go to a folder: name a file")
         name = target / (relative if out_format is None else _renamed(relative, out_format))
@@ -49,12 +51,13 @@ def places(sources: Sequence[str], out: str, *, in_format: str | None, out_forma
         if name in found:
             raise ParameterError(f"two inputs would go to {str(name)!r}: privatize them one by one")
         found[name] = path
+    if not found:
+        raise ParameterError("all inputs lie in the folder of outputs: name another one")
     return [Place([path], name, is_in_folder=True) for name, path in found.items()]
 
 
 def _renamed(path: Path, suffix: str) -> Path:
-    known = file_format(path)
-    for ending in (known.compression, known.kind, ".ndjson"):
+    for ending in (".gz", ".zst", *FORMATS, ".ndjson"):
         if ending and path.name.lower().endswith(ending):
             path = path.with_name(path.name[: -len(ending)])
     return path.with_name(path.name + suffix)

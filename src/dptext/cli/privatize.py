@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,10 +23,10 @@ from dptext.cli.console import (
     stopped_with_notes,
 )
 from dptext.cli.places import is_pipe, make_folder, places
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, StorageError
 from dptext.privacy.guarantee import at_most
-from dptext.text.documents import read_documents
-from dptext.text.files import STANDARD
+from dptext.text.documents import NoDocumentsError, read_documents
+from dptext.text.files import STANDARD, file_format
 from dptext.text.writers import DocumentWriter
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.words.corpus import (
@@ -150,46 +153,84 @@ def privatize(
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
     if piped and statement is None:
         raise ParameterError("a pipe has no place for the statement: say where with --statement FILE")
+    if piped and (resume or ledger_key is not None):
+        raise ParameterError("what went through a pipe is gone: --resume and --ledger-key need a file as OUT")
+    if not piped and statement is not None:
+        raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
     for place in to:  # what can fail fails before the work starts; a pipe can be opened once only
-        read_documents(
-            [each for each in place.sources if each.is_file() or not (each.exists() or each == STANDARD)], **how
-        ).close()
-        if not piped and not (resume and place.is_in_folder and is_released(place.out)):
-            check_output(place.sources, place.out, force=force, resume=resume)
+        read_documents([each for each in place.sources if not is_pipe(each)], **how).close()
+        if not piped:
             DocumentWriter(place.out, text=text, keep=kept)
+        if not piped and not resume:
+            check_output(place.sources, place.out, force=force)
     built = build_mechanism(mechanism, vectors, limit, epsilon, unknown, options)
+    done = {place.out for place in to if resume and not piped and is_released(place.out, built, kept)}
     say(promise_before_start(built), quiet=quiet)
     how |= {"seed": seed, "processes": processes, "force": force}
     if piped:
-        to_format = out_format or in_format or "".join(to[0].sources[0].suffixes)
-        privatize_stream(
-            to[0].sources, sys.stdout.buffer, built, to=to_format, statement_file=statement or Path(), **how
-        )
-        say(f"Wrote what was promised to {statement}.", quiet=quiet)
+        to_format = out_format or in_format or file_format(to[0].sources[0]).kind
+        with stopped_with_notes(), _quiet_when_the_reader_leaves():
+            sent = privatize_stream(
+                to[0].sources, sys.stdout.buffer, built, to=to_format, statement_file=statement or Path(), **how
+            )
+        say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.", quiet=quiet)
+        if sent.skipped:
+            say(f"Left out {sent.skipped:,} rows that could not be read.", quiet=quiet)
         return
-    releases = []
-    with stopped_with_notes(), progress_bar(quiet=quiet) as progress:
+    releases: list[FileRelease] = []
+    with stopped_with_notes(), progress_bar(quiet=quiet) as progress, _told_what_is_done(releases, len(to)):
         for place in to:
             if place.is_in_folder:
                 make_folder(place.out.parent)
-            if resume and place.is_in_folder and is_released(place.out):
+            if place.out in done:
                 say(f"{place.out} is there already: left as it is.", quiet=quiet)
                 continue
-            release = privatize_file(
-                place.sources,
-                place.out,
-                built,
-                resume=resume,
-                ledger=ledger,
-                ledger_key=ledger_key,
-                progress=progress,
-                **how,
-            )
+            try:
+                release = privatize_file(
+                    place.sources,
+                    place.out,
+                    built,
+                    resume=resume,
+                    ledger=ledger,
+                    ledger_key=ledger_key,
+                    progress=progress,
+                    **how,
+                )
+            except NoDocumentsError:
+                if not place.is_in_folder:
+                    raise
+                say(f"{place.sources[0]} holds no documents: left out.", quiet=quiet)
+                continue
             releases.append(release)
     for release in releases:
         tell(release, quiet=quiet)
     if as_json:
         typer.echo(json.dumps(_summary(releases), ensure_ascii=False))
+
+
+@contextmanager
+def _quiet_when_the_reader_leaves() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:  # | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        told = StorageError("the reader of the output went away")
+        for note in getattr(error, "__notes__", ()):
+            told.add_note(note)
+        raise told from None
+
+
+@contextmanager
+def _told_what_is_done(releases: list[FileRelease], count: int) -> Iterator[None]:
+    """An error at one file of many says that others are out already."""
+    try:
+        yield
+    except BaseException as error:
+        if releases:
+            error.add_note(
+                f"{len(releases)} of {count} files are released already; --resume leaves them as they are and goes on"
+            )
+        raise
 
 
 def tell(release: FileRelease, *, quiet: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,6 +48,16 @@ class Block:
         lengths = np.array([-1 if text is None else len(text) for text in self.texts], dtype="<i8")
         content = hashlib.sha256(lengths.tobytes())
         content.update("".join(text for text in self.texts if text is not None).encode("utf-8", "surrogatepass"))
+        return content.digest()
+
+    def identity(self) -> bytes:
+        """SHA-256 of the texts and of all that was read beside them, to tell whether an input is still the same."""
+        content = hashlib.sha256(self.digest())
+        if isinstance(self.columns, Mapping):
+            content.update(repr(dict(self.columns)).encode("utf-8", "backslashreplace"))
+        else:
+            for batch in self.columns.to_batches():
+                content.update(batch.serialize())
         return content.digest()
 
 

@@ -6,6 +6,7 @@ Rows are counted from 1 in each file.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from dptext.text.files import STANDARD, FileFormat, OpenedFile, file_format
 from dptext.text.parquet import ParquetSource, as_lists
 from dptext.text.rows import BadRow, rows_of
 
-__all__ = ["Document", "DocumentReader", "OnError", "check_kept_columns", "read_documents"]
+__all__ = ["Document", "DocumentReader", "NoDocumentsError", "OnError", "check_kept_columns", "read_documents"]
 
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -102,6 +103,10 @@ def check_kept_columns(text: str, keep: Sequence[str]) -> None:
         raise ParameterError(f"the column {twice!r} is named twice among those to keep: name it once")
 
 
+class NoDocumentsError(DataError):
+    """There is not one row."""
+
+
 class Source(Protocol):
     """One file as blocks."""
 
@@ -113,8 +118,8 @@ class Source(Protocol):
         """Bytes read so far."""
         ...
 
-    def blocks(self) -> Iterator[Block]:
-        """Its rows, once."""
+    def blocks(self, by_rows: int | None) -> Iterator[Block]:
+        """Its rows, once; see `DocumentReader.blocks`."""
         ...
 
     def close(self) -> None:
@@ -176,8 +181,12 @@ class DocumentReader(Iterator[Document]):
             if turn.func is _as_it_is:
                 turn().close()
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, by_rows: int | None = None) -> Iterator[Block]:
         """The rows in blocks; where one ends depends on the content of the files alone.
+
+        Args:
+            by_rows: end a block after this many rows, and for no other reason: where others can see the end of one,
+                the length of the texts must not decide about it.
 
         Raises:
             DataError: a broken row (unless they are skipped); no row at all.
@@ -185,7 +194,7 @@ class DocumentReader(Iterator[Document]):
         try:
             for turn in self._turns:
                 self._current = turn()
-                for block in self._current.blocks():
+                for block in self._current.blocks(by_rows):
                     self.rejects += block.rejects
                     self.count += len(block.texts)
                     yield block
@@ -198,7 +207,7 @@ class DocumentReader(Iterator[Document]):
             raise DataError(f"no row could be read; the first is {first.file}, row {first.first}: {first.reason}")
         if self.count == 0:
             names = ", ".join(self._names[:3]) or "nothing"
-            raise DataError(f"{names} holds no documents: expected at least one row")
+            raise NoDocumentsError(f"{names} holds no documents: expected at least one row")
 
     def __next__(self) -> Document:
         if self._documents is None:
@@ -249,7 +258,8 @@ class _LineSource:
     def close(self) -> None:
         self._file.close()
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, by_rows: int | None) -> Iterator[Block]:
+        most_rows, most_characters = (BLOCK_ROWS, BLOCK_CHARACTERS) if by_rows is None else (by_rows, math.inf)
         texts: list[str | None] = []
         columns: dict[str, list[Any]] = {name: [] for name in self._columns}
         rejects: list[Reject] = []
@@ -266,7 +276,7 @@ class _LineSource:
             for name, values in columns.items():
                 values.append(row[name])
             characters += 0 if text is None else len(text)
-            if characters >= BLOCK_CHARACTERS or len(texts) >= BLOCK_ROWS:
+            if characters >= most_characters or len(texts) >= most_rows:
                 yield Block(texts, columns, tuple(rejects))
                 texts, columns, rejects = [], {name: [] for name in self._columns}, []
                 characters = 0

@@ -25,7 +25,7 @@ __all__ = [
     "HashedFile",
     "OpenedFile",
     "beside",
-    "compressed",
+    "compress",
     "extra",
     "file_digest",
     "file_format",
@@ -40,6 +40,7 @@ STANDARD = Path("-")
 _OTHER_NAMES = {".ndjson": ".jsonl"}
 _COMPRESSIONS = (".gz", ".zst")
 _LONGEST_NAME = 200
+_COPIED = 1 << 20
 _PIECE = 1 << 10  # zstandard unpacks all of what it is given: a small bite bounds the memory, to 32 MiB at worst
 
 
@@ -282,9 +283,12 @@ def shown(path: Path) -> str:
     return path.name if path.name.isprintable() else repr(path.name)[1:-1]
 
 
-def compressed(data: bytes, compression: str) -> bytes:
-    """Bytes as one gzip member without name and time (equal bytes, equal result), or as they are."""
-    if compression != ".gz":
-        return data
+def compress(source: IO[bytes], out: HashedFile, compression: str) -> None:
+    """Copy bytes as one .gz member without name and time, or one .zst frame: equal bytes, equal result."""
+    if compression == ".zst":
+        extra("zstandard", "files", compression).ZstdCompressor().copy_stream(source, out)
+        return
     compressor = zlib.compressobj(wbits=31)
-    return compressor.compress(data) + compressor.flush()
+    while data := source.read(_COPIED):
+        out.write(compressor.compress(data))
+    out.write(compressor.flush())

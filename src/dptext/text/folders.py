@@ -62,7 +62,7 @@ def _below(folder: Path) -> list[Path]:
     ]
     files = [each for each in files if not any(part.startswith(".") for part in each.relative_to(folder).parts)]
     if not files:
-        raise DataError(f"the folder {str(folder)!r} holds no file of a known format: name a file, or give --format")
+        raise DataError(f"the folder {str(folder)!r} holds no file of a known format: name a file")
     return sorted(files)
 
 

@@ -1,9 +1,10 @@
 """A file that is written in parts and survives whatever stops the program: an interrupted job goes on where it was.
 
-Two hidden files lie beside the output while the job lasts: ``.OUT.rows``, the bytes of the parts done so far, and
-``.OUT.job``, a SQLite database readable by its owner alone with the secret of the noise, what was asked, and what each
-part was. A part counts once both hold it, in that order, each forced to the disk; bytes beyond the last part that
-counts are cut off. The output appears by one rename at the end, then the two files go, the secret with them.
+Hidden files, readable by their owner alone, lie beside the output while the job lasts: ``.OUT.rows``, the bytes of the
+parts done so far, ``.OUT.made`` where the output is made from them at the end, and ``.OUT.job``, a SQLite database
+(with its journal) that holds the secret of the noise, what was asked, and what each part was. A part counts once both
+hold it, in that order, each forced to the disk; bytes beyond the last part that counts are cut off. The output appears
+by one rename at the end, then the others go, the secret with them.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from typing import IO, Any, Self
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.privacy.noise_key import NoiseKey
 from dptext.text.blocks import Reject
-from dptext.text.files import HashedFile, beside, replacing
+from dptext.text.files import HashedFile, beside, file_digest
 
 __all__ = ["Job", "Part"]
 
 _VERSION = 1
-_TABLES = """
-CREATE TABLE job (version INTEGER, secret BLOB, seeded INTEGER, asked TEXT, name TEXT, replaces INTEGER, promise TEXT);
-CREATE TABLE part (place INTEGER PRIMARY KEY, digest BLOB, rows INTEGER, size INTEGER, facts TEXT);
-CREATE TABLE reject (file TEXT, first INTEGER, last INTEGER, reason TEXT);
-"""
+_TABLES = (
+    "CREATE TABLE job (version INTEGER, secret BLOB, seeded INTEGER, asked TEXT, name TEXT, replaces INTEGER, "
+    "promise TEXT, made TEXT)",
+    "CREATE TABLE part (place INTEGER PRIMARY KEY, digest BLOB, rows INTEGER, size INTEGER, facts TEXT)",
+    "CREATE TABLE reject (file TEXT, first INTEGER, last INTEGER, reason TEXT)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Job:
         self.is_assembled = is_assembled
         self.is_published = False
         self.abandoned: str | None = None
+        self._replaces = out.exists()
         self.key, self.release_id = key, release_id
         self.parts: list[Part] = []
         self.statement: str | None = None
@@ -133,6 +136,7 @@ class Job:
             # nobody else may ever read the secret, so the file is made before anything is in it
             os.close(os.open(self._book, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             made = True
+        _make_private(self._book)
         try:
             self._lock_book()
         except sqlite3.OperationalError as error:
@@ -174,7 +178,7 @@ class Job:
                 self._go_on(options)
             if self.is_published:
                 return
-            self._spool = self._rows.open("r+b" if self._rows.exists() else "w+b")
+            self._spool = _private(self._rows, "r+b" if self._rows.exists() else "w+b")
             if self._spool.seek(0, os.SEEK_END) < self.size:
                 raise DataError(
                     f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
@@ -192,15 +196,15 @@ class Job:
 
     def _begin(self, options: str) -> None:
         with self._transaction() as database:
-            for table in _TABLES.strip().splitlines():
+            for table in _TABLES:
                 database.execute(table)
             database.execute(
-                "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, NULL)",
-                (_VERSION, self.key.secret(), self.key.seeded, options, self.release_id, self.out.exists()),
+                "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                (_VERSION, self.key.secret(), self.key.seeded, options, self.release_id, self._replaces),
             )
 
     def _go_on(self, options: Mapping[str, Any]) -> None:
-        then, seeded, secret, replaces = self._remembered()
+        then, seeded, secret, self._replaces = self._remembered()
         now = json.loads(json.dumps(options, sort_keys=True))
         changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
         if self.key.seeded != seeded or (seeded and self.key.secret() != secret):
@@ -212,11 +216,17 @@ class Job:
             )
         self.key = NoiseKey.restored(secret, seeded=seeded)
         # stopped between the rename and the end: nothing is left to do but to say so
-        self.is_published = self.statement is not None and self.out.exists() and not self._finished.exists()
-        if self.out.exists() and not replaces and not self.is_published:
+        self.is_published = self._is_published()
+        if self.out.exists() and not self._replaces and not self.is_published:
             raise ParameterError(
                 f"{str(self.out)!r} has appeared since the run was interrupted: move it away, then --resume"
             )
+
+    def _is_published(self) -> bool:
+        if self.statement is None or self._finished.exists() or not self.out.exists():
+            return False
+        (digest,) = self._database.execute("SELECT made FROM job").fetchone()
+        return digest is None or digest == file_digest(self.out)
 
     def _remembered(self) -> tuple[dict[str, Any], bool, bytes, bool]:
         """What the file of the job holds, taken over as far as it can be used as it is.
@@ -226,7 +236,7 @@ class Job:
         """
         try:
             row = self._database.execute("SELECT * FROM job").fetchone()
-            version, secret, seeded, asked, self.release_id, replaces, self.statement = row
+            version, secret, seeded, asked, self.release_id, replaces, self.statement, _ = row
             then = json.loads(asked)
             is_ours = version == _VERSION and isinstance(then, dict) and isinstance(secret, bytes)
             is_ours = is_ours and len(secret) == 32 and isinstance(self.release_id, str)
@@ -293,17 +303,31 @@ class Job:
             for row in self._database.execute("SELECT file, first, last, reason FROM reject ORDER BY rowid"):
                 yield Reject(*row)
 
-    def remember(self, statement: str) -> None:
-        """Keep the statement: a run that is stopped while it ends must not make another one."""
+    def remember(self, statement: str, *, digest: str | None = None) -> None:
+        """Keep the statement: a run that is stopped while it ends must not make another one.
+
+        Args:
+            statement: what will stand beside the output.
+            digest: SHA-256 of the output, by which it is known again.
+        """
         with self._errors(), self._transaction() as database:
-            database.execute("UPDATE job SET promise = ?", (statement,))
+            database.execute("UPDATE job SET promise = ?, made = ?", (statement, digest))
         self.statement = statement
 
     @contextmanager
     def assembled(self) -> Iterator[tuple[Path, HashedFile]]:
         """The bytes of all parts, and the file to make from them."""
-        with replacing(self._finished) as stream:
-            yield self._rows, stream
+        try:
+            with _private(self._finished, "wb") as stream:
+                yield self._rows, HashedFile(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except BaseException as error:
+            with suppress(OSError):
+                self._finished.unlink()
+            if isinstance(error, OSError) and not isinstance(error, StorageError):
+                raise StorageError.of("write", self.out, error) from None
+            raise
 
     @property
     def content(self) -> Path:
@@ -315,6 +339,11 @@ class Job:
         with self._errors():
             self._close_spool()
             if not self.is_published:
+                if self.out.exists() and not self._replaces:
+                    raise StorageError(
+                        f"{str(self.out)!r} has appeared while the run was going on: move it away, then --resume"
+                    )
+                self._finished.chmod(_usual_mode(self._finished))
                 self._finished.replace(self.out)
             _sync_folder(self.out)
         self.discard()
@@ -381,6 +410,39 @@ class Job:
 def _values(reject: Reject) -> tuple[Any, ...]:
     file = os.fsencode(reject.file).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
     return (file, reject.first, reject.last, reject.reason)
+
+
+def _private(path: Path, mode: str) -> IO[bytes]:
+    """A file that only its owner reads, as long as nobody is to see it."""
+    stream: IO[bytes] = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "w+b" if mode == "wb" else "r+b")
+    if mode != "r+b":
+        stream.truncate(0)
+    _make_private(path)
+    return stream
+
+
+def _make_private(path: Path) -> None:
+    """Take the rights of others away from a file that was there before.
+
+    Raises:
+        OSError: it belongs to somebody else, or is a link.
+    """
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _usual_mode(beside: Path) -> int:
+    """The rights that a new file in this folder gets."""
+    probe = beside.with_name(f"{beside.name}.mode")
+    try:
+        with probe.open("wb"):
+            return probe.stat().st_mode & 0o777
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _sync_folder(path: Path) -> None:

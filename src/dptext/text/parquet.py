@@ -6,6 +6,7 @@ source's schema is dropped: it may name, or hold, what was not kept.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from dptext.text.files import extra, shown
 __all__ = ["ParquetSource", "as_lists", "as_table", "assemble", "segment"]
 
 _ROWS_AT_A_TIME = 1024
-_ROW_GROUP_BYTES = 32 << 20
+_ROW_GROUP = 1 << 16
 _BUFFER = 1 << 20
 
 
@@ -55,7 +56,9 @@ class ParquetSource:
             # no buffers ahead of the reader, so that memory does not grow with a row group
             file = self._arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
             _ = file.schema_arrow.names
-            return file
+            groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+            if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
+                return file
         raise DataError(f"{self.name} is not a parquet file, or was cut or damaged; copy the file again")
 
     @property
@@ -85,8 +88,9 @@ class ParquetSource:
                 "column"
             )
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, by_rows: int | None) -> Iterator[Block]:
         """The rows in blocks, in order."""
+        most_rows, most_characters = (BLOCK_ROWS, BLOCK_CHARACTERS) if by_rows is None else (by_rows, math.inf)
         tables: list[Any] = []
         texts: list[str | None] = []
         rejects: list[Reject] = []
@@ -96,7 +100,7 @@ class ParquetSource:
             tables.append(table)
             rejects += bad
             characters += sum(len(text) for text in part if text is not None)
-            if characters >= BLOCK_CHARACTERS or len(texts) >= BLOCK_ROWS:
+            if characters >= most_characters or len(texts) >= most_rows:
                 yield Block(texts, self._arrow.concat_tables(tables), tuple(rejects))
                 tables, texts, rejects, characters = [], [], [], 0
         if texts or rejects:
@@ -214,7 +218,7 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
         if column not in names:
             raise DataError(f"expected a column {column!r}, which is to be kept; the documents have none")
         if not isinstance(columns, Mapping):
-            values.append(columns.column(column))
+            values.append(_only_values(columns.column(column)))
             continue
         value = None
         what = "holds values of several types, which parquet cannot: write .jsonl, or keep another column"
@@ -228,6 +232,28 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
             raise DataError(f"{where}: the kept {column!r} {what}")
         values.append(value)
     return arrow.table(values, names=[name, *keep])
+
+
+def _only_values(column: Any) -> Any:
+    """A column without what its type may carry along: entries of a dictionary that no row has, metadata of fields."""
+    arrow = _pyarrow()
+    if arrow.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type).dictionary_encode()
+    plain = _plain(column.type)
+    return column if plain.equals(column.type, check_metadata=True) else column.cast(plain)
+
+
+def _plain(kind: Any) -> Any:
+    arrow = _pyarrow()
+    types = arrow.types
+    if types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if types.is_struct(kind):
+        return arrow.struct([arrow.field(each.name, _plain(each.type), each.nullable) for each in kind])
+    if types.is_list(kind) or types.is_large_list(kind):
+        make = arrow.list_ if types.is_list(kind) else arrow.large_list
+        return make(arrow.field(kind.value_field.name, _plain(kind.value_type), kind.value_field.nullable))
+    return kind
 
 
 def segment(table: Any, row: int) -> bytes:
@@ -270,27 +296,27 @@ def assemble(spool: Path, ends: Sequence[int], out: Any) -> None:
     arrow = _pyarrow()
     starts = [0, *ends[:-1]]
 
-    def tables() -> Iterator[tuple[Any, int]]:
+    def tables() -> Iterator[Any]:
         with spool.open("rb") as stream:
             for start, end in zip(starts, ends, strict=True):
                 stream.seek(start)
-                yield arrow.BufferReader(stream.read(end - start)), end - start
+                yield arrow.BufferReader(stream.read(end - start))
 
     done = False
     with suppress(arrow.ArrowException):
-        schemas = [arrow.parquet.read_schema(source).remove_metadata() for source, _ in tables()]
+        schemas = [arrow.parquet.read_schema(source).remove_metadata() for source in tables()]
         schema = arrow.unify_schemas(schemas, promote_options="permissive")
         with arrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
-            waiting: list[Any] = []
-            size = 0
-            for source, count in tables():
-                waiting.append(arrow.parquet.read_table(source).cast(schema))
-                size += count
-                if size >= _ROW_GROUP_BYTES:
-                    writer.write_table(arrow.concat_tables(waiting).combine_chunks())
-                    waiting, size = [], 0
-            if waiting:
-                writer.write_table(arrow.concat_tables(waiting).combine_chunks())
+            waiting = schema.empty_table()
+            for source in tables():
+                table = arrow.parquet.read_table(source).replace_schema_metadata(None)
+                table = table if table.schema.equals(schema) else table.cast(schema)
+                waiting = arrow.concat_tables([waiting, table])
+                while waiting.num_rows >= _ROW_GROUP:  # of a fixed size: where a block ended is nobody's business
+                    writer.write_table(waiting.slice(0, _ROW_GROUP).combine_chunks())
+                    waiting = waiting.slice(_ROW_GROUP)
+            if waiting.num_rows:
+                writer.write_table(waiting.combine_chunks())
         done = True
     if not done:
         raise DataError(

@@ -1,7 +1,8 @@
 """Private texts to bytes, a block at a time, in the format that a file name announces.
 
-The bytes of the blocks one after the other *are* the file for formats of lines, plain or .gz (a member a block). A
-.parquet or .zst file is made from them at the end (`DocumentWriter.finish`), because neither can be continued.
+The bytes of the blocks one after the other *are* the file for plain formats of lines. A .parquet, .gz or .zst file is
+made from them at the end (`DocumentWriter.finish`): where a block ends hangs on the length of the private texts, so
+nothing in a file may show it (a member of .gz, a row group of parquet).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from dptext.errors import DataError, ParameterError
 from dptext.text.blocks import Columns, is_no_text
 from dptext.text.documents import check_kept_columns
-from dptext.text.files import HashedFile, compressed, extra, file_format
+from dptext.text.files import HashedFile, compress, extra, file_format
 from dptext.text.parquet import as_lists, as_table, assemble, segment
 
 __all__ = ["DocumentWriter"]
@@ -56,7 +57,7 @@ class DocumentWriter:
     @property
     def is_assembled(self) -> bool:
         """Whether the file is made by `finish`, not by the bytes of the blocks alone."""
-        return self.format.kind == ".parquet" or self.format.compression == ".zst"
+        return self.format.kind == ".parquet" or self.format.compression != ""
 
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
         """The bytes of one block.
@@ -81,7 +82,7 @@ class DocumentWriter:
         starts_file = first if self._has_header else row == 1
         if starts_file and lines and lines[0].startswith("\ufeff"):
             lines[0] = "\ufeff" + lines[0]  # readers drop the first one of a file
-        return compressed(self._utf8(lines, row - (first and self._has_header)), self.format.compression)
+        return self._utf8(lines, row - (first and self._has_header))
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
         """Make the file from the bytes of all blocks.
@@ -94,9 +95,8 @@ class DocumentWriter:
         if self.format.kind == ".parquet":
             assemble(blocks, ends, out)
             return
-        zstandard = extra("zstandard", "files", ".zst")
         with blocks.open("rb") as stream:
-            zstandard.ZstdCompressor().copy_stream(stream, out)  # one frame: some readers stop after the first
+            compress(stream, out, self.format.compression)
 
     @staticmethod
     def _kept(lists: Mapping[str, Sequence[Any]], name: str) -> Sequence[Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.ledger import PENDING, RELEASED, TEXT, Ledger
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import DocumentReader
@@ -27,14 +30,19 @@ class Charges:
     def __init__(self, ledger: str | Path | None, by: str | None) -> None:
         if by is not None and ledger is None:
             raise ParameterError("a key column is for a ledger: name the ledger too (--ledger FILE)")
+        if by == TEXT:
+            raise ParameterError(
+                f"the key column cannot be named {TEXT!r}, which stands for the text itself in a ledger: leave the key "
+                "out to go by the text, or rename the column"
+            )
         self.column = by
         self._ledger = None if ledger is None else Ledger(ledger)
         self._seen: bytes | None = None
 
     @property
     def kind(self) -> str | None:
-        """How rows are told apart, if there is a ledger."""
-        return None if self._ledger is None else self.column or TEXT
+        """Which ledger, and how rows are told apart, if there is one."""
+        return None if self._ledger is None else f"{self._ledger.path.resolve()} by {self.column or TEXT}"
 
     def reserve(self, release_id: str, promise: PrivacyStatement, reader: DocumentReader) -> None:
         """Charge every row, or none; a release that is charged already stays as it is.
@@ -43,18 +51,26 @@ class Charges:
             RefusedError: a row would be overspent; nothing was charged.
             DataError: a row without a key.
         """
-        if self._ledger is None or self._ledger.state(release_id) == RELEASED:
+        if self._ledger is None:
             return
+        if self._ledger.state(release_id) == RELEASED:
+            raise RefusedError(
+                "the ledger knows this release as one that has appeared already: it is not to be made again; start over"
+            )
+        if isinstance(promise.guarantee, MetricDP):  # the farthest pair is known only when all rows are read
+            promise = promise.replace(guarantee=replace(promise.guarantee, max_distance=None))
         self._ledger.reserve(release_id, promise, self._keys(reader), by=self.column or TEXT)
 
-    def check_same(self, digests: Iterable[bytes]) -> None:
+    def check_same(self, identities: Iterable[bytes]) -> None:
         """Whether the rows that were released are the rows that were charged.
 
         Raises:
             RefusedError: they are not: the input changed in between.
         """
-        if self._seen is not None and hashlib.sha256(b"".join(digests)).digest() != self._seen:
-            raise RefusedError("the input changed while it was being read, so the ledger knows other rows; start over")
+        if self._seen is not None and hashlib.sha256(b"".join(identities)).digest() != self._seen:
+            raise RefusedError(
+                "the input changed while it was being read, so the ledger knows other rows: start over with --force"
+            )
 
     def settle(self, release_id: str) -> None:
         """The release appears now."""
@@ -70,16 +86,29 @@ class Charges:
         digest = hashlib.sha256()
         with contextlib.closing(reader):
             for block in reader.blocks():
-                digest.update(block.digest())
+                digest.update(block.identity())
                 if self.column is None:
                     yield from (text for text in block.texts if text is not None)
                     continue
                 first = reader.count - len(block.texts) + 1
                 for number, value in enumerate(as_lists(block.columns)[self.column], first):
-                    if value is None:
-                        raise DataError(
-                            f"row {number} has no {self.column!r}: the ledger needs one for every row; complete the "
-                            "column, or key by the text"
-                        )
-                    yield str(value)
+                    yield _spelled(value, number, self.column)
         self._seen = digest.digest()
+
+
+def _spelled(value: object, row: int, column: str) -> str:
+    """One spelling for one key, whatever format it comes from: 7, 7.0, "7" and " 7" are one person."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    spelled = value.strip() if isinstance(value, str) else ""
+    if not spelled:
+        raise DataError(
+            f"row {row} has no {column!r} that could be a key: the ledger needs a text or a whole number for every "
+            "row; complete the column, or key by the text"
+        )
+    return str(int(float(spelled))) if _WHOLE.fullmatch(spelled) else spelled
+
+
+_WHOLE = re.compile(r"[1-9][0-9]{0,14}\.0+")

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.text.blocks import Block
@@ -25,6 +25,7 @@ from dptext.words.workers import checked_processes, rewrite_blocks
 
 __all__ = [
     "FileRelease",
+    "StreamRelease",
     "check_output",
     "is_released",
     "privatize_file",
@@ -34,6 +35,7 @@ __all__ = [
     "with_columns",
 ]
 
+_ROWS_A_PIECE = 1024  # of a pipe
 Progress = Callable[[DocumentReader, int], None]
 
 
@@ -56,6 +58,23 @@ class FileRelease:
     skipped: int
     tally: Tally
     resumed: int
+
+
+@dataclass(frozen=True)
+class StreamRelease:
+    """What `privatize_stream` returns.
+
+    Attributes:
+        statement: what was promised for a document.
+        documents: rows sent.
+        skipped: rows that could not be read and were left out.
+        tally: counts over the texts, private for the most part.
+    """
+
+    statement: PrivacyStatement
+    documents: int
+    skipped: int
+    tally: Tally
 
 
 def statement_path(data: Path) -> Path:
@@ -155,7 +174,8 @@ def privatize_file(
                     charges.reserve(job.release_id, rewriter.statement(), read())
                 _rewrite(job, reader, rewriter, writer, processes, progress)
                 charges.check_same(part.digest for part in job.parts)
-                job.remember(_statement(job, rewriter, writer, keep, skip=on_error == "skip").to_json())
+                made = _statement(job, rewriter, writer, keep, skip=on_error == "skip")
+                job.remember(made.to_json(), digest=made.data_sha256)
             release = FileRelease(
                 out=out,
                 statement=PrivacyStatement.from_json(str(job.statement)),
@@ -174,10 +194,11 @@ def check_output(sources: Sequence[PathLike], out: Path, *, force: bool, resume:
     Raises:
         ParameterError: OUT is an input, is a folder, or is there already (without force).
     """
+    targets = (out, statement_path(out), rejects_path(out))
     for source in map(Path, sources):
-        if out.exists() and source.exists() and out.samefile(source):
-            raise ParameterError("OUT is the same file as IN: choose another name for the private texts")
-    for target in (out, statement_path(out)):
+        if any(target.exists() and source.exists() and target.samefile(source) for target in targets):
+            raise ParameterError("OUT, or what stands beside it, is the same file as IN: choose another name for OUT")
+    for target in targets:
         if target.is_dir():
             raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
         if target.exists() and not force and not (resume and Job.is_open(out)):
@@ -201,9 +222,24 @@ def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
         raise
 
 
-def is_released(out: Path) -> bool:
-    """Whether a private file and its statement are there, and no run of it was interrupted."""
-    return out.exists() and statement_path(out).exists() and not Job.is_open(out)
+def is_released(out: Path, mechanism: WordMechanism, keep: Sequence[str]) -> bool:
+    """Whether this very release is there: the private file, whole, and its statement with these parameters.
+
+    Raises:
+        ParameterError: something else is there.
+    """
+    if not out.exists() or Job.is_open(out):
+        return False
+    beside = statement_path(out)
+    text = beside.read_text(encoding="utf-8") if beside.exists() else ""
+    with contextlib.suppress(DataError):
+        statement = PrivacyStatement.from_json(text)
+        same = {**statement.parameters, **mechanism.parameters()} == dict(statement.parameters)
+        kept = {each for each in statement.exposed if each.startswith("the column ")}
+        same = same and kept == {f"the column {name!r}, as it was" for name in keep}
+        if same and statement.mechanism == mechanism.name and statement.data_sha256 == file_digest(out):
+            return True
+    raise ParameterError(f"{str(out)!r} is there already, and is of another run: choose another name, or add --force")
 
 
 def _rewrite(
@@ -219,7 +255,7 @@ def _rewrite(
     def missing() -> Iterator[tuple[int, Block]]:
         place = -1
         for place, block in enumerate(reader.blocks()):
-            if not job.is_done(place, block.digest()):
+            if not job.is_done(place, block.identity()):
                 yield place, block
         if place + 1 < len(job.parts):
             raise RefusedError(
@@ -228,7 +264,7 @@ def _rewrite(
 
     for _, block, (private, tally) in rewrite_blocks(rewriter, missing(), processes=processes):
         data = writer.encode(private, block.columns, row=job.rows + 1, first=not job.parts)
-        job.add(data, digest=block.digest(), rows=len(private), facts=tally.as_dict(), rejects=block.rejects)
+        job.add(data, digest=block.identity(), rows=len(private), facts=tally.as_dict(), rejects=block.rejects)
         if progress is not None:
             progress(reader, job.rows)
 
@@ -256,7 +292,8 @@ def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool
 
 
 def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
-    """Put everything in place, the statement first: no data is ever without one."""
+    """Put everything in place, the statement before the data: no data is ever without one."""
+    charges.settle(job.release_id)
     rejects = rejects_path(job.out)
     listed = [json.dumps(asdict(reject), ensure_ascii=False) + "\n" for reject in job.rejects()]
     if listed:
@@ -266,7 +303,6 @@ def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
         rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
     with replacing(statement_path(job.out)) as stream:
         stream.write((statement.to_json() + "\n").encode())
-    charges.settle(job.release_id)
     job.publish()
 
 
@@ -284,16 +320,16 @@ def privatize_stream(
     processes: int = 1,
     suffix: str | None = None,
     force: bool = False,
-) -> PrivacyStatement:
+) -> StreamRelease:
     """`privatize_file` into an open stream (a pipe): nothing can be resumed, and what was sent is sent.
 
     Args:
-        stream: where the bytes go, block by block.
+        stream: where the bytes go, a fixed number of rows at a time.
         to: suffixes that say their format (``".jsonl"``).
-        statement_file: where the statement goes, once all is sent.
+        statement_file: where the statement goes, when all is sent or the run stops.
 
     Raises:
-        ParameterError: a format that is made as a whole (.parquet, .zst).
+        ParameterError: a format that is made as a whole (.parquet, .gz, .zst).
     """
     writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
     if writer.is_assembled:
@@ -302,17 +338,28 @@ def privatize_stream(
     if target.exists() and not force:
         raise ParameterError(f"{str(target)!r} is there already: choose another name, or add --force")
     rewriter = Rewriter(mechanism, seed=seed)
-    digest = HashedFile(stream)
+    sent = HashedFile(stream)
     rows = 0
-    with contextlib.closing(read_documents(source, text=text, keep=keep, on_error=on_error, suffix=suffix)) as reader:
-        blocks = rewrite_blocks(rewriter, enumerate(reader.blocks()), processes=processes)
-        for place, block, (private, tally) in blocks:
-            digest.write(writer.encode(private, block.columns, row=rows + 1, first=place == 0))
-            digest.flush()
-            rewriter.tally += tally
-            rows += len(private)
-    statement = with_columns(rewriter.statement(), keep, skip=on_error == "skip")
-    statement = statement.replace(data_sha256=digest.digest())
-    with replacing(target) as beside:
-        beside.write((statement.to_json() + "\n").encode())
-    return statement
+    reader = read_documents(source, text=text, keep=keep, on_error=on_error, suffix=suffix)
+    try:
+        with contextlib.closing(reader):
+            blocks = rewrite_blocks(rewriter, enumerate(reader.blocks(_ROWS_A_PIECE)), processes=processes)
+            for place, block, (private, tally) in blocks:
+                data = writer.encode(private, block.columns, row=rows + 1, first=place == 0)
+                rewriter.tally += tally  # before anybody sees the rows, so that the statement covers them
+                rows += len(private)
+                sent.write(data)
+                sent.flush()
+    except BaseException as error:
+        if rows:
+            error.add_note(
+                f"up to {rows:,} rows are sent already; what was promised for them stands in {str(target)!r}"
+            )
+        raise
+    finally:
+        statement = with_columns(rewriter.statement(), keep, skip=on_error == "skip")
+        statement = statement.replace(data_sha256=sent.digest())
+        if rows:
+            with replacing(target) as beside:
+                beside.write((statement.to_json() + "\n").encode())
+    return StreamRelease(statement, rows, sum(each.last - each.first + 1 for each in reader.rejects), rewriter.tally)

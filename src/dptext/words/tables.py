@@ -117,6 +117,9 @@ def _pandas(table: Any) -> Form:
     def build(text: str, private: Texts, keep: list[str]) -> Any:
         # neither the index nor the attributes of the frame come along, and no categories of old texts
         kept = {name: table[name].reset_index(drop=True) for name in keep}
+        for name, column in kept.items():
+            if isinstance(column.dtype, pandas.CategoricalDtype):
+                kept[name] = column.cat.remove_unused_categories()
         dtype = table[text].dtype if isinstance(table[text].dtype, pandas.StringDtype) else object
         return pandas.DataFrame({text: pandas.Series(private, dtype=dtype), **kept})
 
@@ -157,6 +160,8 @@ def _datasets(table: Any) -> Form:
         # whether a guess of the original texts is right
         name = RandomBits().take(8).hex()
         private_table = kept.add_column(text, private, new_fingerprint=name, feature=_string(datasets))
+        for words in ("description", "citation", "homepage", "license"):  # they spoke of the original
+            setattr(private_table.info, words, "")
         return private_table.select_columns([text, *keep])
 
     return list(table.column_names), read, build

@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import tempfile
 import threading
 from collections import deque
@@ -107,6 +108,7 @@ _rewriter: Rewriter | None = None
 
 def _start(mechanism: str, secret: bytes, seeded: bool, cores: int) -> None:
     global _rewriter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
     threading.Thread(target=_leave_with_the_parent, daemon=True).start()
     use_cores(cores)
     with Path(mechanism).open("rb") as stream:
