@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import dptext
 from dptext.vectors.search import ExactDistances, NearestNeighbours
 
 
@@ -96,3 +97,54 @@ def test_a_neighbour_does_not_depend_on_the_queries_beside_it():
     for batch in (2, 3, 5, 8, 64, 150):
         np.testing.assert_array_equal(search.find(queries[:batch]), alone[:batch])
         np.testing.assert_array_equal(search.find(queries[-batch:]), alone[-batch:])
+
+
+@pytest.mark.parametrize("size", [3, 5, 511, 513, 1025, 5000])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("length", [0.01, 1.0, 1000.0])
+def test_several_neighbours_are_those_of_brute_force_in_order(size, count, length):
+    generator = np.random.default_rng(7)
+    matrix = generator.normal(size=(size, 12)).astype(np.float32)
+    queries = generator.normal(size=(400, 12)) * length
+    found = NearestNeighbours(matrix).find_several(queries, count)
+    squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
+    assert found.shape == (400, count)
+    assert all(len(set(each)) == count for each in found.tolist())
+    reached = np.take_along_axis(squared, found, axis=1)
+    np.testing.assert_allclose(reached, np.sort(squared, axis=1)[:, :count], rtol=1e-12)
+
+
+def test_the_nearest_of_several_is_the_nearest():
+    generator = np.random.default_rng(8)
+    # many ties and near ties, across blocks
+    matrix = np.rint(generator.normal(size=(4000, 3)) * 3).astype(np.float32)
+    queries = np.rint(generator.normal(size=(500, 3)) * 4) / 2
+    search = NearestNeighbours(matrix)
+    several = search.find_several(queries, 3)
+    np.testing.assert_array_equal(several[:, 0], search.find(queries))
+    squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)  # exact: small halves
+    np.testing.assert_array_equal(several, np.argsort(squared, axis=1, kind="stable")[:, :3])  # ties: the lower row
+
+
+def test_several_neighbours_that_float32_cannot_tell_apart():
+    generator = np.random.default_rng(9)
+    base = generator.normal(size=8).astype(np.float32)
+    matrix = np.repeat(base[None], 3000, axis=0)
+    matrix = matrix * (1 + generator.integers(0, 8, size=matrix.shape) * 2.0**-23).astype(np.float32)
+    queries = matrix[generator.integers(0, 3000, 100)].astype(np.float64)
+    search = NearestNeighbours(matrix)
+    found = search.find_several(queries, 2)
+    squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
+    reached = np.take_along_axis(squared, found, axis=1)
+    assert (reached - np.sort(squared, axis=1)[:, :2]).max() < 1e-13
+    alone = np.concatenate([search.find_several(queries[at : at + 1], 2) for at in range(100)])
+    np.testing.assert_array_equal(found, alone)
+
+
+def test_no_queries_no_neighbours_and_too_many_are_refused():
+    search = NearestNeighbours(np.ones((4, 2), dtype=np.float32))
+    assert search.find(np.empty((0, 2))).shape == (0,)
+    assert search.find_several(np.empty((0, 2)), 2).shape == (0, 2)
+    assert search.find_several(np.ones((1, 2)), 4).tolist() == [[0, 1, 2, 3]]
+    with pytest.raises(dptext.ParameterError, match="between 1 and the number of rows, 4, got 5"):
+        search.find_several(np.ones((1, 2)), 5)

@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.errors import ParameterError
+
 __all__ = ["ExactDistances", "NearestNeighbours"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -108,7 +110,7 @@ class ExactDistances:
 
 
 class NearestNeighbours:
-    """The row of a matrix nearest to a query (Euclidean), exact to float64; ties go to the lower row.
+    """The rows of a matrix nearest to a query (Euclidean), exact to float64; ties go to the lower row.
 
     The answer depends on the query and the public matrix alone, so it is post-processing; to the last bit, whatever
     other queries stand beside it.
@@ -140,8 +142,20 @@ class NearestNeighbours:
 
     def find(self, queries: Floats) -> Rows:
         """(n,) int64 rows nearest to the (n, d) queries."""
+        return self.find_several(queries, 1)[:, 0]
+
+    def find_several(self, queries: Floats, count: int) -> Rows:
+        """(n, count) int64 rows nearest to the (n, d) queries, the nearest first; ties go to the lower row.
+
+        Raises:
+            ParameterError: there are fewer rows than that.
+        """
+        if not 1 <= count <= len(self):
+            raise ParameterError(f"count must lie between 1 and the number of rows, {len(self)}, got {count}")
+        if len(queries) == 0:
+            return np.empty((0, count), dtype=np.int64)
         queries = queries / self._unit
-        return self._decide(queries, self._block_maxima(queries))
+        return self._decide(queries, self._block_maxima(queries), count)
 
     def _block_maxima(self, queries: Floats) -> npt.NDArray[np.float32]:
         """(n, blocks) largest float32 score of each block of columns."""
@@ -160,15 +174,16 @@ class NearestNeighbours:
                 maxima[start : start + _BATCH, first // _BLOCK : first // _BLOCK + blocks.shape[1]] = blocks
         return maxima
 
-    def _decide(self, queries: Floats, maxima: npt.NDArray[np.float32]) -> Rows:
+    def _decide(self, queries: Floats, maxima: npt.NDArray[np.float32], count: int) -> Rows:
         # Every float32 score is within this of the true one: rounding of the inputs and d + 1 terms, each
         # at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64 may err by.
         lengths = np.sqrt((queries**2).sum(axis=1))
         error = (queries.shape[1] + 6) * _UNIT32 * self._largest * (lengths + self._largest / 2)
-        candidates = maxima >= (maxima.max(axis=1) - 2.0 * error)[:, None]
+        # the count largest maxima belong to as many rows, so the count-th best score is not far below the last of
+        # them, and a block that lies farther below holds none of the best
+        candidates = maxima >= (_nth_largest(maxima, count) - 2.0 * error)[:, None]
         close = 4.0 * 2.0**-29 * error  # the same in float64, twice for each of two scores
-        best = np.full(len(queries), -np.inf)
-        found = np.zeros(len(queries), dtype=np.int64)
+        found = []
         for block in np.flatnonzero(candidates.any(axis=0)):
             rows = np.flatnonzero(candidates[:, block])
             first = block * _BLOCK
@@ -176,18 +191,28 @@ class NearestNeighbours:
             scores = queries[rows] @ self._matrix[columns].T.astype(np.float64) - self._half_norms[columns]
             # how a product sums depends on the queries beside one; so it only proposes, and a sum in an order of
             # its own decides between near ties
-            near = scores >= (scores.max(axis=1) - close[rows])[:, None]
+            near = scores >= (_nth_largest(scores, count) - close[rows])[:, None]
             which, place = np.nonzero(near)
-            which, place = rows[which], place + first
-            score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))
-            score -= self._half_norms[place]
-            order = np.lexsort((place, -score, which))
-            order = order[np.diff(which[order], prepend=-1) != 0]  # the best of each query, the lower row in a tie
-            which, place, score = which[order], place[order], score[order]
-            better = score > best[which]
-            best[which[better]] = score[better]
-            found[which[better]] = place[better]
-        return found
+            found.append((rows[which], place + first))
+        which, place = (np.concatenate(each) for each in zip(*found, strict=True))
+        score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))
+        score -= self._half_norms[place]
+        order = np.lexsort((place, -score, which))  # the lower row in a tie
+        starts = np.searchsorted(which[order], np.arange(len(queries)))
+        best: Rows = place[order][starts[:, None] + np.arange(count)]
+        return best
+
+
+def _nth_largest(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """The count-th largest entry of each row; minus infinity where there are fewer."""
+    largest: npt.NDArray[Any]
+    if count == 1:
+        largest = values.max(axis=1)
+    elif values.shape[1] < count:
+        largest = np.full(len(values), -np.inf, dtype=values.dtype)
+    else:
+        largest = np.partition(values, -count, axis=1)[:, -count]
+    return largest
 
 
 def _squared_norms(matrix: npt.NDArray[Any]) -> Floats:
