@@ -8,7 +8,7 @@ from scipy import stats
 
 import dptext
 from dptext.privacy.randomness import RandomBits
-from dptext.words import madlib as module
+from dptext.vectors.search import NearestNeighbours
 from dptext.words.madlib import Madlib
 
 FALSE_ALARM = 1e-6
@@ -22,7 +22,7 @@ def noisy_vectors(monkeypatch, mechanism, rows):
         seen.append(queries)
         return np.zeros(len(queries), dtype=np.int64)
 
-    monkeypatch.setattr(module.NearestNeighbours, "find", record)
+    monkeypatch.setattr(NearestNeighbours, "find", record)
     monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
     mechanism.sample_rows(rows, RandomBits(5))
     return np.concatenate(seen)
