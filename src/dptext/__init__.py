@@ -22,6 +22,7 @@ from dptext.words.bags import PrivateBags, privatize_bags
 from dptext.words.batches import batch_privatizer
 from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.madlib import Madlib
+from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.rewriter import PrivateTexts, privatize
 from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
@@ -40,6 +41,7 @@ __all__ = [
     "FileRelease",
     "Guarantee",
     "Madlib",
+    "Mahalanobis",
     "MetricDP",
     "MissingExtraError",
     "NoGuarantee",

@@ -211,3 +211,64 @@ CASES += [
     Case("Madlib", False, _madlib(1.0), "the library's, as a black box"),
     Case("Madlib, 1.5 times too little noise", True, _madlib(1 / 1.5), "claims 1, spends 1.5"),
 ]
+
+
+EPSILON = 0.5
+
+
+def _long_cloud():
+    """Far along one axis, near along the others; "ape" and "bee" lie apart on the long one, "cat" across."""
+    generator = np.random.default_rng(4)
+    points = generator.normal(size=(60, 4)) * [8.0, 1.0, 1.0, 1.0]
+    points[:3] = [[0.0, 0, 0, 0], [6.0, 0, 0, 0], [0.0, 3.0, 0, 0]]
+    words = ["ape", "bee", "cat", *(f"word{'abcdefghij'[n % 10]}{n}x" for n in range(57))]
+    return dptext.load_vectors((words, points))
+
+
+class _MatrixForRoot(dptext.Mahalanobis):
+    """Multiplies the direction by A in place of its root."""
+
+    def _noise(self, bits, count):
+        root = self._ellipsoid.root
+        return (
+            bits.exponential(count, 4).sum(axis=1, keepdims=True)
+            / self.epsilon
+            * _directions(bits, count)
+            @ (root @ root.T)
+        )
+
+
+def _directions(bits, count):
+    normal = bits.normal(count, 4)
+    return normal / np.sqrt((normal**2).sum(axis=1, keepdims=True))
+
+
+def _mahalanobis(build, words):
+    """Against the library's claim, whatever noise `build` adds."""
+
+    def run(seed, error):
+        vectors = _long_cloud()
+        honest = dptext.Mahalanobis(vectors, epsilon=EPSILON, lambda_=1.0).statement
+        return dptext.audit(build(vectors), honest, samples=SAMPLES, error=error, seed=seed, words=words)
+
+    return run
+
+
+def _elliptical(vectors):
+    return dptext.Mahalanobis(vectors, epsilon=EPSILON, lambda_=1.0)
+
+
+def _spherical(vectors):
+    return dptext.Madlib(vectors, epsilon=EPSILON)
+
+
+def _by_matrix(vectors):
+    return _MatrixForRoot(vectors, epsilon=EPSILON, lambda_=1.0)
+
+
+CASES += [
+    Case("Mahalanobis", False, _mahalanobis(_elliptical, ["ape", "bee"]), "the library's, as a black box"),
+    Case("Mahalanobis, across", False, _mahalanobis(_elliptical, ["ape", "cat"]), "the library's, on a short axis"),
+    Case("Mahalanobis, spherical noise", True, _mahalanobis(_spherical, ["ape", "bee"]), "too little on the long axis"),
+    Case("Mahalanobis, matrix for root", True, _mahalanobis(_by_matrix, ["ape", "cat"]), "too little on a short axis"),
+]

@@ -5,8 +5,10 @@ Nothing is shared with the mechanisms: a claim names its metric, and what the na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +22,18 @@ Distance: TypeAlias = Callable[[Points, Points], npt.ArrayLike]
 """((n, d), (m, d)) float64 points -> (n, m) distances."""
 
 _CALLERS = "caller's "
+_ELLIPTICAL = re.compile(r"regularized mahalanobis \(lambda (\S+)\)")
 
 
-def distance_named(metric: str, given: Distance | None) -> Distance:
+def distance_named(
+    metric: str, given: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
+) -> Distance:
     """The distance of which a claim speaks: by its name, or the one given where it is a function of the caller.
+
+    Args:
+        metric: its name.
+        given: the function, for a metric of the caller's.
+        vocabulary: (V, d) all public points, which shape the regularized mahalanobis distance.
 
     Raises:
         ParameterError: a metric of which only the caller knows what it means, and no ``distance``; a ``distance``
@@ -31,6 +41,9 @@ def distance_named(metric: str, given: Distance | None) -> Distance:
     """
     name = metric.split(",")[0]
     known = _KNOWN.get(name)
+    elliptical = _ELLIPTICAL.fullmatch(name)
+    if elliptical is not None and vocabulary is not None:
+        known = _mahalanobis(vocabulary, float(elliptical[1]))
     if known is not None and given is not None:
         raise ParameterError(f"the claim is in {name} distance, which is computed here: leave distance= out")
     if known is not None:
@@ -38,8 +51,8 @@ def distance_named(metric: str, given: Distance | None) -> Distance:
     if given is None:
         what = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
         raise ParameterError(
-            f"expected a claim in {', '.join(_KNOWN)} distance, got {name!r}, which {what}: give the function as "
-            "distance="
+            f"expected a claim in {', '.join(_KNOWN)} or regularized mahalanobis distance, got {name!r}, which {what}: "
+            "give the function as distance="
         )
     return given
 
@@ -79,6 +92,24 @@ def _poincare(rows: Points, matrix: Points) -> Points:
     found = [
         2.0 * np.arcsinh(np.sqrt(((matrix - row) ** 2).sum(axis=1) / ((1.0 - (row**2).sum()) * ends))) for row in rows
     ]
+    return np.stack(found)
+
+
+def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distance:
+    """By solving with lambda S + (1 - lambda) I, S the covariance of all words over its mean variance."""
+    points = vocabulary.astype(np.float64)
+    covariance = np.atleast_2d(np.cov(points, rowvar=False, bias=True))
+    variance = np.diag(covariance).mean()
+    identity = np.eye(points.shape[1])
+    shape = lambda_ * (covariance / variance if variance > 0 else identity) + (1 - lambda_) * identity
+    return partial(_elliptical, shape)
+
+
+def _elliptical(shape: Points, rows: Points, matrix: Points) -> Points:
+    found = []
+    for row in rows:
+        steps = (matrix - row).T
+        found.append(np.sqrt((steps * np.linalg.solve(shape, steps)).sum(axis=0)))
     return np.stack(found)
 
 

@@ -102,7 +102,9 @@ def audit(
             f"expected a claim about one word, got one about a {claim.unit}: audit the word, the rest is composition"
         )
     vectors = mechanism.vectors
-    measure = distance_named(claim.guarantee.metric, distance) if isinstance(claim.guarantee, MetricDP) else None
+    measure = None
+    if isinstance(claim.guarantee, MetricDP):
+        measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
     chosen = _chosen_words(vectors, RandomBits(seed)) if words is None else list(words)
     if len(set(chosen)) < 2:
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")

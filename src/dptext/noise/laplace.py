@@ -8,7 +8,7 @@ import numpy.typing as npt
 from dptext.noise.sphere import uniform_directions
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["l2_laplace"]
+__all__ = ["elliptical_laplace", "l2_laplace"]
 
 
 def l2_laplace(bits: RandomBits, count: int, dimension: int, scale: float) -> npt.NDArray[np.float64]:
@@ -26,3 +26,17 @@ def l2_laplace(bits: RandomBits, count: int, dimension: int, scale: float) -> np
     noise = uniform_directions(bits, count, dimension)
     noise *= radius
     return noise
+
+
+def elliptical_laplace(
+    bits: RandomBits, count: int, root: npt.NDArray[np.float64], scale: float
+) -> npt.NDArray[np.float64]:
+    """(count, dimension) float64, rows with density proportional to exp(-||root^-1 z|| / scale).
+
+    The image of `l2_laplace` under the (d, d) ``root``. Any two roots of one matrix A = root root^T give the same
+    law, because they differ by a rotation and directions are uniform.
+
+    **Guarantee.** x + z satisfies metric DP with epsilon = 1 / scale per unit of ||root^-1 (x - x')||. Assumption: as
+    for `l2_laplace`.
+    """
+    return l2_laplace(bits, count, len(root), scale) @ root.T

@@ -9,10 +9,13 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.madlib import Madlib
+from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.mechanism import WordMechanism
 from dptext.words.tem import TEM
 
 __all__ = ["mechanism_from_statement"]
+
+_BUILD = {each.name: each for each in (TEM, Madlib, Mahalanobis)}
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
@@ -36,6 +39,8 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             options |= {"threshold": given["threshold"]}
         if statement.mechanism == TEM.name:
             options |= {"metric": given["metric"]}
+        if statement.mechanism == Mahalanobis.name:
+            options |= {"lambda_": given["lambda"]}
     except (KeyError, ValueError):
         raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
     if str(options.get("metric")).startswith(CALLERS):
@@ -43,9 +48,10 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
         )
-    build: Any = {TEM.name: TEM, Madlib.name: Madlib}.get(statement.mechanism)
+    build: Any = _BUILD.get(statement.mechanism)
     if build is None:
-        raise DataError("the statement is not of a word mechanism that can be audited (TEM, Madlib)")
+        known = ", ".join(_BUILD)
+        raise DataError(f"the statement is not of a word mechanism that can be audited ({known})")
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
     except ParameterError as error:

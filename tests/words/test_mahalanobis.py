@@ -1,0 +1,186 @@
+"""Mahalanobis: noise of the right ellipse, the Euclidean neighbour, a promise in its own metric."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext import Madlib, Mahalanobis
+from dptext.audits.distances import distance_named
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.search import NearestNeighbours
+from dptext.words.rebuild import mechanism_from_statement
+
+FALSE_ALARM = 1e-6
+
+
+def noise_of(monkeypatch, mechanism, rows):
+    """The noise that the mechanism adds, up to the grid."""
+    seen = []
+
+    def record(self, queries):
+        seen.append(queries)
+        return np.zeros(len(queries), dtype=np.int64)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NearestNeighbours, "find", record)
+        patch.setattr("dptext.threads.available_cores", lambda: 1)
+        mechanism.sample_rows(rows, RandomBits(5))
+    return np.concatenate(seen) - mechanism.vectors.matrix[rows]
+
+
+def shape_of(vectors, lambda_):
+    """Lambda S + (1 - lambda) I, in the words of the paper."""
+    covariance = np.cov(vectors.matrix.astype(np.float64), rowvar=False)
+    return lambda_ * covariance / np.diag(covariance).mean() + (1 - lambda_) * np.eye(len(covariance))
+
+
+@pytest.mark.parametrize("lambda_", [0.2, 1.0])
+def test_the_noise_is_laplace_in_the_regularised_norm_and_not_in_another(glove, monkeypatch, lambda_):
+    rows = np.random.default_rng(1).integers(0, len(glove), 60_000)
+    noise = noise_of(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=lambda_), rows)
+
+    def lengths(shape):
+        return np.sqrt((noise * np.linalg.solve(shape, noise.T).T).sum(axis=1))
+
+    expected = stats.gamma(50, scale=1 / 4.0)
+    assert stats.kstest(lengths(shape_of(glove, lambda_)), expected.cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(lengths(shape_of(glove, lambda_)), stats.gamma(50, scale=1.5 / 4.0).cdf).pvalue < FALSE_ALARM
+    if lambda_ == 1.0:  # nearer to 0 it is the direction that tells them apart
+        assert stats.kstest(lengths(np.eye(50)), expected.cdf).pvalue < FALSE_ALARM  # spherical
+        assert stats.kstest(lengths(shape_of(glove, 0.9)), expected.cdf).pvalue < FALSE_ALARM
+
+
+def test_whitened_noise_has_no_direction(glove, monkeypatch):
+    rows = np.random.default_rng(2).integers(0, len(glove), 60_000)
+    noise = noise_of(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=0.5), rows)
+    values, axes = np.linalg.eigh(shape_of(glove, 0.5))
+    along = noise @ axes / np.sqrt(values)  # coordinates on the principal axes, each in its own unit
+    share = along**2 / (along**2).sum(axis=1, keepdims=True)
+    law = stats.beta(0.5, 49 / 2).cdf  # a squared coordinate of a uniform direction in 50 dimensions
+    assert min(stats.kstest(share[:, axis], law).pvalue for axis in range(50)) > FALSE_ALARM / 50
+    spherical = (noise @ axes) ** 2 / (noise**2).sum(axis=1, keepdims=True)
+    assert stats.kstest(spherical[:, -1], law).pvalue < FALSE_ALARM
+    signs = (along > 0).sum(axis=0)
+    assert min(stats.binomtest(int(count), len(rows)).pvalue for count in signs) > FALSE_ALARM / 50
+
+
+def test_the_noise_is_as_long_as_madlibs_in_the_mean_square(glove, monkeypatch):
+    rows = np.zeros(40_000, dtype=np.int64)
+    squares = [
+        (noise_of(monkeypatch, each, rows) ** 2).sum(axis=1).mean()
+        for each in (Madlib(glove, epsilon=4.0), Mahalanobis(glove, epsilon=4.0))
+    ]
+    assert squares[1] == pytest.approx(squares[0], rel=0.02)
+
+
+def test_lambda_zero_is_madlib_draw_by_draw(glove):
+    words = list(glove.words[:3000])
+    assert Mahalanobis(glove, epsilon=6.0, lambda_=0.0).sample(words, seed=3) == Madlib(glove, epsilon=6.0).sample(
+        words, seed=3
+    )
+
+
+def long_cloud():
+    """Words along a long axis and a short one; between "ape" and "bee" only the long one counts, "cat" lies across."""
+    generator = np.random.default_rng(4)
+    points = generator.normal(size=(60, 4)) * [8.0, 1.0, 1.0, 1.0]
+    points[:3] = [[0.0, 0, 0, 0], [6.0, 0, 0, 0], [0.0, 1.5, 0, 0]]
+    words = ["ape", "bee", "cat", *(f"word{'abcdefghij'[n % 10]}{n}x" for n in range(57))]
+    return dptext.load_vectors((words, points))
+
+
+def frequencies(mechanism, samples=200_000):
+    rows = np.repeat(np.arange(3), samples)
+    drawn = mechanism.sample_rows(rows, RandomBits(11)).reshape(3, samples)
+    return np.stack([np.bincount(each, minlength=len(mechanism.vectors)) for each in drawn])
+
+
+def worst_lower_bound(counts, allowed):
+    """A lower bound on the worst loss beyond what is allowed, all pairs and outputs at once (level 1e-6)."""
+    level = FALSE_ALARM / (2 * counts.shape[0] ** 2 * counts.shape[1])
+    trials = counts.sum(axis=1, keepdims=True)
+    low = np.where(counts > 0, stats.beta.ppf(level, np.maximum(counts, 1), trials - counts + 1), 0.0)
+    high = stats.beta.ppf(1 - level, counts + 1, trials - counts)
+    with np.errstate(divide="ignore"):
+        losses = [[np.max(np.log(low[i]) - np.log(high[j])) for j in range(3)] for i in range(3)]
+    return float(np.max(np.array(losses) - allowed))
+
+
+def test_sampled_losses_stay_below_the_promise_and_broken_twins_do_not():
+    vectors, epsilon = long_cloud(), 0.5
+    mechanism = Mahalanobis(vectors, epsilon=epsilon, lambda_=1.0)
+    measure = distance_named(mechanism.word_guarantee().metric, None, vectors.matrix)
+    points = vectors.matrix[:3].astype(np.float64)
+    allowed = epsilon * measure(points, points) + mechanism.slack
+    assert worst_lower_bound(frequencies(mechanism), allowed) <= 0
+    # Madlib's noise, spherical, claims the elliptical metric
+    assert worst_lower_bound(frequencies(Madlib(vectors, epsilon=epsilon)), allowed) > 0
+    # the matrix itself in place of its root: too little noise across
+    shape = shape_of(vectors, 1.0)
+    broken = Mahalanobis(vectors, epsilon=epsilon, lambda_=1.0)
+    broken._ellipsoid.root = shape
+    assert worst_lower_bound(frequencies(broken), allowed) > 0
+
+
+def test_the_audit_measures_the_same_distances_with_a_formula_of_its_own(glove):
+    mechanism = Mahalanobis(glove, epsilon=5.0)
+    measure = distance_named(mechanism.word_guarantee().metric, None, glove.matrix)
+    points = glove.matrix[:300].astype(np.float64)
+    whitened = np.linalg.solve(mechanism._ellipsoid.root, points.T).T
+    for row in range(5):
+        far = np.sqrt(((whitened - whitened[row]) ** 2).sum(axis=1))
+        np.testing.assert_allclose(measure(points[row : row + 1], points)[0], far, rtol=1e-9, atol=1e-12)
+    assert measure(points, points).max() <= mechanism.word_guarantee().max_distance
+
+
+def test_a_pair_of_words_costs_no_more_than_the_euclidean_bound(glove):
+    mechanism = Mahalanobis(glove, epsilon=5.0, lambda_=0.2)
+    assert 5.0 < mechanism.euclidean_epsilon <= 5.0 / math.sqrt(0.8) * (1 + 1e-12)
+    measure = distance_named(mechanism.word_guarantee().metric, None, glove.matrix)
+    points = glove.matrix[:200].astype(np.float64)
+    euclidean = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    assert (5.0 * measure(points, points) <= mechanism.euclidean_epsilon * euclidean * (1 + 1e-9)).all()
+
+
+def test_the_statement_names_metric_lambda_and_slack(glove):
+    mechanism = Mahalanobis(glove, epsilon=10.0, lambda_=0.3)
+    statement = mechanism.statement
+    assert statement.guarantee.metric == "regularized mahalanobis (lambda 0.3)"
+    assert statement.guarantee.space == glove.fingerprint
+    assert statement.parameters["lambda"] == 0.3
+    assert statement.parameters["euclidean_epsilon"] == mechanism.euclidean_epsilon
+    assert 0 < statement.slack < 1e-6
+    assert any("double precision" in line for line in statement.assumptions)
+    other = Mahalanobis(glove, epsilon=10.0, lambda_=0.2).statement
+    # per unit of two metrics: the worst cases add, the rates do not
+    assert isinstance(statement.compose(other).guarantee, dptext.PureDP)
+    assert isinstance(statement.compose(statement).guarantee, dptext.MetricDP)
+
+
+def test_it_is_rebuilt_from_its_statement():
+    vectors = dptext.load_vectors("glove-6b-50d", limit=500)
+    mechanism = Mahalanobis(vectors, epsilon=10.0, lambda_=0.35, unknown="uniform")
+    again = mechanism_from_statement(mechanism.document_statement(4))
+    assert isinstance(again, Mahalanobis)
+    assert again.statement == mechanism.statement
+    assert again.sample(["dog", "cat"] * 50, seed=1) == mechanism.sample(["dog", "cat"] * 50, seed=1)
+
+
+def test_unknown_words_seeds_and_freezing(small):
+    mechanism = Mahalanobis(small, epsilon=3.0)
+    assert mechanism.sample([]) == []
+    words = [*small.words[:50], "nobodyknowsthis"]
+    assert mechanism.sample(words, seed=1) == mechanism.sample(words, seed=1)
+    assert mechanism.sample(words) != mechanism.sample(words)
+    with pytest.raises(AttributeError, match="frozen"):
+        mechanism.lambda_ = 0.5
+    assert "unknown word" in Mahalanobis(small, epsilon=3.0, unknown="uniform").word_guarantee().metric
+
+
+@pytest.mark.parametrize("lambda_", [-0.1, 1.5, math.nan, None, True])
+def test_bad_lambdas_are_refused(small, lambda_):
+    with pytest.raises(dptext.ParameterError, match="lambda must be a number from 0 to 1"):
+        Mahalanobis(small, epsilon=1.0, lambda_=lambda_)
