@@ -27,6 +27,7 @@ from dptext.words.rewriter import PrivateTexts, privatize
 from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
 from dptext.words.training import statement_with_training
+from dptext.words.vickrey import Vickrey
 
 if TYPE_CHECKING:
     from dptext.words.estimator import WordPrivatizer as WordPrivatizer
@@ -57,6 +58,7 @@ __all__ = [
     "Trust",
     "Unit",
     "Verdict",
+    "Vickrey",
     "WordVectors",
     "audit",
     "batch_privatizer",

@@ -753,8 +753,8 @@ def test_a_disk_that_is_full_at_the_end_leaves_a_job_that_goes_on(out, monkeypat
                         stream.write(b"made")
 
                 assert_error(StorageError, make, "cannot write", "No space left on device")
-                with work.assembled() as (_, stream):
-                    stream.write(b"made")
+            with work.assembled() as (_, stream):
+                stream.write(b"made")
         with monkeypatch.context() as patch:
             patch.setattr(Path, "replace", full)
             assert_error(StorageError, work.publish, "cannot write", "No space left on device")

@@ -266,9 +266,36 @@ def _by_matrix(vectors):
     return _MatrixForRoot(vectors, epsilon=EPSILON, lambda_=1.0)
 
 
+class _SeesTheWord(dptext.Vickrey):
+    """Weighs the two neighbours by their distances from the *true* word."""
+
+    def _choose(self, noisy, rows, bits):
+        near = self._neighbours.find_several(noisy, 2)
+        points = self.vectors.matrix
+        one, other = (np.sqrt(((points[near[:, k]] - points[rows]) ** 2).sum(axis=1)) for k in (0, 1))
+        return np.where(bits.uniform(len(rows)) * (one + other) > other, near[:, 1], near[:, 0])
+
+
+def _vickrey(build, **options):
+    def run(seed, error):
+        honest = dptext.Vickrey(_line(), epsilon=1.0).statement
+        mechanism = build(_line(), epsilon=1.0, **options)
+        return dptext.audit(mechanism, honest, samples=SAMPLES, error=error, seed=seed, words=["ape", "bee"])
+
+    return run
+
+
 CASES += [
     Case("Mahalanobis", False, _mahalanobis(_elliptical, ["ape", "bee"]), "the library's, as a black box"),
     Case("Mahalanobis, across", False, _mahalanobis(_elliptical, ["ape", "cat"]), "the library's, on a short axis"),
     Case("Mahalanobis, spherical noise", True, _mahalanobis(_spherical, ["ape", "bee"]), "too little on the long axis"),
     Case("Mahalanobis, matrix for root", True, _mahalanobis(_by_matrix, ["ape", "cat"]), "too little on a short axis"),
+    Case("Vickrey", False, _vickrey(dptext.Vickrey), "the library's: the choice is post-processing"),
+    Case("Vickrey, the choice sees the word", True, _vickrey(_SeesTheWord), "odds from the true word's distances"),
+    Case(
+        "Vickrey, as published",
+        True,
+        _vickrey(dptext.Vickrey, unsafe_as_published=True),
+        "the true word is no candidate, so its own output rules it out",
+    ),
 ]

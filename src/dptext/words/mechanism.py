@@ -69,6 +69,8 @@ class WordMechanism(ABC):
     beyond: BeyondWords = "unk"
     """What becomes of them: ``"<unk>"`` each, or the document ends there. The number of words, which is exposed,
     decides where that is, so neighbours are cut at the same place."""
+    claimed_epsilon: float | None = None
+    """The number that a paper prints, where it is not what is proved."""
 
     def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         if not isinstance(vectors, WordVectors):
@@ -101,6 +103,10 @@ class WordMechanism(ABC):
     @abstractmethod
     def word_guarantee(self) -> MetricDP:
         """The promise for one word: metric DP on the public vectors."""
+
+    def _promise(self) -> Guarantee:
+        """What the statement for one word says: `word_guarantee`, unless a published variant promises nothing."""
+        return self.word_guarantee()
 
     @abstractmethod
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
@@ -169,7 +175,7 @@ class WordMechanism(ABC):
     def statement(self) -> PrivacyStatement:
         """The promise for one word: unit word, substitution, local."""
         return self._statement(
-            self.word_guarantee(),
+            self._promise(),
             unit=Unit.WORD,
             neighbours="any two words that could stand at one place of the text, the unknown word among them",
             slack=self.slack,
@@ -205,10 +211,14 @@ class WordMechanism(ABC):
             seeded=seeded,
             parameters={
                 **self.parameters(),
-                "pure_epsilon_of_a_word": self.word_guarantee().pure_epsilon,
+                **self._worst_case(),
                 "words_counted": longest,
             },
         )
+
+    def _worst_case(self) -> dict[str, Parameter]:
+        word = self._promise()
+        return {"pure_epsilon_of_a_word": word.pure_epsilon} if isinstance(word, MetricDP) else {}
 
     def _exposed(self) -> tuple[str, ...]:
         if self.max_words is None:
@@ -228,5 +238,6 @@ class WordMechanism(ABC):
             parameters=self.parameters(),
             assumptions=self.assumptions(),
             slack=slack,
+            claimed_epsilon=self.claimed_epsilon,
             software=f"dptext {version('dptext')}",
         )

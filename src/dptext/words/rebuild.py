@@ -12,10 +12,11 @@ from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.mechanism import WordMechanism
 from dptext.words.tem import TEM
+from dptext.words.vickrey import Vickrey
 
 __all__ = ["mechanism_from_statement"]
 
-_BUILD = {each.name: each for each in (TEM, Madlib, Mahalanobis)}
+_BUILD = {each.name: each for each in (TEM, Madlib, Mahalanobis, Vickrey)}
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
@@ -41,6 +42,8 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             options |= {"metric": given["metric"]}
         if statement.mechanism == Mahalanobis.name:
             options |= {"lambda_": given["lambda"]}
+        if statement.mechanism == Vickrey.name:
+            options |= {"t": given["t"], "unsafe_as_published": given.get("unsafe_as_published", False)}
     except (KeyError, ValueError):
         raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
     if str(options.get("metric")).startswith(CALLERS):

@@ -1,0 +1,140 @@
+"""Vickrey: the first or the second neighbour of the noisy vector (Xu, Aggarwal, Feyisetan and Teissier 2021)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.noise.laplace import l2_laplace
+from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter
+from dptext.vectors.word_vectors import WordVectors
+from dptext.words.mechanism import Rows, UnknownWords
+from dptext.words.noisy import Floats, NoisyVectors
+
+__all__ = ["Vickrey", "first_share"]
+
+_REASON = (
+    "the true word is never its own replacement, so a word that comes out was certainly not there: the word w has "
+    "probability 0 under w and more than 0 under every other word, an infinite loss"
+)
+
+
+def first_share(first: Floats, second: Floats, t: float) -> Floats:
+    """(n,) probability of the first neighbour, from the distances of both to the noisy vector.
+
+    (1 - t) second / (t first + (1 - t) second); 1 - t where both distances are 0, as for all equal distances.
+    """
+    weight = (1 - t) * second
+    total = t * first + weight
+    share: Floats = np.divide(weight, total, out=np.full(len(total), 1.0 - t), where=total > 0)
+    return share
+
+
+class Vickrey(NoisyVectors):
+    """Add Madlib's noise to the word's vector; output the nearest word of the result or the second nearest.
+
+    With v^ the noisy vector and d1 <= d2 the distances from it to its two nearest words, the nearest comes out with
+    probability (1 - t) d2 / (t d1 + (1 - t) d2), else the second (arXiv:2104.11838, Algorithm 1). t = 0 is Madlib,
+    t = 1 always takes the second. At small noise, where Madlib gives the true word back, this is what replaces it.
+
+    **Guarantee** (unit word, substitution, local). That of Madlib: for all words w, w' and every output
+    P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w'). The choice depends on the noisy vector, public vectors and
+    fresh bits only, so it is post-processing, *whatever t is*. t changes how often a word stays as it is; that is
+    not more privacy in this sense. Assumptions: as for Madlib.
+
+    **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*.
+    That looks at the word again after the noise, and the argument is gone: word w cannot come out for w, it can for
+    any other. The statement then carries no guarantee, its reason, and the epsilon that is claimed.
+
+    Args:
+        vectors: public word vectors.
+        epsilon: nats a unit of Euclidean distance. The noise has mean length d / epsilon.
+        t: between 0 and 1, how much the second neighbour is preferred; at .5 the odds are d2 to d1.
+        unknown: see `WordMechanism`.
+        unsafe_as_published: the variant without a guarantee, for comparisons.
+
+    Raises:
+        ParameterError: a number out of range; fewer than three words for the published variant.
+
+    >>> from dptext import load_vectors
+    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> sorted(set(Vickrey(vectors, epsilon=1000.0, t=1.0).sample(["cat"] * 9)))
+    ['dog']
+    """
+
+    name = "Vickrey"
+    _released = "first or the second nearest word"
+
+    def __init__(
+        self,
+        vectors: WordVectors,
+        *,
+        epsilon: float,
+        t: float = 0.5,
+        unknown: UnknownWords = "unk",
+        unsafe_as_published: bool = False,
+    ) -> None:
+        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 <= t <= 1:
+            raise ParameterError(f"t must be a number from 0 to 1, got {t!r}")
+        if unsafe_as_published and len(vectors) < 3:
+            raise ParameterError(f"the published variant needs two words beside the true one, got {len(vectors)} words")
+        self.t = float(t)
+        self.unsafe_as_published = bool(unsafe_as_published)
+        self.claimed_epsilon = self.epsilon if unsafe_as_published else None
+        self._freeze()
+
+    def word_guarantee(self) -> MetricDP:
+        """Metric DP with pairs counted up to the public diameter.
+
+        Raises:
+            RefusedError: for the published variant, which promises nothing.
+        """
+        if self.unsafe_as_published:
+            raise RefusedError(f"nothing is proved for Vickrey as published: {_REASON}")
+        vectors = self.vectors
+        return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
+
+    def _promise(self) -> Guarantee:
+        return NoGuarantee(_REASON) if self.unsafe_as_published else self.word_guarantee()
+
+    def document_guarantee(self, longest: int) -> Guarantee:
+        """Metric DP on the summed distances; none for the published variant."""
+        return self._promise() if self.unsafe_as_published else super().document_guarantee(longest)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement."""
+        own: dict[str, Parameter] = {"t": self.t}
+        if self.unsafe_as_published:
+            pair = " and ".join(map(repr, self.vectors.words[:2]))
+            own |= {"unsafe_as_published": True, "witness": f"the inputs {pair}, and either of them as output"}
+        return {**super().parameters(), **own}
+
+    def _noise(self, bits: RandomBits, count: int) -> Floats:
+        return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
+
+    def _choose(self, noisy: Floats, rows: Rows, bits: RandomBits) -> Rows:
+        if self.unsafe_as_published:
+            near = _without(self._neighbours.find_several(noisy, 3), rows)
+        elif self.t == 0:
+            return self._neighbours.find(noisy)
+        else:
+            near = self._neighbours.find_several(noisy, 2)
+        first, second = (self._distances(noisy, near[:, each]) for each in (0, 1))
+        takes_second = bits.uniform(len(noisy)) > first_share(first, second, self.t)
+        chosen: Rows = np.where(takes_second, near[:, 1], near[:, 0])
+        return chosen
+
+    def _distances(self, noisy: Floats, rows: Rows) -> Floats:
+        lengths: Floats = np.sqrt(((noisy - self.vectors.matrix[rows]) ** 2).sum(axis=1))
+        return lengths
+
+
+def _without(near: Rows, rows: Rows) -> Rows:
+    """(n, 2) the first two of three neighbours that are not the word itself."""
+    other = near != rows[:, None]
+    other[other.all(axis=1), 2] = False
+    kept: Rows = near[other].reshape(len(near), 2)
+    return kept
