@@ -6,7 +6,7 @@ whatever the block size, the number of threads, the BLAS or the machine. The gri
 (`ExactDistances.rounding`, about 1e-6 for GloVe) and enters the slack of the mechanism. On a coarse grid the integers
 stay below 2^24, and a float32 product, twice as fast, is exact in the same way: good for bounds.
 
-**Neighbours.** Scores in float32 with a proved error bound select candidate blocks; float64 decides among them.
+**Neighbours.** Scores in float32 with a proved error bound select candidates; float64 decides among them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["ExactDistances", "NearestNeighbours"]
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-_BLOCK = 512
 _TILE = 4096
-_BATCH = 256
+_NEAR_BLOCK = 128
+_QUERIES = 2048  # a tile of scores, 1 MiB, stays in the cache between the product and its maxima
 _UNIT32 = 2.0**-24
 
 
@@ -120,25 +120,22 @@ class NearestNeighbours:
     """
 
     def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
-        size, dimension = matrix.shape
-        self._blocks = -(-size // _BLOCK)
-        padded = self._blocks * _BLOCK
+        self._size, dimension = matrix.shape
         # in units of a power of two near the largest length, so that no float32 score overflows
         longest = math.sqrt(_squared_norms(matrix).max(initial=0.0))
         self._unit = 2.0 ** math.ceil(math.log2(longest)) if longest > 0.0 else 1.0
-        matrix = (matrix / self._unit).astype(np.float32)
-        norms = _squared_norms(matrix)
-        self._largest = math.sqrt(norms.max(initial=0.0))
-        self._matrix = matrix
-        self._half_norms = norms / 2.0
         # score = y.q - |y|^2 / 2 is largest where |y - q| is smallest; the padding can never win
-        self._factor = np.zeros((dimension + 1, padded), dtype=np.float32)
-        self._factor[:-1, :size] = matrix.T
-        self._factor[-1, :size] = -self._half_norms
-        self._factor[-1, size:] = -np.finfo(np.float32).max / 2
+        padded = -(-self._size // _NEAR_BLOCK) * _NEAR_BLOCK
+        self._factor = np.zeros((padded, dimension + 1), dtype=np.float32)
+        self._matrix = self._factor[: self._size, :-1]
+        np.divide(matrix, self._unit, out=self._matrix, casting="same_kind")
+        self._half_norms = _squared_norms(self._matrix) / 2.0
+        self._largest = math.sqrt(2.0 * self._half_norms.max(initial=0.0))
+        self._factor[: self._size, -1] = -self._half_norms
+        self._factor[self._size :, -1] = -np.finfo(np.float32).max / 2
 
     def __len__(self) -> int:
-        return int(self._matrix.shape[0])
+        return self._size
 
     def find(self, queries: Floats) -> Rows:
         """(n,) int64 rows nearest to the (n, d) queries."""
@@ -155,46 +152,45 @@ class NearestNeighbours:
         if len(queries) == 0:
             return np.empty((0, count), dtype=np.int64)
         queries = queries / self._unit
-        return self._decide(queries, self._block_maxima(queries), count)
+        rounded = np.ones((len(queries), queries.shape[1] + 1), dtype=np.float32)
+        rounded[:, :-1] = queries
+        return self._decide(queries, rounded, count)
 
-    def _block_maxima(self, queries: Floats) -> npt.NDArray[np.float32]:
-        """(n, blocks) largest float32 score of each block of columns."""
-        maxima = np.empty((len(queries), self._blocks), dtype=np.float32)
-        left = np.ones((len(queries), queries.shape[1] + 1), dtype=np.float32)
-        left[:, :-1] = queries
-        scores = np.empty((_BATCH, _TILE), dtype=np.float32)
-        for start in range(0, len(queries), _BATCH):
-            rows = left[start : start + _BATCH]
-            for first in range(0, self._factor.shape[1], _TILE):
-                columns = self._factor[:, first : first + _TILE]
-                tile = np.matmul(
-                    rows, columns, out=scores.ravel()[: len(rows) * columns.shape[1]].reshape(len(rows), -1)
-                )
-                blocks = tile.reshape(len(rows), -1, _BLOCK).max(axis=2)
-                maxima[start : start + _BATCH, first // _BLOCK : first // _BLOCK + blocks.shape[1]] = blocks
+    def _block_maxima(self, rounded: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """(blocks, n) largest float32 score of each block of rows."""
+        # queries lie along the last axis: a maximum over words then is one pass over rows of a tile in the cache
+        maxima = np.empty((len(self._factor) // _NEAR_BLOCK, len(rounded)), dtype=np.float32)
+        room = np.empty(_NEAR_BLOCK * min(_QUERIES, len(rounded)), dtype=np.float32)
+        for start in range(0, len(rounded), _QUERIES):
+            columns = rounded[start : start + _QUERIES].T
+            scores = room[: _NEAR_BLOCK * columns.shape[1]].reshape(_NEAR_BLOCK, -1)
+            for block, into in enumerate(maxima[:, start : start + _QUERIES]):
+                np.matmul(self._factor[block * _NEAR_BLOCK : (block + 1) * _NEAR_BLOCK], columns, out=scores)
+                np.maximum.reduce(scores, axis=0, out=into)
         return maxima
 
-    def _decide(self, queries: Floats, maxima: npt.NDArray[np.float32], count: int) -> Rows:
-        # Every float32 score is within this of the true one: rounding of the inputs and d + 1 terms, each
-        # at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64 may err by.
+    def _decide(self, queries: Floats, rounded: npt.NDArray[np.float32], count: int) -> Rows:
+        # Every float32 score is within this of the true one, in whatever order it is summed: rounding of the inputs
+        # and d + 1 terms, each at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64
+        # and the thresholds below may err by.
         lengths = np.sqrt((queries**2).sum(axis=1))
-        error = (queries.shape[1] + 6) * _UNIT32 * self._largest * (lengths + self._largest / 2)
+        error = (queries.shape[1] + 7) * _UNIT32 * self._largest * (lengths + self._largest / 2)
         # the count largest maxima belong to as many rows, so the count-th best score is not far below the last of
         # them, and a block that lies farther below holds none of the best
-        candidates = maxima >= (_nth_largest(maxima, count) - 2.0 * error)[:, None]
-        close = 4.0 * 2.0**-29 * error  # the same in float64, twice for each of two scores
+        maxima = self._block_maxima(rounded)
+        candidates = maxima >= (_nth_largest(maxima, count, axis=0) - 2.0 * error).astype(np.float32)
         found = []
-        for block in np.flatnonzero(candidates.any(axis=0)):
-            rows = np.flatnonzero(candidates[:, block])
-            first = block * _BLOCK
-            columns = slice(first, min(first + _BLOCK, len(self)))
-            scores = queries[rows] @ self._matrix[columns].T.astype(np.float64) - self._half_norms[columns]
-            # how a product sums depends on the queries beside one; so it only proposes, and a sum in an order of
-            # its own decides between near ties
-            near = scores >= (_nth_largest(scores, count) - close[rows])[:, None]
+        for block in np.flatnonzero(candidates.any(axis=1)):
+            rows = np.flatnonzero(candidates[block])
+            first = block * _NEAR_BLOCK
+            words = self._factor[first : min(first + _NEAR_BLOCK, len(self))]
+            scores = rounded[rows] @ words.T
+            near = scores >= (_nth_largest(scores, count, axis=1) - 2.0 * error[rows]).astype(np.float32)[:, None]
             which, place = np.nonzero(near)
             found.append((rows[which], place + first))
         which, place = (np.concatenate(each) for each in zip(*found, strict=True))
+        # how a product sums depends on the queries beside one; so it only proposes, and a sum in float64 in an order
+        # of its own decides
         score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))
         score -= self._half_norms[place]
         order = np.lexsort((place, -score, which))  # the lower row in a tie
@@ -203,15 +199,15 @@ class NearestNeighbours:
         return best
 
 
-def _nth_largest(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """The count-th largest entry of each row; minus infinity where there are fewer."""
+def _nth_largest(values: npt.NDArray[Any], count: int, axis: int) -> npt.NDArray[Any]:
+    """The count-th largest entry along an axis; minus infinity where there are fewer."""
     largest: npt.NDArray[Any]
     if count == 1:
-        largest = values.max(axis=1)
-    elif values.shape[1] < count:
-        largest = np.full(len(values), -np.inf, dtype=values.dtype)
+        largest = values.max(axis=axis)
+    elif values.shape[axis] < count:
+        largest = np.full(values.shape[1 - axis], -np.inf, dtype=values.dtype)
     else:
-        largest = np.partition(values, -count, axis=1)[:, -count]
+        largest = np.partition(values, -count, axis=axis).take(-count, axis=axis)
     return largest
 
 
