@@ -18,11 +18,11 @@ def noisy_vectors(monkeypatch, mechanism, rows):
     """The noisy vectors of which the mechanism searches the neighbours."""
     seen = []
 
-    def record(self, queries):
+    def record(self, queries, count):
         seen.append(queries)
-        return np.zeros(len(queries), dtype=np.int64)
+        return np.zeros((len(queries), count), dtype=np.int64)
 
-    monkeypatch.setattr(NearestNeighbours, "find", record)
+    monkeypatch.setattr(NearestNeighbours, "find_several", record)
     monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
     mechanism.sample_rows(rows, RandomBits(5))
     return np.concatenate(seen)

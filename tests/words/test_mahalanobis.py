@@ -20,12 +20,12 @@ def noise_of(monkeypatch, mechanism, rows):
     """The noise that the mechanism adds, up to the grid."""
     seen = []
 
-    def record(self, queries):
+    def record(self, queries, count):
         seen.append(queries)
-        return np.zeros(len(queries), dtype=np.int64)
+        return np.zeros((len(queries), count), dtype=np.int64)
 
     with monkeypatch.context() as patch:
-        patch.setattr(NearestNeighbours, "find", record)
+        patch.setattr(NearestNeighbours, "find_several", record)
         patch.setattr("dptext.threads.available_cores", lambda: 1)
         mechanism.sample_rows(rows, RandomBits(5))
     return np.concatenate(seen) - mechanism.vectors.matrix[rows]

@@ -269,8 +269,7 @@ def _by_matrix(vectors):
 class _SeesTheWord(dptext.Vickrey):
     """Weighs the two neighbours by their distances from the *true* word."""
 
-    def _choose(self, noisy, rows, bits):
-        near = self._neighbours.find_several(noisy, 2)
+    def _choose(self, near, noisy, rows, bits):
         points = self.vectors.matrix
         one, other = (np.sqrt(((points[near[:, k]] - points[rows]) ** 2).sum(axis=1)) for k in (0, 1))
         return np.where(bits.uniform(len(rows)) * (one + other) > other, near[:, 1], near[:, 0])

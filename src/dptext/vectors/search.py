@@ -26,6 +26,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 _TILE = 4096
 _NEAR_BLOCK = 128
+_GROUPS = 32  # of blocks, in which the few largest maxima are sought
+_SCRATCH = 2**23  # floats
 _QUERIES = 2048  # a tile of scores, 1 MiB, stays in the cache between the product and its maxima
 _UNIT32 = 2.0**-24
 
@@ -117,22 +119,26 @@ class NearestNeighbours:
 
     Args:
         matrix: (V, d) float32; public.
+
+    Attributes:
+        many: as many queries in one call keep its scratch memory below 32 MiB; fewer are slower, each by itself.
     """
 
     def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
-        self._size, dimension = matrix.shape
+        self._size = len(matrix)
         # in units of a power of two near the largest length, so that no float32 score overflows
         longest = math.sqrt(_squared_norms(matrix).max(initial=0.0))
         self._unit = 2.0 ** math.ceil(math.log2(longest)) if longest > 0.0 else 1.0
         # score = y.q - |y|^2 / 2 is largest where |y - q| is smallest; the padding can never win
         padded = -(-self._size // _NEAR_BLOCK) * _NEAR_BLOCK
-        self._factor = np.zeros((padded, dimension + 1), dtype=np.float32)
+        self._factor = np.zeros((padded, matrix.shape[1] + 1), dtype=np.float32)
         self._matrix = self._factor[: self._size, :-1]
         np.divide(matrix, self._unit, out=self._matrix, casting="same_kind")
         self._half_norms = _squared_norms(self._matrix) / 2.0
         self._largest = math.sqrt(2.0 * self._half_norms.max(initial=0.0))
         self._factor[: self._size, -1] = -self._half_norms
         self._factor[self._size :, -1] = -np.finfo(np.float32).max / 2
+        self.many = _SCRATCH // (padded // _NEAR_BLOCK)
 
     def __len__(self) -> int:
         return self._size
@@ -175,18 +181,19 @@ class NearestNeighbours:
         # and the thresholds below may err by.
         lengths = np.sqrt((queries**2).sum(axis=1))
         error = (queries.shape[1] + 7) * _UNIT32 * self._largest * (lengths + self._largest / 2)
-        # the count largest maxima belong to as many rows, so the count-th best score is not far below the last of
-        # them, and a block that lies farther below holds none of the best
+        # Maxima of disjoint groups of blocks belong to as many words, so the count-th best score is not far below the
+        # count-th largest of them, and what lies farther below is none of the best. Groups are interleaved, because
+        # frequent words stand side by side and are often near together.
         maxima = self._block_maxima(rounded)
-        candidates = maxima >= (_nth_largest(maxima, count, axis=0) - 2.0 * error).astype(np.float32)
+        groups = np.stack([maxima[first::_GROUPS].max(axis=0) for first in range(min(_GROUPS, len(maxima)))])
+        threshold = (_nth_largest(groups, count) - 2.0 * error).astype(np.float32)
+        candidates = maxima >= threshold
         found = []
         for block in np.flatnonzero(candidates.any(axis=1)):
             rows = np.flatnonzero(candidates[block])
             first = block * _NEAR_BLOCK
-            words = self._factor[first : min(first + _NEAR_BLOCK, len(self))]
-            scores = rounded[rows] @ words.T
-            near = scores >= (_nth_largest(scores, count, axis=1) - 2.0 * error[rows]).astype(np.float32)[:, None]
-            which, place = np.nonzero(near)
+            scores = rounded[rows] @ self._factor[first : min(first + _NEAR_BLOCK, len(self))].T
+            which, place = np.nonzero(scores >= threshold[rows, None])
             found.append((rows[which], place + first))
         which, place = (np.concatenate(each) for each in zip(*found, strict=True))
         # how a product sums depends on the queries beside one; so it only proposes, and a sum in float64 in an order
@@ -199,15 +206,11 @@ class NearestNeighbours:
         return best
 
 
-def _nth_largest(values: npt.NDArray[Any], count: int, axis: int) -> npt.NDArray[Any]:
-    """The count-th largest entry along an axis; minus infinity where there are fewer."""
-    largest: npt.NDArray[Any]
-    if count == 1:
-        largest = values.max(axis=axis)
-    elif values.shape[axis] < count:
-        largest = np.full(values.shape[1 - axis], -np.inf, dtype=values.dtype)
-    else:
-        largest = np.partition(values, -count, axis=axis).take(-count, axis=axis)
+def _nth_largest(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """(n,) the count-th largest entry of each column; minus infinity where there are fewer."""
+    if len(values) < count:
+        return np.full(values.shape[1], -np.inf, dtype=values.dtype)
+    largest: npt.NDArray[Any] = np.partition(values, -count, axis=0)[-count]
     return largest
 
 

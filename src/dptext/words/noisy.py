@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.threads import for_each_block
+from dptext.threads import available_cores, for_each_block
 from dptext.vectors.search import NearestNeighbours
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
@@ -20,6 +21,7 @@ __all__ = ["Floats", "NoisyVectors"]
 Floats = npt.NDArray[np.float64]
 
 _BATCH = 2048  # occurrences a task; each has a stream of its own, so another number would change seeded draws
+_MOST_BATCHES = 4  # searched together
 _MOST_NOISE = 1e9  # mean length of the noise, in diameters: float64 still sees the words
 _GRID_BITS = 20  # noisy vectors are rounded to 2^-20 of the vocabulary's diameter before the search
 
@@ -47,9 +49,13 @@ class NoisyVectors(WordMechanism):
     def _noise(self, bits: RandomBits, count: int) -> Floats:
         """(count, d) independent noise vectors."""
 
-    def _choose(self, noisy: Floats, _rows: Rows, _bits: RandomBits) -> Rows:
-        """(n,) rows that come out for the (n, d) noisy vectors. A private mechanism does not look at ``_rows``."""
-        return self._neighbours.find(noisy)
+    _wanted = 1
+    """How many neighbours of the noisy vector `_choose` chooses among."""
+
+    def _choose(self, near: Rows, _noisy: Floats, _rows: Rows, _bits: RandomBits) -> Rows:
+        """(n,) rows that come out, of the (n, wanted) nearest. A private mechanism does not look at ``_rows``."""
+        nearest: Rows = near[:, 0]
+        return nearest
 
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted, for the statement."""
@@ -63,16 +69,31 @@ class NoisyVectors(WordMechanism):
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         drawn = np.empty(rows.size, dtype=np.int64)
-        starts = range(0, rows.size, _BATCH)
-        streams = bits.spawn(len(starts))
+        batches = [slice(start, min(start + _BATCH, rows.size)) for start in range(0, rows.size, _BATCH)]
+        streams = bits.spawn(len(batches))
 
-        def choose(task: tuple[int, RandomBits]) -> None:
-            start, stream = task
-            part = rows[start : start + _BATCH]
-            noisy = self._noise(stream, part.size)
-            noisy += self.vectors.matrix[part]
-            noisy = np.rint(noisy / self._step) * self._step
-            drawn[start : start + _BATCH] = self._choose(noisy, part, stream)
+        def draw(task: range) -> None:
+            noisy = np.concatenate([self._noisy(rows[batches[each]], streams[each]) for each in task])
+            near = self._neighbours.find_several(noisy, self._wanted)
+            for place, each in enumerate(task):
+                part = slice(place * _BATCH, place * _BATCH + rows[batches[each]].size)
+                drawn[batches[each]] = self._choose(near[part], noisy[part], rows[batches[each]], streams[each])
 
-        for_each_block(choose, list(zip(starts, streams, strict=True)))
+        for_each_block(draw, self._tasks(len(batches)))
         return drawn
+
+    def _noisy(self, rows: Rows, bits: RandomBits) -> Floats:
+        noisy = self._noise(bits, rows.size)
+        noisy += self.vectors.matrix[rows]
+        noisy /= self._step
+        np.rint(noisy, out=noisy)
+        noisy *= self._step
+        return noisy
+
+    def _tasks(self, batches: int) -> list[range]:
+        """Runs of batches that are searched together: long ones cost less, but every core wants its share."""
+        longest = max(1, min(_MOST_BATCHES, self._neighbours.many // _BATCH))
+        cores = available_cores()
+        count = min(batches, -(-batches // (longest * cores)) * cores)
+        cuts = [batches * each // count for each in range(count + 1)] if count else [0]
+        return [range(*pair) for pair in pairwise(cuts)]

@@ -83,6 +83,7 @@ class Vickrey(NoisyVectors):
             raise ParameterError(f"the published variant needs two words beside the true one, got {len(vectors)} words")
         self.t = float(t)
         self.unsafe_as_published = bool(unsafe_as_published)
+        self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
         self.claimed_epsilon = self.epsilon if unsafe_as_published else None
         self._freeze()
 
@@ -115,13 +116,11 @@ class Vickrey(NoisyVectors):
     def _noise(self, bits: RandomBits, count: int) -> Floats:
         return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
 
-    def _choose(self, noisy: Floats, rows: Rows, bits: RandomBits) -> Rows:
+    def _choose(self, near: Rows, noisy: Floats, rows: Rows, bits: RandomBits) -> Rows:
         if self.unsafe_as_published:
-            near = _without(self._neighbours.find_several(noisy, 3), rows)
+            near = _without(near, rows)
         elif self.t == 0:
-            return self._neighbours.find(noisy)
-        else:
-            near = self._neighbours.find_several(noisy, 2)
+            return super()._choose(near, noisy, rows, bits)
         first, second = (self._distances(noisy, near[:, each]) for each in (0, 1))
         takes_second = bits.uniform(len(noisy)) > first_share(first, second, self.t)
         chosen: Rows = np.where(takes_second, near[:, 1], near[:, 0])
