@@ -24,14 +24,14 @@ import numpy as np
 import peer
 import zipf
 
-from dptext import TEM, Madlib, WordVectors, load_vectors
+from dptext import TEM, Madlib, Mahalanobis, Vickrey, WordVectors, load_vectors
 from dptext.threads import available_cores
 
 SOURCE = "glove-6b-50d"
 WORDS = 20_000
 BESIDE_PEER = 100_000  # vocabulary
 ALONE = (20_000, 50_000)  # vocabularies
-TEM_EPSILON, MADLIB_EPSILON = 5.0, 10.0
+TEM_EPSILON, MADLIB_EPSILON = 5.0, 10.0  # the latter for all mechanisms with noise on vectors
 DOCUMENTS, QUICK_DOCUMENTS = 1_000_000, 50_000
 DOCUMENT_LENGTH, DOCUMENT_VOCABULARY = 10, 50_000
 
@@ -48,7 +48,7 @@ class Row:
     words: int
     seconds: float
     ours_over_this: float | None = None
-    """Our words a second (TEM: cold) divided by those of this row, where the row is not ours."""
+    """Our words a second (TEM: cold; else: Madlib) divided by those of this row, where there is one to compare."""
 
     @property
     def words_per_second(self) -> float:
@@ -109,14 +109,15 @@ def beside_peer(repeats: int, peer_seconds: float) -> tuple[list[Row], dict[str,
                 ratio = rows[0].words_per_second / pace.words_per_second
                 rows.append(Row(f"{peer.NAME}: {what}", len(vectors), pace.words, pace.seconds, ratio))
                 versions = pace.versions
-    return [*tem, *madlib, bound], versions
+    return [*tem, *madlib, bound, *noisy_rows(vectors, words, repeats, madlib[0])], versions
 
 
 def alone(size: int, repeats: int) -> list[Row]:
     """TEM and Madlib on another vocabulary."""
     vectors = load_vectors(SOURCE, limit=size)
     words = zipf.draw_words(vectors, WORDS)
-    return [*tem_rows(vectors, words, repeats), madlib_row(vectors, words, repeats)]
+    madlib = madlib_row(vectors, words, repeats)
+    return [*tem_rows(vectors, words, repeats), madlib, *noisy_rows(vectors, words, repeats, madlib)]
 
 
 def tem_rows(vectors: WordVectors, words: list[str], repeats: int) -> list[Row]:
@@ -138,6 +139,17 @@ def madlib_row(vectors: WordVectors, words: list[str], repeats: int) -> Row:
     """A fresh mechanism; there is nothing that a second draw could use again."""
     seconds = min(_seconds(lambda: Madlib(vectors, epsilon=MADLIB_EPSILON).sample(words)) for _ in range(repeats))
     return Row(f"dptext: Madlib, epsilon {MADLIB_EPSILON:g}, exact search", len(vectors), len(words), seconds)
+
+
+def noisy_rows(vectors: WordVectors, words: list[str], repeats: int, madlib: Row) -> list[Row]:
+    """The mechanisms that search as Madlib does, beside it; a fresh one each time, its public matrix included."""
+    rows = []
+    for mechanism in (Mahalanobis, Vickrey):
+        build = partial(mechanism, vectors, epsilon=MADLIB_EPSILON)
+        seconds = min(_seconds(lambda: build().sample(words)) for _ in range(repeats))  # noqa: B023
+        what = f"dptext: {mechanism.name}, epsilon {MADLIB_EPSILON:g}, exact search (Madlib beside it)"
+        rows.append(Row(what, len(vectors), len(words), seconds, seconds / madlib.seconds))
+    return rows
 
 
 def product_row(vectors: WordVectors, madlib: Row, repeats: int) -> Row:
