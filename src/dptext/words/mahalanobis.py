@@ -24,8 +24,8 @@ class Mahalanobis(NoisyVectors):
     but longer where the words spread far and shorter where they do not; the nearest word is the Euclidean one.
 
     **Guarantee** (unit word, substitution, local). For all words w, w' and every output:
-    P(x | w) <= exp(epsilon * ||v(w) - v(w')||_RM + slack) P(x | w') (Theorem 1 of the paper: triangle inequality; the
-    nearest neighbour is post-processing). *This is a promise per unit of another metric than Madlib's*: per unit of
+    P(x | w) <= exp(epsilon * ||v(w) - v(w')||_RM + slack) P(x | w') (triangle inequality in this norm; the nearest
+    neighbour is post-processing). *This is a promise per unit of another metric than Madlib's*: per unit of
     Euclidean distance it is ``euclidean_epsilon`` = epsilon / sqrt(smallest eigenvalue of A), at most
     epsilon / sqrt(1 - lambda), which the statement carries as a parameter. Pairs are never farther apart than the
     public diameter in this norm. Assumptions: public vocabulary and vectors (S is computed from them); the
@@ -87,4 +87,4 @@ class Mahalanobis(NoisyVectors):
         return {**super().parameters(), **own}
 
     def _noise(self, bits: RandomBits, count: int) -> Floats:
-        return elliptical_laplace(bits, count, self._ellipsoid.root, 1.0 / self.epsilon)  # Algorithm 1, steps 2 to 4
+        return elliptical_laplace(bits, count, self._ellipsoid.root, 1.0 / self.epsilon)  # r A^(1/2) u

@@ -36,7 +36,7 @@ class Vickrey(NoisyVectors):
     """Add Madlib's noise to the word's vector; output the nearest word of the result or the second nearest.
 
     With v^ the noisy vector and d1 <= d2 the distances from it to its two nearest words, the nearest comes out with
-    probability (1 - t) d2 / (t d1 + (1 - t) d2), else the second (arXiv:2104.11838, Algorithm 1). t = 0 is Madlib,
+    probability (1 - t) d2 / (t d1 + (1 - t) d2), else the second (arXiv:2104.11838). t = 0 is Madlib,
     t = 1 always takes the second. At small noise, where Madlib gives the true word back, this is what replaces it.
 
     **Guarantee** (unit word, substitution, local). That of Madlib: for all words w, w' and every output
@@ -44,9 +44,10 @@ class Vickrey(NoisyVectors):
     fresh bits only, so it is post-processing, *whatever t is*. t changes how often a word stays as it is; that is
     not more privacy in this sense. Assumptions: as for Madlib.
 
-    **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*.
-    That looks at the word again after the noise, and the argument is gone: word w cannot come out for w, it can for
-    any other. The statement then carries no guarantee, its reason, and the epsilon that is claimed.
+    **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*, so
+    that a word never stays, which is the paper's motive (published code does so in more than one way). That looks at
+    the word again after the noise, and the argument is gone: word w cannot come out for w, it can for any other. The
+    statement then carries no guarantee, its reason, and the epsilon that is claimed.
 
     Args:
         vectors: public word vectors.
