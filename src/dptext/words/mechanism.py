@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import Guarantee, MetricDP
+from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -55,7 +55,8 @@ class WordMechanism(ABC):
     Args:
         vectors: public word vectors, or ones released under a statement (then the mechanism's statement is for people
             who are not in their training; see `dptext.words.training`).
-        epsilon: what is proved for two words at distance d is a loss of at most epsilon * d.
+        epsilon: for two words at distance d a loss of at most epsilon * d is proved, where a mechanism does not say
+            otherwise.
         unknown: what a word outside the vocabulary counts as: ``"unk"`` (the element ``"<unk>"`` with its public
             vector) or ``"uniform"`` (a word drawn uniformly first, afresh for each occurrence).
 
@@ -101,8 +102,8 @@ class WordMechanism(ABC):
     # -- to be said by each mechanism -------------------------------------------------------------------------
 
     @abstractmethod
-    def word_guarantee(self) -> MetricDP:
-        """The promise for one word: metric DP on the public vectors."""
+    def word_guarantee(self) -> Guarantee:
+        """The promise for one word: metric DP where a pair loses with its distance, else what is proved for all."""
 
     def _promise(self) -> Guarantee:
         """What the statement for one word says: `word_guarantee`, unless a published variant promises nothing."""
@@ -116,6 +117,15 @@ class WordMechanism(ABC):
     def slack(self) -> float:
         """Nats that finite arithmetic may add to the loss of one word, proved."""
         return 0.0
+
+    @property
+    def claimed_epsilon(self) -> float | None:
+        """The epsilon that the paper prints for a word, where it is another one than what is proved."""
+        return None
+
+    def exposes(self) -> tuple[str, ...]:
+        """What the output shows of a word beside the promise, for the statement."""
+        return ()
 
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""
@@ -175,15 +185,26 @@ class WordMechanism(ABC):
     def statement(self) -> PrivacyStatement:
         """The promise for one word: unit word, substitution, local."""
         return self._statement(
-            self._promise(),
-            unit=Unit.WORD,
-            neighbours="any two words that could stand at one place of the text, the unknown word among them",
-            slack=self.slack,
+            self._promise(), unit=Unit.WORD, neighbours=self._word_neighbours(), slack=self.slack
+        ).replace(exposed=self.exposes())
+
+    def _word_neighbours(self) -> str:
+        return "any two words that could stand at one place of the text, the unknown word among them"
+
+    def _document_neighbours(self) -> str:
+        what = "distances" if isinstance(self._promise(), MetricDP) else "losses"
+        return (
+            "two documents with the same number of words and the same layout: they differ in their words only "
+            f"({what} add up over the places of the text)"
         )
 
     def document_guarantee(self, longest: int) -> Guarantee:
         """The promise for replacing all words of a document of at most ``longest`` words."""
         word = self.word_guarantee()
+        if isinstance(word, PureDP) and longest == 0:
+            return PureDP(0.0)
+        if not isinstance(word, MetricDP):
+            return for_group(word, max(1, longest))
         return MetricDP(
             word.epsilon,
             f"summed {word.metric}",
@@ -201,31 +222,30 @@ class WordMechanism(ABC):
         return self._statement(
             self.document_guarantee(longest),
             unit=Unit.DOCUMENT,
-            neighbours=(
-                "two documents with the same number of words and the same layout: they differ in their words only "
-                "(distances add up over the places of the text)"
-            ),
+            neighbours=self._document_neighbours(),
             slack=longest * self.slack,
         ).replace(
             exposed=self._exposed(),
             seeded=seeded,
-            parameters={
-                **self.parameters(),
-                **self._worst_case(),
-                "words_counted": longest,
-            },
+            parameters={**self.parameters(), **self._pure_epsilon(), "words_counted": longest},
         )
 
-    def _worst_case(self) -> dict[str, Parameter]:
-        word = self._promise()
-        return {"pure_epsilon_of_a_word": word.pure_epsilon} if isinstance(word, MetricDP) else {}
+    def _pure_epsilon(self) -> dict[str, Parameter]:
+        match self._promise():
+            case MetricDP() as metric:
+                return {"pure_epsilon_of_a_word": metric.pure_epsilon}
+            case PureDP(epsilon):
+                return {"pure_epsilon_of_a_word": epsilon}
+            case _:
+                return {}
 
     def _exposed(self) -> tuple[str, ...]:
+        shown = (*_LAYOUT, *self.exposes())
         if self.max_words is None:
-            return _LAYOUT
+            return shown
         if self.beyond == "drop":
-            return (*_LAYOUT, f"that every document of more than {self.max_words} words was cut after these")
-        return (*_LAYOUT, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
+            return (*shown, f"that every document of more than {self.max_words} words was cut after these")
+        return (*shown, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
 
     def _statement(self, guarantee: Guarantee, *, unit: Unit, neighbours: str, slack: float) -> PrivacyStatement:
         return PrivacyStatement(

@@ -18,11 +18,10 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import BeyondWords, Rows, UnknownWords, WordMechanism, positive
+from dptext.words.mechanism import BeyondWords, Rows, UnknownWords, positive
+from dptext.words.shown import ShownMechanism, shares_of
 
 __all__ = ["TEM", "threshold_for"]
-
-_MEAN_OVER = 256  # rows whose distributions are averaged at a time
 
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
@@ -33,7 +32,7 @@ def threshold_for(epsilon: float, size: int, beta: float) -> float:
     return max(0.0, 2 / epsilon * math.log((1 - beta) * (size - 1) / beta))  # Theorem 3
 
 
-class TEM(WordMechanism):
+class TEM(ShownMechanism):
     """Replace a word by x with probability proportional to exp(-(epsilon / 2) min(d(w, x), g)).
 
     This is Algorithm 2 of the paper, exactly: its Gumbel noise of scale 2 / epsilon on the scores -d(w, x) selects
@@ -191,33 +190,8 @@ class TEM(WordMechanism):
             raise ParameterError("under the policy 'uniform' an unknown word has no weights of its own: distributions")
         return self._selection.weights(rows)
 
-    def probabilities(self, word: str) -> npt.NDArray[np.float64]:
-        """(V,) float64: the probabilities with which ``word`` becomes each word; see `distributions`."""
-        only: npt.NDArray[np.float64] = self.distributions([word])[0]
-        return only
-
-    def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
-        """(n, V) float64: what `sample` really draws from for each of n words, from its own integers.
-
-        Under the policy ``"uniform"`` an unknown word has the mean of all rows, which takes V^2 distances.
-        """
-        rows = self._rows(words)
-        shares = self._shares(rows)
-        unknown = rows == self.vectors.vocabulary.unknown_row
-        if self.unknown == "uniform" and unknown.any():
-            everything = np.arange(len(self.vectors))
-            parts = (self._shares(everything[at : at + _MEAN_OVER]) for at in range(0, everything.size, _MEAN_OVER))
-            shares[unknown] = sum(part.sum(axis=0) for part in parts) / everything.size
-        return shares
-
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
-        weights = self._selection.weights(rows)
-        shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)
-        return shares
-
-    def _rows(self, words: list[str]) -> Rows:
-        row = self.vectors.vocabulary.row
-        return np.array([row(word) for word in words], dtype=np.int64)
+        return shares_of(self._selection.weights(rows))
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         return self._selection.sample(rows, bits)
