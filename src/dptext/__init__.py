@@ -24,6 +24,7 @@ from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.rewriter import PrivateTexts, privatize
+from dptext.words.santext import SanText
 from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
 from dptext.words.training import statement_with_training
@@ -54,6 +55,7 @@ __all__ = [
     "PureDP",
     "RefusedError",
     "Relation",
+    "SanText",
     "StorageError",
     "Trust",
     "Unit",

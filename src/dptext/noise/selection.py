@@ -56,7 +56,7 @@ from dptext.noise.bounds_index import BoundsIndex, IndexPlace
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
 
-__all__ = ["DistanceTable", "TruncatedExponential"]
+__all__ = ["DistanceTable", "TruncatedExponential", "largest_exponent"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]

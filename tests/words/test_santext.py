@@ -1,0 +1,127 @@
+"""SanText: the promise on the integers that are drawn from, near the formula, and what breaks it."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.privacy.randomness import RandomBits
+from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.santext import SanText
+
+FALSE_ALARM = 1e-6
+
+
+def distances(vectors, rows):
+    matrix = vectors.matrix.astype(np.float64)
+    return np.stack([np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1)) for row in rows])
+
+
+def log_formula(far, epsilon):
+    scores = -epsilon / 2 * far
+    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+
+
+def logs_of(mechanism, rows):
+    return np.log(mechanism.distributions([mechanism.vectors.words[row] for row in rows]))
+
+
+def chi_square(counts, probabilities):
+    expected = probabilities * counts.sum()
+    rare = expected < 10
+    observed = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(1).choice(20_000, 300, replace=False)
+
+
+def test_within_the_reach_it_is_the_formula_within_the_slack(small):
+    mechanism = SanText(small, epsilon=3.0)
+    everything = np.arange(len(small))
+    assert mechanism.reach == small.diameter_bound
+    logs = log_formula(distances(small, everything), 3.0)
+    assert np.abs(logs_of(mechanism, everything) - logs).max() <= mechanism.slack <= 1e-3
+
+
+def test_all_pairs_of_a_small_vocabulary_keep_the_promise_and_half_of_it_is_refuted(small):
+    mechanism = SanText(small, epsilon=3.0)
+    verdict = dptext.audit(mechanism)
+    assert verdict.outcome == "exact"
+    lie = dptext.MetricDP(1.4, "euclidean", None, small.fingerprint)
+    assert dptext.audit(mechanism, mechanism.statement.replace(guarantee=lie)).refuted
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 5.0, 15.0, 200.0])
+def test_no_pair_loses_more_than_epsilon_times_its_distance_at_any_epsilon(glove, rows, epsilon):
+    mechanism = SanText(glove, epsilon=epsilon)
+    logs, between = logs_of(mechanism, rows), distances(glove, rows)[:, rows]
+    assert np.isfinite(logs).all()
+    worst = max(
+        float((np.abs(logs[i + 1 :] - logs[i]).max(axis=1) - epsilon * between[i, i + 1 :]).max())
+        for i in range(len(rows) - 1)
+    )
+    assert worst <= mechanism.slack
+    assert mechanism.slack < 2e-3
+
+
+def test_words_beyond_the_reach_gain_next_to_nothing(glove, rows):
+    epsilon = 15.0  # the authors' default
+    mechanism = SanText(glove, epsilon=epsilon)
+    assert mechanism.reach == pytest.approx(45.6 / epsilon, rel=1e-3)
+    far = distances(glove, rows)
+    assert (far > mechanism.reach).any()
+    formula, drawn = np.exp(log_formula(far, epsilon)), np.exp(logs_of(mechanism, rows))
+    assert 0.5 * np.abs(formula - drawn).sum(axis=1).max() <= 1.1 * len(glove) * math.exp(-22.7)
+
+
+def test_a_running_sum_and_53_bits_lose_words_and_with_them_the_promise(glove, rows):
+    # how the authors' code draws: a word whose probability is below 2^-53 has no multiple of it to itself
+    sums = np.cumsum(np.exp(log_formula(distances(glove, rows), 15.0)), axis=1)
+    really = np.diff(np.rint(sums * 2.0**53), axis=1, prepend=0)
+    assert (really == 0).mean() > 0.5
+    assert (SanText(glove, epsilon=15.0).weights([glove.words[row] for row in rows]) > 0).all()
+
+
+@pytest.mark.parametrize("word", ["doctor", "<unk>"])
+def test_draws_fit_the_probabilities(glove, word):
+    mechanism = SanText(glove, epsilon=4.0)
+    draws = mechanism.sample_rows(np.full(300_000, glove.vocabulary.row(word)), RandomBits(3))
+    counts = np.bincount(draws, minlength=len(glove))
+    assert chi_square(counts, mechanism.probabilities(word)) > FALSE_ALARM
+    assert chi_square(counts, SanText(glove, epsilon=4.2).probabilities(word)) < FALSE_ALARM
+
+
+def test_the_statement_says_what_is_proved(glove):
+    mechanism = SanText(glove, epsilon=5.0)
+    statement = mechanism.statement
+    assert statement.guarantee == dptext.MetricDP(5.0, "euclidean", mechanism.reach, glove.fingerprint)
+    assert statement.slack == mechanism.slack
+    assert statement.claimed_epsilon is None
+    assert mechanism.document_statement(4).guarantee.max_distance == 4 * mechanism.reach
+
+
+@pytest.mark.parametrize("unknown", ["unk", "uniform"])
+def test_the_statement_builds_the_same_mechanism_again(unknown):
+    mechanism = SanText(dptext.load_vectors("glove-6b-50d", limit=500), epsilon=5.0, unknown=unknown)
+    again = mechanism_from_statement(mechanism.document_statement(7))
+    assert again.document_statement(7) == mechanism.document_statement(7)
+    assert dptext.audit(again, seed=1).outcome == "exact"
+    assert pickle.loads(pickle.dumps(mechanism)).sample(["a"] * 9, seed=1) == mechanism.sample(["a"] * 9, seed=1)
+
+
+def test_words_at_one_point_are_drawn_alike():
+    mechanism = SanText(dptext.load_vectors((["ape", "bee"], [[1.0, 1.0], [1.0, 1.0]])), epsilon=2.0)
+    np.testing.assert_allclose(mechanism.probabilities("ape"), 1 / 3)
+
+
+@pytest.mark.parametrize("epsilon", [0, math.nan, math.inf, "5"])
+def test_bad_epsilons_are_named(small, epsilon):
+    with pytest.raises(dptext.ParameterError, match="epsilon must be"):
+        SanText(small, epsilon=epsilon)

@@ -1,0 +1,66 @@
+"""The word mechanisms beside TEM that select from a vocabulary: exact audits of the library's and of broken twins."""
+
+from functools import cache
+
+import numpy as np
+
+import dptext
+from zoo.case import Case
+
+EPSILON = 5.0
+AUTHORS_EPSILON = 15.0  # the default of the authors' code of SanText
+
+
+@cache
+def _vectors(limit):
+    return dptext.load_vectors("glove-6b-50d", limit=limit)
+
+
+def _distances(vectors):
+    points = vectors.matrix.astype(np.float64)
+    return np.sqrt(np.stack([((points - point) ** 2).sum(axis=1) for point in points]))
+
+
+class Broken:
+    """The claim of a mechanism, with other probabilities: (V, V), row by row."""
+
+    def __init__(self, claimed, shares):
+        self.vectors, self.statement = claimed.vectors, claimed.statement
+        self._shares = shares
+
+    def distributions(self, words):
+        rows = {word: row for row, word in enumerate(self.vectors.words)}
+        return self._shares[[rows[word] for word in words]]
+
+
+def _normal(weights):
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+# -- SanText -----------------------------------------------------------------------------------------------------
+
+
+def _santext(seed, _error):
+    return dptext.audit(dptext.SanText(_vectors(20_000), epsilon=EPSILON), seed=seed)
+
+
+def santext_without_half(seed, _error):
+    """exp(-epsilon d): the sum that divides the weights changes too, and was forgotten."""
+    vectors = _vectors(800)
+    shares = _normal(np.exp(-EPSILON * _distances(vectors)))
+    return dptext.audit(Broken(dptext.SanText(vectors, epsilon=EPSILON), shares), seed=seed)
+
+
+def santext_running_sum(seed, _error):
+    """A uniform number of 53 bits, looked up in a float64 running sum, as the authors' code does."""
+    vectors = _vectors(800)
+    sums = np.cumsum(_normal(np.exp(-AUTHORS_EPSILON / 2 * _distances(vectors))), axis=1)
+    shares = np.diff(np.rint(sums * 2.0**53), axis=1, prepend=0) / 2.0**53
+    return dptext.audit(Broken(dptext.SanText(vectors, epsilon=AUTHORS_EPSILON), _normal(shares)), seed=seed)
+
+
+CASES = [
+    Case("SanText", False, _santext, "the library's, on the integers it draws from"),
+    Case("SanText, epsilon in place of its half", True, santext_without_half, "the normalising sum changes too"),
+    Case("SanText, 53-bit running sum", True, santext_running_sum, "words below 2^-53 never come out"),
+]
