@@ -25,6 +25,7 @@ from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.rewriter import PrivateTexts, privatize
 from dptext.words.santext import SanText
+from dptext.words.santext_plus import SanTextPlus
 from dptext.words.tables import PrivateTable, privatize_table
 from dptext.words.tem import TEM
 from dptext.words.training import statement_with_training
@@ -56,6 +57,7 @@ __all__ = [
     "RefusedError",
     "Relation",
     "SanText",
+    "SanTextPlus",
     "StorageError",
     "Trust",
     "Unit",

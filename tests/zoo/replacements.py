@@ -59,8 +59,42 @@ def santext_running_sum(seed, _error):
     return dptext.audit(Broken(dptext.SanText(vectors, epsilon=AUTHORS_EPSILON), _normal(shares)), seed=seed)
 
 
+# -- SanText+ ----------------------------------------------------------------------------------------------------
+
+FREQUENT, KEPT = 80, 0.8
+
+
+def _santext_plus(unknown):
+    def run(seed, _error):
+        return dptext.audit(dptext.SanTextPlus(_vectors(800), epsilon=EPSILON, unknown=unknown), seed=seed)
+
+    return run
+
+
+def santext_plus_as_metric(seed, _error):
+    """The library's, with the promise of SanText: what the chance to stay costs is forgotten."""
+    vectors = _vectors(800)
+    claimed = dptext.SanText(vectors, epsilon=EPSILON).statement
+    return dptext.audit(dptext.SanTextPlus(vectors, epsilon=EPSILON), claimed, seed=seed)
+
+
+def santext_plus_sensitive_outputs(seed, _error):
+    """As printed: replacements come from the sensitive words only."""
+    vectors = _vectors(800)
+    weights = np.exp(-EPSILON / 2 * _distances(vectors))
+    weights[:, :FREQUENT] = 0.0
+    shares = _normal(weights)
+    shares[:FREQUENT] *= 1 - KEPT
+    shares[np.arange(FREQUENT), np.arange(FREQUENT)] = KEPT
+    return dptext.audit(Broken(dptext.SanTextPlus(vectors, epsilon=EPSILON), shares), seed=seed)
+
+
 CASES = [
     Case("SanText", False, _santext, "the library's, on the integers it draws from"),
     Case("SanText, epsilon in place of its half", True, santext_without_half, "the normalising sum changes too"),
     Case("SanText, 53-bit running sum", True, santext_running_sum, "words below 2^-53 never come out"),
+    Case("SanText+", False, _santext_plus("unk"), "the library's, what the chance to stay costs is in its epsilon"),
+    Case("SanText+, unknown words uniform", False, _santext_plus("uniform"), "a mixture of rows loses no more"),
+    Case("SanText+, promise of SanText", True, santext_plus_as_metric, "a word that stays is too likely under itself"),
+    Case("SanText+ as printed", True, santext_plus_sensitive_outputs, "a frequent word comes out under itself only"),
 ]

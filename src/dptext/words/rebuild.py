@@ -12,6 +12,7 @@ from dptext.vectors.metrics import CALLERS
 from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
 from dptext.words.santext import SanText
+from dptext.words.santext_plus import SanTextPlus
 from dptext.words.tem import TEM
 
 __all__ = ["mechanism_from_statement"]
@@ -53,8 +54,8 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     return mechanism
 
 
-_KNOWN: dict[str, type[WordMechanism]] = {each.name: each for each in (TEM, Madlib, SanText)}
-_OPTIONS = {TEM.name: ("metric", "threshold")}
+_KNOWN: dict[str, type[WordMechanism]] = {each.name: each for each in (TEM, Madlib, SanText, SanTextPlus)}
+_OPTIONS = {TEM.name: ("metric", "threshold"), SanTextPlus.name: ("sensitive", "p", "reach")}
 """The parameters beside epsilon and the policy for unknown words that go back into a constructor."""
 
 

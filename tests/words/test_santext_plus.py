@@ -1,0 +1,150 @@
+"""SanText+: the price of a chance to stay, exact on small vocabularies, bounded on large ones."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.privacy.randomness import RandomBits
+from dptext.words import santext_plus as module
+from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.santext_plus import SanTextPlus
+
+EPSILON = 3.0
+
+
+def formula(vectors, *, sensitive, p, reach, epsilon=EPSILON):
+    """(V, V) float64 probabilities from the printed formulas."""
+    points = vectors.matrix.astype(np.float64)
+    far = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    weights = np.exp(-epsilon / 2 * np.minimum(far, reach))
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    size = len(vectors)
+    for row in range(size - round(sensitive * size)):
+        if vectors.words[row] != "<unk>":
+            shares[row] *= p
+            shares[row, row] += 1 - p
+    return shares
+
+
+def worst_loss(shares):
+    """Over all pairs of rows and all outputs, pair by pair."""
+    logs = np.log(shares)
+    return max(float(np.abs(logs - row).max()) for row in logs)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 1.0])
+@pytest.mark.parametrize("sensitive", [0.3, 0.9])
+def test_the_epsilon_is_that_of_the_worst_pair(small, sensitive, p):
+    mechanism = SanTextPlus(small, epsilon=EPSILON, sensitive=sensitive, p=p)
+    shares = formula(small, sensitive=sensitive, p=p, reach=mechanism.reach)
+    np.testing.assert_allclose(mechanism.distributions(list(small.words)), shares, rtol=1e-3)
+    epsilon = mechanism.word_guarantee().epsilon
+    assert epsilon - 0.0011 <= worst_loss(mechanism.distributions(list(small.words))) <= epsilon
+    assert worst_loss(shares) == pytest.approx(epsilon, abs=3e-3)
+    assert epsilon <= mechanism.epsilon_bound()
+
+
+def test_the_promise_is_kept_and_a_slightly_smaller_one_is_refuted(small):
+    mechanism = SanTextPlus(small, epsilon=EPSILON)
+    assert dptext.audit(mechanism).outcome == "exact"
+    less = dptext.PureDP(mechanism.word_guarantee().epsilon - 0.01)
+    assert dptext.audit(mechanism, mechanism.statement.replace(guarantee=less)).refuted
+
+
+def test_the_chance_to_stay_breaks_the_metric_promise_by_what_the_docstring_says(small):
+    mechanism = SanTextPlus(small, epsilon=EPSILON, p=0.2, sensitive=0.5)
+    claimed = mechanism.statement.replace(guarantee=dptext.SanText(small, epsilon=EPSILON).word_guarantee())
+    assert dptext.audit(mechanism, claimed).refuted
+    q = dptext.SanText(small, epsilon=EPSILON).distributions(list(small.words[:100]))
+    p = mechanism.distributions(list(small.words[:100]))
+    for w, other in ((3, 8), (4, 17), (90, 2)):
+        assert math.log(p[w, w] / p[other, w]) == pytest.approx(
+            math.log((0.8 + 0.2 * q[w, w]) / (0.2 * q[other, w])), abs=1e-9
+        )
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+def test_the_closed_form_holds_where_it_is_used(small, monkeypatch, epsilon):
+    exact = SanTextPlus(small, epsilon=epsilon)
+    monkeypatch.setattr(module, "_EXACT_UP_TO", 10)
+    bounded = SanTextPlus(small, epsilon=epsilon)
+    assert exact.word_guarantee().epsilon <= bounded.word_guarantee().epsilon
+    assert bounded.word_guarantee().epsilon == pytest.approx(bounded.epsilon_bound(), abs=1e-3)
+    # at small epsilon SanText is nearly uniform, and the bound nearly attained
+    if epsilon == 0.05:
+        assert bounded.word_guarantee().epsilon - exact.word_guarantee().epsilon < 0.5
+
+
+def test_with_p_one_it_is_santext(small):
+    plus, plain = SanTextPlus(small, epsilon=EPSILON, p=1.0), dptext.SanText(small, epsilon=EPSILON)
+    words = list(small.words)
+    np.testing.assert_array_equal(plus.distributions(words), plain.distributions(words))
+
+
+def test_a_shorter_reach_costs_less(small):
+    assert SanTextPlus(small, epsilon=EPSILON, reach=1.0).word_guarantee().epsilon < 0.8 * (
+        SanTextPlus(small, epsilon=EPSILON).word_guarantee().epsilon
+    )
+
+
+def test_draws_fit_the_probabilities(small):
+    from scipy import stats
+
+    mechanism = SanTextPlus(small, epsilon=EPSILON, p=0.3, sensitive=0.5)
+    for word in (small.words[4], small.words[299], "nobody-knows-me"):
+        row = small.vocabulary.row(word)
+        counts = np.bincount(mechanism.sample_rows(np.full(400_000, row), RandomBits(7)), minlength=len(small))
+        expected = mechanism.probabilities(word) * 400_000
+        assert stats.chisquare(counts, expected).pvalue > 1e-6
+        wrong = SanTextPlus(small, epsilon=EPSILON, p=0.31, sensitive=0.49).probabilities(word) * 400_000
+        if row == 4:
+            assert stats.chisquare(counts, wrong).pvalue < 1e-6
+    assert mechanism.sample([]) == []
+
+
+def test_the_unknown_word_is_sensitive_wherever_it_stands():
+    vectors = dptext.WordVectors(["<unk>", "ape", "bee"], [[0.0], [1.0], [2.0]])
+    mechanism = SanTextPlus(vectors, epsilon=2.0, sensitive=0.1, p=0.1)
+    np.testing.assert_allclose(
+        mechanism.probabilities("zebra"), dptext.SanText(vectors, epsilon=2.0).probabilities("zebra")
+    )
+    assert mechanism.probabilities("ape")[1] > 0.9
+
+
+def test_the_statement_prices_it_and_says_what_stays(small):
+    mechanism = SanTextPlus(small, epsilon=EPSILON, p=0.2)
+    statement = mechanism.document_statement(3)
+    assert statement.guarantee == dptext.PureDP(3 * mechanism.word_guarantee().epsilon)
+    assert statement.claimed_epsilon == EPSILON
+    assert statement.slack == 0
+    assert any("stays as it is with probability at least 0.8" in line for line in statement.exposed)
+    assert any("stays as it is" in line for line in mechanism.statement.exposed)
+    assert mechanism.document_statement(0).guarantee == dptext.PureDP(0.0)
+    assert "losses add up" in statement.neighbours
+    assert not any("stays" in line for line in SanTextPlus(small, epsilon=1.0, sensitive=1.0).statement.exposed)
+
+
+@pytest.mark.parametrize("unknown", ["unk", "uniform"])
+def test_the_statement_builds_the_same_mechanism_again(unknown):
+    vectors = dptext.load_vectors("glove-6b-50d", limit=400)
+    mechanism = SanTextPlus(vectors, epsilon=5.0, sensitive=0.7, p=0.1, reach=4.0, unknown=unknown)
+    again = mechanism_from_statement(mechanism.document_statement(7))
+    assert again.document_statement(7) == mechanism.document_statement(7)
+    assert dptext.audit(again).outcome == "exact"
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"p": 0}, "p must be a finite number above 0"),
+        ({"p": 1.1}, "p must be above 0 and at most 1"),
+        ({"sensitive": 2}, "sensitive must be above 0 and at most 1"),
+        ({"reach": 1e9}, "reach must be at most"),
+        ({"reach": -1}, "reach must be"),
+    ],
+)
+def test_bad_arguments_are_named(small, options, what):
+    with pytest.raises(dptext.ParameterError, match=what):
+        SanTextPlus(small, epsilon=EPSILON, **options)
