@@ -21,6 +21,7 @@ from dptext.vectors.word_vectors import WordVectors
 from dptext.words.bags import PrivateBags, privatize_bags
 from dptext.words.batches import batch_privatizer
 from dptext.words.corpus import FileRelease, privatize_file
+from dptext.words.custext import CusText
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.rewriter import PrivateTexts, privatize
@@ -38,6 +39,7 @@ __all__ = [
     "TEM",
     "ZCDP",
     "ApproxDP",
+    "CusText",
     "DataError",
     "Document",
     "DptextError",

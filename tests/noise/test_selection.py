@@ -11,8 +11,8 @@ from dptext.errors import ParameterError
 from dptext.noise.selection import (
     TruncatedExponential,
     _block_sums,
-    _count_at_most,
     _exp_of_multiples,
+    count_at_most,
     largest_exponent,
     weight_error,
 )
@@ -209,7 +209,7 @@ def test_bisection_counts_like_a_search():
         rows = generator.integers(0, 20, size=500)
         values = generator.integers(-1, table.max() + 2, size=500)
         wanted = [np.searchsorted(table[row], value, side="right") for row, value in zip(rows, values, strict=True)]
-        np.testing.assert_array_equal(_count_at_most(table, rows, values), wanted)
+        np.testing.assert_array_equal(count_at_most(table, rows, values), wanted)
 
 
 def test_threads_that_share_a_selection_do_not_disturb_each_other(points):

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import dptext
-from zoo.case import Case
+from zoo.case import Case, PureDP
 
 EPSILON = 5.0
 AUTHORS_EPSILON = 15.0  # the default of the authors' code of SanText
@@ -89,6 +89,29 @@ def santext_plus_sensitive_outputs(seed, _error):
     return dptext.audit(Broken(dptext.SanTextPlus(vectors, epsilon=EPSILON), shares), seed=seed)
 
 
+# -- CusText -----------------------------------------------------------------------------------------------------
+
+
+def _custext(seed, _error):
+    mechanism = dptext.CusText(_vectors(5_000), epsilon=EPSILON)
+    return dptext.audit(mechanism, groups=mechanism.groups, seed=seed)
+
+
+def custext_without_half(seed, _error):
+    """exp(epsilon u): the sum that divides the weights changes too, and was forgotten."""
+    vectors = _vectors(800)
+    sound = dptext.CusText(vectors, epsilon=EPSILON)
+    doubled = dptext.CusText(vectors, epsilon=2 * EPSILON).distributions(list(vectors.words))
+    return dptext.audit(Broken(sound, doubled), groups=sound.groups, seed=seed)
+
+
+def custext_as_published(seed, _error):
+    """The nearest words of each word, with the promise for all pairs."""
+    mechanism = dptext.CusText(_vectors(800), epsilon=EPSILON, unsafe_as_published=True)
+    claimed = mechanism.statement.replace(guarantee=PureDP(mechanism.claimed_epsilon))
+    return dptext.audit(mechanism, claimed, seed=seed)
+
+
 CASES = [
     Case("SanText", False, _santext, "the library's, on the integers it draws from"),
     Case("SanText, epsilon in place of its half", True, santext_without_half, "the normalising sum changes too"),
@@ -97,4 +120,7 @@ CASES = [
     Case("SanText+, unknown words uniform", False, _santext_plus("uniform"), "a mixture of rows loses no more"),
     Case("SanText+, promise of SanText", True, santext_plus_as_metric, "a word that stays is too likely under itself"),
     Case("SanText+ as printed", True, santext_plus_sensitive_outputs, "a frequent word comes out under itself only"),
+    Case("CusText", False, _custext, "the library's, for words of one group; the groups are public"),
+    Case("CusText, epsilon in place of its half", True, custext_without_half, "the normalising sum changes too"),
+    Case("CusText as published", True, custext_as_published, "the words that may come out differ from word to word"),
 ]

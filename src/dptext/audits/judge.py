@@ -22,7 +22,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, PureDP, approx_from_zcdp
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Unit
+from dptext.privacy.unit import ONE_GROUP, Unit
 
 __all__ = ["audit", "judge_canaries", "judge_exact", "judge_sample", "require_refutable"]
 
@@ -66,6 +66,7 @@ def audit(
     *,
     words: Sequence[str] | None = None,
     distance: Distance | None = None,
+    groups: Sequence[int] | npt.NDArray[np.int64] | None = None,
     samples: int = 200_000,
     error: float = 1e-6,
     seed: int | None = None,
@@ -82,13 +83,16 @@ def audit(
             their nearest neighbours, the unknown word among them).
         distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
             asked for here because a mechanism must not bring along what it is measured with.
+        groups: for a claim about words of one group of a public partition: a number for each word of the vocabulary,
+            equal for words of one group. Pairs of two groups are left out, as the claim leaves them out.
         samples: outputs of each input that test a sampled bound.
         error: how often a sampled audit may refute a true claim.
         seed: for the choice of words and for draws; None for fresh randomness.
 
     Raises:
         ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
-            caller knows, and there is no ``distance``; the mechanism breaks its contract.
+            caller knows, and there is no ``distance``, or of groups, and there are none; the mechanism breaks its
+            contract.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -105,13 +109,17 @@ def audit(
     measure = None
     if isinstance(claim.guarantee, MetricDP):
         measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
-    chosen = _chosen_words(vectors, RandomBits(seed)) if words is None else list(words)
+    label = _labels(claim, vectors, groups)
+    chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
     if len(set(chosen)) < 2:
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
     row = {word: place for place, word in enumerate(vectors.words)}
     points = vectors.matrix[[row[word] for word in chosen]].astype(np.float64)
-    allowed = _Allowed(claim, points, chosen, measure)
+    of_chosen = None if label is None else label[[row[word] for word in chosen]]
+    allowed = _Allowed(claim, points, chosen, measure, of_chosen)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
+    if label is not None:
+        coverage += ", of which those of one group count"
     logs = _log_distribution(mechanism, chosen)
     if logs is not None:
         return judge_exact(claim, logs, allowed, names=chosen, outputs=vectors.words, coverage=coverage)
@@ -250,14 +258,21 @@ class _Allowed:
         points: npt.NDArray[np.float64],
         words: Sequence[str],
         distance: Distance | None,
+        labels: npt.NDArray[np.int64] | None = None,
     ) -> None:
         guarantee = claim.guarantee
-        self._claim, self._points, self._distance = claim, points, distance
+        self._claim, self._points, self._distance, self._labels = claim, points, distance, labels
         # a claim may make an exception of unknown words: any pair with one counts as farthest apart
         excepted = isinstance(guarantee, MetricDP) and "unknown word" in guarantee.metric
         self._farthest = np.array([excepted and word == "<unk>" for word in words])
 
     def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
+        losses = self._of_neighbours(i, others)
+        if self._labels is not None:
+            losses[self._labels[others] != self._labels[i]] = math.inf  # no neighbours: the claim is silent
+        return losses
+
+    def _of_neighbours(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         claim = self._claim
         if not isinstance(claim.guarantee, MetricDP) or self._distance is None:
             return np.full(others.stop - others.start, _as_approx(claim).epsilon + claim.slack)
@@ -296,10 +311,34 @@ def _delta(claim: PrivacyStatement) -> float:
     return 0.0 if isinstance(claim.guarantee, MetricDP) else _as_approx(claim).delta
 
 
-def _chosen_words(vectors: WordVectorsLike, bits: RandomBits) -> list[str]:
+def _labels(
+    claim: PrivacyStatement, vectors: WordVectorsLike, groups: Sequence[int] | npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64] | None:
+    """(V,) the group of each word, where the claim is about words of one group."""
+    grouped = ONE_GROUP in claim.neighbours
+    if grouped and groups is None:
+        raise ParameterError(
+            f"the claim is about two words of {ONE_GROUP}: give a number for each word of the vocabulary as groups="
+        )
+    if not grouped and groups is not None:
+        raise ParameterError("the claim is about any two words, so groups would leave pairs out: leave groups= out")
+    if groups is None:
+        return None
+    if len(groups) != len(vectors.words):
+        raise ParameterError(f"expected a group for each of {len(vectors.words):,} words, got {len(groups):,}")
+    return np.asarray(groups, dtype=np.int64)
+
+
+def _chosen_words(vectors: WordVectorsLike, bits: RandomBits, labels: npt.NDArray[np.int64] | None = None) -> list[str]:
     words = vectors.words
     if len(words) <= _ALL_PAIRS_UP_TO:
         return list(words)
+    if labels is not None:  # whole groups, for pairs of two groups tell nothing
+        _, of_word, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        order = np.argsort(bits.uniform(sizes.size))
+        most = np.flatnonzero(np.cumsum(sizes[order]) <= _CHOSEN)
+        picked = order[: max(1, most.size)]
+        return [words[row] for row in np.flatnonzero(np.isin(of_word, picked))]
     picked = np.argsort(bits.uniform(len(words)))[: _CHOSEN // 2]
     points = vectors.matrix.astype(np.float64)
     near = [int(np.argsort(((points - points[row]) ** 2).sum(axis=1))[1]) for row in picked]

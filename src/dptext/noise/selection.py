@@ -56,7 +56,7 @@ from dptext.noise.bounds_index import BoundsIndex, IndexPlace
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
 
-__all__ = ["DistanceTable", "TruncatedExponential", "largest_exponent"]
+__all__ = ["DistanceTable", "TruncatedExponential", "count_at_most", "largest_exponent"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -337,7 +337,7 @@ class TruncatedExponential:
         """One round: candidates, or -1 where the round has to start again."""
         slots = self._slots[rows]
         number = bits.below(self._sums[slots, -1])
-        block = _count_at_most(self._sums, slots, number)
+        block = count_at_most(self._sums, slots, number)
         before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
         rest = (number - before).astype(np.float64)  # exact below 2^53, and no true sum is larger
         bound = self._sums[slots, block] - before
@@ -363,7 +363,7 @@ class TruncatedExponential:
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
             if (cumulative[pair[here] - start, -1] > bound[here]).any():
                 raise StorageError("the index of the sampler holds bounds that are none: delete it, it is built again")
-            place = _count_at_most(cumulative, pair[here] - start, rest[here])
+            place = count_at_most(cumulative, pair[here] - start, rest[here])
             drawn[here] = np.where(place < cumulative.shape[1], first + place, -1)
 
         # blocks with few occurrences are too small for threads to gain anything
@@ -396,7 +396,7 @@ def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return sums.reshape(len(weights), -1)
 
 
-def _count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:
+def count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:
     """(n,) how many entries of ``cumulative[rows[i]]`` (ascending) are at most ``values[i]``: bisection."""
     low = np.zeros(rows.size, dtype=np.int64)
     high = np.full(rows.size, cumulative.shape[1], dtype=np.int64)

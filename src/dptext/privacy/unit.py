@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Relation", "Trust", "Unit"]
+__all__ = ["ONE_GROUP", "Relation", "Trust", "Unit"]
+
+ONE_GROUP = "one group of the public partition"
+"""In the neighbours of a statement: it speaks of pairs inside a group only, and an audit needs to know the groups."""
 
 
 class Unit(StrEnum):

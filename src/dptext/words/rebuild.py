@@ -9,6 +9,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.metrics import CALLERS
+from dptext.words.custext import CusText
 from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
 from dptext.words.santext import SanText
@@ -54,8 +55,12 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     return mechanism
 
 
-_KNOWN: dict[str, type[WordMechanism]] = {each.name: each for each in (TEM, Madlib, SanText, SanTextPlus)}
-_OPTIONS = {TEM.name: ("metric", "threshold"), SanTextPlus.name: ("sensitive", "p", "reach")}
+_KNOWN: dict[str, type[WordMechanism]] = {each.name: each for each in (TEM, Madlib, SanText, SanTextPlus, CusText)}
+_OPTIONS = {
+    TEM.name: ("metric", "threshold"),
+    SanTextPlus.name: ("sensitive", "p", "reach"),
+    CusText.name: ("size", "unsafe_as_published"),
+}
 """The parameters beside epsilon and the policy for unknown words that go back into a constructor."""
 
 

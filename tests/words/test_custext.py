@@ -1,0 +1,186 @@
+"""CusText: groups that anybody finds again, the promise inside them, and none for the sets as published."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.partition import neighbour_groups
+from dptext.words.custext import CusText
+from dptext.words.rebuild import mechanism_from_statement
+
+EPSILON = 3.0
+
+
+def labels_again(vectors, size):
+    """The partition once more: one founder after the other, plain float64 differences."""
+    points = vectors.matrix.astype(np.float64)
+    labels = np.full(len(points), -1)
+    label = 0
+    while (labels < 0).sum() >= 2 * size:
+        founder = int(np.argmax(labels < 0))
+        far = np.where(labels < 0, ((points - points[founder]) ** 2).sum(axis=1), np.inf)
+        labels[np.lexsort((np.arange(len(far)), far))[:size]] = label
+        label += 1
+    labels[labels < 0] = label
+    return labels
+
+
+def formula(vectors, sets, epsilon):
+    """(V, V) float64 probabilities of the printed formula for given output sets."""
+    points = vectors.matrix.astype(np.float64)
+    shares = np.zeros((len(points), len(points)))
+    for row, members in enumerate(sets):
+        far = np.sqrt(((points[members] - points[row]) ** 2).sum(axis=1))
+        u = -far / far.max() if far.max() > 0 else np.zeros(far.size)
+        shares[row, members] = np.exp(epsilon / 2 * u) / np.exp(epsilon / 2 * u).sum()
+    return shares
+
+
+@pytest.fixture(scope="module")
+def mechanism(small):
+    return CusText(small, epsilon=EPSILON)
+
+
+@pytest.mark.parametrize("size", [2, 7, 20, 160, 400])
+def test_the_groups_are_those_of_the_simple_construction(small, size):
+    np.testing.assert_array_equal(CusText(small, epsilon=1.0, size=size).groups, labels_again(small, size))
+
+
+def test_the_groups_of_real_words_are_those_of_the_simple_construction():
+    vectors = dptext.load_vectors("glove-6b-50d", limit=3_000)
+    np.testing.assert_array_equal(CusText(vectors, epsilon=1.0).groups, labels_again(vectors, 20))
+
+
+def test_every_word_is_in_one_group_of_the_size_asked_for(glove):
+    groups = neighbour_groups(glove, 20)
+    np.testing.assert_array_equal(np.sort(np.concatenate(groups)), np.arange(len(glove)))
+    assert {len(group) for group in groups[:-1]} == {20}
+    assert 20 <= len(groups[-1]) < 40
+
+
+def test_probabilities_are_the_formula(small, mechanism):
+    labels = labels_again(small, 20)
+    sets = [np.flatnonzero(labels == label) for label in labels]
+    shares = mechanism.distributions(list(small.words))
+    np.testing.assert_allclose(shares, formula(small, sets, EPSILON), rtol=1e-9)
+
+
+def test_the_promise_is_kept_in_every_group_and_not_by_twice_the_exponent(small, mechanism):
+    labels = labels_again(small, 20)
+    verdict = dptext.audit(mechanism, groups=labels)
+    assert verdict.outcome == "exact"
+    assert verdict.allowed == EPSILON
+    doubled = CusText(small, epsilon=2 * EPSILON)
+    assert dptext.audit(doubled, mechanism.statement, groups=labels).refuted
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 60.0, 200.0, 2_000.0])
+def test_rounding_stays_inside_the_promise_at_any_epsilon(small, epsilon):
+    mechanism = CusText(small, epsilon=epsilon)
+    labels = labels_again(small, 20)
+    assert not dptext.audit(mechanism, groups=labels).refuted
+    assert (mechanism.distributions(list(small.words))[labels[:, None] == labels] > 0).all()
+    assert mechanism.slack == 0
+
+
+def test_the_promise_is_attained_up_to_what_the_sums_allow():
+    # many words at one point, one at another: the sums change by nearly e^(epsilon / 2) too
+    words = [f"word{'abcdefghij'[n % 10]}{n}x" for n in range(61)]
+    vectors = dptext.load_vectors((words, [[0.0]] * 60 + [[1.0]]))
+    mechanism = CusText(vectors, epsilon=2.0, size=62)
+    verdict = dptext.audit(mechanism, groups=np.zeros(62))
+    assert not verdict.refuted
+    assert verdict.loss > 0.95 * 2.0
+
+
+def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mechanism):
+    every_pair = mechanism.statement.replace(neighbours="any two words")
+    assert dptext.audit(mechanism, every_pair).loss == math.inf
+    statement = mechanism.document_statement(3)
+    assert statement.guarantee == dptext.PureDP(3 * EPSILON)
+    assert "one group of the public partition" in statement.neighbours
+    assert any("told apart with certainty" in line for line in statement.exposed)
+    assert any("told apart with certainty" in line for line in mechanism.statement.exposed)
+    assert statement.claimed_epsilon is None
+
+
+def test_an_audit_of_groups_asks_for_them(small, mechanism):
+    with pytest.raises(dptext.ParameterError, match="give a number for each word of the vocabulary as groups="):
+        dptext.audit(mechanism)
+    with pytest.raises(dptext.ParameterError, match="expected a group for each of 301 words, got 3"):
+        dptext.audit(mechanism, groups=[1, 2, 3])
+    with pytest.raises(dptext.ParameterError, match="leave groups= out"):
+        dptext.audit(dptext.TEM(small, epsilon=1.0), groups=mechanism.groups)
+
+
+def test_an_audit_of_a_large_vocabulary_takes_whole_groups(glove):
+    mechanism = CusText(glove, epsilon=EPSILON)
+    verdict = dptext.audit(mechanism, groups=mechanism.groups, seed=1)
+    assert verdict.outcome == "exact"
+    assert "600 words, of which those of one group count" in verdict.coverage
+
+
+def test_draws_fit_the_probabilities(small, mechanism):
+    for word in (small.words[4], "nobody-knows-me"):
+        row = small.vocabulary.row(word)
+        counts = np.bincount(mechanism.sample_rows(np.full(200_000, row), RandomBits(7)), minlength=len(small))
+        shares = mechanism.probabilities(word)
+        there = shares > 0
+        assert counts[~there].sum() == 0
+        assert stats.chisquare(counts[there], shares[there] * 200_000).pvalue > 1e-6
+        wrong = CusText(small, epsilon=1.2 * EPSILON).probabilities(word)
+        assert stats.chisquare(counts[there], wrong[there] * 200_000).pvalue < 1e-6
+    assert mechanism.sample([]) == []
+
+
+def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
+    mechanism = CusText(small, epsilon=EPSILON, unsafe_as_published=True)
+    points = small.matrix.astype(np.float64)
+    far = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(far, -1)
+    nearest = [np.lexsort((np.arange(len(points)), each))[:20] for each in far]
+    np.testing.assert_allclose(mechanism.distributions(list(small.words)), formula(small, nearest, EPSILON), rtol=1e-9)
+    statement = mechanism.document_statement(2)
+    assert isinstance(statement.guarantee, dptext.NoGuarantee)
+    assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, EPSILON)
+    _, one, _, output, *_, other, _ = statement.guarantee.reason.split("'")
+    assert mechanism.probabilities(one)[small.vocabulary.row(output)] > 0
+    assert mechanism.probabilities(other)[small.vocabulary.row(output)] == 0
+    claimed = mechanism.statement.replace(guarantee=dptext.PureDP(EPSILON))
+    assert dptext.audit(mechanism, claimed).loss == math.inf
+    with pytest.raises(dptext.ParameterError, match="promises nothing"):
+        dptext.audit(mechanism)
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_the_statement_builds_the_same_mechanism_again(published):
+    vectors = dptext.load_vectors("glove-6b-50d", limit=400)
+    mechanism = CusText(vectors, epsilon=5.0, size=11, unsafe_as_published=published)
+    again = mechanism_from_statement(mechanism.document_statement(7))
+    assert again.document_statement(7) == mechanism.document_statement(7)
+    assert again.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
+    assert pickle.loads(pickle.dumps(mechanism)).sample(["a"] * 9, seed=1) == mechanism.sample(["a"] * 9, seed=1)
+
+
+def test_words_at_one_point_are_drawn_alike():
+    mechanism = CusText(dptext.load_vectors((["ape", "bee"], [[1.0, 1.0], [1.0, 1.0]])), epsilon=2.0)
+    np.testing.assert_allclose(mechanism.probabilities("ape"), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"size": 1}, "size must be an integer from 2 to 512, got 1"),
+        ({"size": 20.0}, "size must be an integer"),
+        ({"unknown": "uniform"}, "unknown must be 'unk' for CusText"),
+        ({"size": 301, "unsafe_as_published": True}, "301 nearest words of 301 are all of them"),
+    ],
+)
+def test_bad_arguments_are_named(small, options, what):
+    with pytest.raises(dptext.ParameterError, match=what):
+        CusText(small, epsilon=EPSILON, **options)
