@@ -24,6 +24,7 @@ from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.custext import CusText
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
+from dptext.words.ordered import OrderedList
 from dptext.words.rewriter import PrivateTexts, privatize
 from dptext.words.santext import SanText
 from dptext.words.santext_plus import SanTextPlus
@@ -50,6 +51,7 @@ __all__ = [
     "MetricDP",
     "MissingExtraError",
     "NoGuarantee",
+    "OrderedList",
     "ParameterError",
     "PrivacyStatement",
     "PrivateBags",

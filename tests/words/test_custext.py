@@ -72,18 +72,18 @@ def test_probabilities_are_the_formula(small, mechanism):
 
 def test_the_promise_is_kept_in_every_group_and_not_by_twice_the_exponent(small, mechanism):
     labels = labels_again(small, 20)
-    verdict = dptext.audit(mechanism, groups=labels)
+    verdict = dptext.audit(mechanism, labels=labels)
     assert verdict.outcome == "exact"
     assert verdict.allowed == EPSILON
     doubled = CusText(small, epsilon=2 * EPSILON)
-    assert dptext.audit(doubled, mechanism.statement, groups=labels).refuted
+    assert dptext.audit(doubled, mechanism.statement, labels=labels).refuted
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 60.0, 200.0, 2_000.0])
 def test_rounding_stays_inside_the_promise_at_any_epsilon(small, epsilon):
     mechanism = CusText(small, epsilon=epsilon)
     labels = labels_again(small, 20)
-    assert not dptext.audit(mechanism, groups=labels).refuted
+    assert not dptext.audit(mechanism, labels=labels).refuted
     assert (mechanism.distributions(list(small.words))[labels[:, None] == labels] > 0).all()
     assert mechanism.slack == 0
 
@@ -93,7 +93,7 @@ def test_the_promise_is_attained_up_to_what_the_sums_allow():
     words = [f"word{'abcdefghij'[n % 10]}{n}x" for n in range(61)]
     vectors = dptext.load_vectors((words, [[0.0]] * 60 + [[1.0]]))
     mechanism = CusText(vectors, epsilon=2.0, size=62)
-    verdict = dptext.audit(mechanism, groups=np.zeros(62))
+    verdict = dptext.audit(mechanism, labels=np.zeros(62))
     assert not verdict.refuted
     assert verdict.loss > 0.95 * 2.0
 
@@ -110,17 +110,17 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
 
 
 def test_an_audit_of_groups_asks_for_them(small, mechanism):
-    with pytest.raises(dptext.ParameterError, match="give a number for each word of the vocabulary as groups="):
+    with pytest.raises(dptext.ParameterError, match="of each word of the vocabulary as labels="):
         dptext.audit(mechanism)
-    with pytest.raises(dptext.ParameterError, match="expected a group for each of 301 words, got 3"):
-        dptext.audit(mechanism, groups=[1, 2, 3])
-    with pytest.raises(dptext.ParameterError, match="leave groups= out"):
-        dptext.audit(dptext.TEM(small, epsilon=1.0), groups=mechanism.groups)
+    with pytest.raises(dptext.ParameterError, match="expected a label for each of 301 words, got 3"):
+        dptext.audit(mechanism, labels=[1, 2, 3])
+    with pytest.raises(dptext.ParameterError, match="leave labels= out"):
+        dptext.audit(dptext.TEM(small, epsilon=1.0), labels=mechanism.groups)
 
 
 def test_an_audit_of_a_large_vocabulary_takes_whole_groups(glove):
     mechanism = CusText(glove, epsilon=EPSILON)
-    verdict = dptext.audit(mechanism, groups=mechanism.groups, seed=1)
+    verdict = dptext.audit(mechanism, labels=mechanism.groups, seed=1)
     assert verdict.outcome == "exact"
     assert "600 words, of which those of one group count" in verdict.coverage
 

@@ -94,7 +94,7 @@ def santext_plus_sensitive_outputs(seed, _error):
 
 def _custext(seed, _error):
     mechanism = dptext.CusText(_vectors(5_000), epsilon=EPSILON)
-    return dptext.audit(mechanism, groups=mechanism.groups, seed=seed)
+    return dptext.audit(mechanism, labels=mechanism.groups, seed=seed)
 
 
 def custext_without_half(seed, _error):
@@ -102,7 +102,7 @@ def custext_without_half(seed, _error):
     vectors = _vectors(800)
     sound = dptext.CusText(vectors, epsilon=EPSILON)
     doubled = dptext.CusText(vectors, epsilon=2 * EPSILON).distributions(list(vectors.words))
-    return dptext.audit(Broken(sound, doubled), groups=sound.groups, seed=seed)
+    return dptext.audit(Broken(sound, doubled), labels=sound.groups, seed=seed)
 
 
 def custext_as_published(seed, _error):
@@ -110,6 +110,32 @@ def custext_as_published(seed, _error):
     mechanism = dptext.CusText(_vectors(800), epsilon=EPSILON, unsafe_as_published=True)
     claimed = mechanism.statement.replace(guarantee=PureDP(mechanism.claimed_epsilon))
     return dptext.audit(mechanism, claimed, seed=seed)
+
+
+# -- one list ----------------------------------------------------------------------------------------------------
+
+
+def _ordered(order):
+    def run(seed, _error):
+        mechanism = dptext.OrderedList(_vectors(800), epsilon=0.5, order=order)
+        return dptext.audit(mechanism, labels=mechanism.places, seed=seed)
+
+    return run
+
+
+def ordered_renormalised(seed, _error):
+    """The noise is not clamped at the ends but scaled up to what is left of the list."""
+    sound = dptext.OrderedList(_vectors(800), epsilon=0.5)
+    steps = np.abs(sound.places - sound.places[:, None])
+    return dptext.audit(Broken(sound, _normal(np.exp(-0.5 * steps))), labels=sound.places, seed=seed)
+
+
+def ordered_short_noise(seed, _error):
+    """Noise beyond 30 places is cut to 30 places, as where a generator has few bits."""
+    sound = dptext.OrderedList(_vectors(800), epsilon=0.5)
+    steps = np.abs(sound.places - sound.places[:, None])
+    weights = np.where(steps <= 30, np.exp(-0.5 * steps), 0.0)
+    return dptext.audit(Broken(sound, _normal(weights)), labels=sound.places, seed=seed)
 
 
 CASES = [
@@ -123,4 +149,8 @@ CASES = [
     Case("CusText", False, _custext, "the library's, for words of one group; the groups are public"),
     Case("CusText, epsilon in place of its half", True, custext_without_half, "the normalising sum changes too"),
     Case("CusText as published", True, custext_as_published, "the words that may come out differ from word to word"),
+    Case("ordered list, walk", False, _ordered("walk"), "the library's, in closed form; the list is public"),
+    Case("ordered list, principal component", False, _ordered("principal"), "the same on another list"),
+    Case("ordered list, renormalised", True, ordered_renormalised, "what is left of the list differs at its ends"),
+    Case("ordered list, noise of limited length", True, ordered_short_noise, "far words never come out"),
 ]

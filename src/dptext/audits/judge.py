@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,10 @@ __all__ = ["audit", "judge_canaries", "judge_exact", "judge_sample", "require_re
 
 _ALL_PAIRS_UP_TO = 2_000
 _CHOSEN = 600
+_RUN = 20
 _ZCDP_DELTA = 1e-6
+
+Labels: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 
 
 class WordVectorsLike(Protocol):
@@ -66,15 +69,16 @@ def audit(
     *,
     words: Sequence[str] | None = None,
     distance: Distance | None = None,
-    groups: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    labels: Labels | None = None,
     samples: int = 200_000,
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
     """Try to refute what a word mechanism promises for one word.
 
-    Exact where the mechanism shows its distribution (``distributions`` or ``probabilities``): every pair of the audited
-    words, every output. Else sampled: the pair of words whose promise is the tightest, as a black box.
+    Exact where the mechanism shows its distribution (``log_distributions``, ``distributions`` or ``probabilities``):
+    every pair of the audited words, every output. Else sampled: the pair of words whose promise is the tightest, as a
+    black box.
 
     Args:
         mechanism: a word mechanism.
@@ -83,16 +87,17 @@ def audit(
             their nearest neighbours, the unknown word among them).
         distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
             asked for here because a mechanism must not bring along what it is measured with.
-        groups: for a claim about words of one group of a public partition: a number for each word of the vocabulary,
-            equal for words of one group. Pairs of two groups are left out, as the claim leaves them out.
+        labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
+            (pairs of two groups are left out, as the claim leaves them out). For a claim in rank distance: the place of
+            each word in the public list.
         samples: outputs of each input that test a sampled bound.
         error: how often a sampled audit may refute a true claim.
         seed: for the choice of words and for draws; None for fresh randomness.
 
     Raises:
         ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
-            caller knows, and there is no ``distance``, or of groups, and there are none; the mechanism breaks its
-            contract.
+            caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``; the
+            mechanism breaks its contract.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -107,9 +112,9 @@ def audit(
         )
     vectors = mechanism.vectors
     measure = None
-    if isinstance(claim.guarantee, MetricDP):
+    if isinstance(claim.guarantee, MetricDP) and not _in_ranks(claim):
         measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
-    label = _labels(claim, vectors, groups)
+    label = _checked_labels(claim, vectors, labels)
     chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
     if len(set(chosen)) < 2:
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
@@ -118,7 +123,7 @@ def audit(
     of_chosen = None if label is None else label[[row[word] for word in chosen]]
     allowed = _Allowed(claim, points, chosen, measure, of_chosen)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
-    if label is not None:
+    if _in_groups(claim):
         coverage += ", of which those of one group count"
     logs = _log_distribution(mechanism, chosen)
     if logs is not None:
@@ -268,15 +273,19 @@ class _Allowed:
 
     def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         losses = self._of_neighbours(i, others)
-        if self._labels is not None:
+        if self._labels is not None and _in_groups(self._claim):
             losses[self._labels[others] != self._labels[i]] = math.inf  # no neighbours: the claim is silent
         return losses
 
     def _of_neighbours(self, i: int, others: slice) -> npt.NDArray[np.float64]:
         claim = self._claim
-        if not isinstance(claim.guarantee, MetricDP) or self._distance is None:
+        if not isinstance(claim.guarantee, MetricDP):
             return np.full(others.stop - others.start, _as_approx(claim).epsilon + claim.slack)
-        far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
+        if self._distance is None:
+            assert self._labels is not None
+            far = np.abs(self._labels[others] - self._labels[i]).astype(np.float64)
+        else:
+            far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
         if not (far >= 0).all():  # a NaN would allow everything
             raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
         far[self._farthest[others] | self._farthest[i]] = math.inf
@@ -311,34 +320,41 @@ def _delta(claim: PrivacyStatement) -> float:
     return 0.0 if isinstance(claim.guarantee, MetricDP) else _as_approx(claim).delta
 
 
-def _labels(
-    claim: PrivacyStatement, vectors: WordVectorsLike, groups: Sequence[int] | npt.NDArray[np.int64] | None
+def _in_groups(claim: PrivacyStatement) -> bool:
+    return ONE_GROUP in claim.neighbours
+
+
+def _in_ranks(claim: PrivacyStatement) -> bool:
+    return isinstance(claim.guarantee, MetricDP) and claim.guarantee.metric.split(",")[0] == "rank"
+
+
+def _checked_labels(
+    claim: PrivacyStatement, vectors: WordVectorsLike, labels: Labels | None
 ) -> npt.NDArray[np.int64] | None:
-    """(V,) the group of each word, where the claim is about words of one group."""
-    grouped = ONE_GROUP in claim.neighbours
-    if grouped and groups is None:
+    """(V,) the public number of each word, where the claim depends on it."""
+    asked = _in_groups(claim) or _in_ranks(claim)
+    if asked and labels is None:
+        what = f"about two words of {ONE_GROUP}" if _in_groups(claim) else "in rank distance, on a public list"
         raise ParameterError(
-            f"the claim is about two words of {ONE_GROUP}: give a number for each word of the vocabulary as groups="
+            f"the claim is {what}: give the group, or the place in the list, of each word of the vocabulary as labels="
         )
-    if not grouped and groups is not None:
-        raise ParameterError("the claim is about any two words, so groups would leave pairs out: leave groups= out")
-    if groups is None:
+    if not asked and labels is not None:
+        raise ParameterError("the claim speaks of no groups and no list, so labels mean nothing: leave labels= out")
+    if labels is None:
         return None
-    if len(groups) != len(vectors.words):
-        raise ParameterError(f"expected a group for each of {len(vectors.words):,} words, got {len(groups):,}")
-    return np.asarray(groups, dtype=np.int64)
+    if len(labels) != len(vectors.words):
+        raise ParameterError(f"expected a label for each of {len(vectors.words):,} words, got {len(labels):,}")
+    return np.asarray(labels, dtype=np.int64)
 
 
 def _chosen_words(vectors: WordVectorsLike, bits: RandomBits, labels: npt.NDArray[np.int64] | None = None) -> list[str]:
     words = vectors.words
     if len(words) <= _ALL_PAIRS_UP_TO:
         return list(words)
-    if labels is not None:  # whole groups, for pairs of two groups tell nothing
-        _, of_word, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        order = np.argsort(bits.uniform(sizes.size))
-        most = np.flatnonzero(np.cumsum(sizes[order]) <= _CHOSEN)
-        picked = order[: max(1, most.size)]
-        return [words[row] for row in np.flatnonzero(np.isin(of_word, picked))]
+    if labels is not None:  # runs of words that are near by their labels: whole groups, stretches of a list
+        order = np.argsort(labels, kind="stable")
+        starts = np.argsort(bits.uniform(len(words) // _RUN))[: _CHOSEN // _RUN] * _RUN
+        return [words[row] for row in np.unique(order[(starts[:, None] + np.arange(_RUN)).ravel()])]
     picked = np.argsort(bits.uniform(len(words)))[: _CHOSEN // 2]
     points = vectors.matrix.astype(np.float64)
     near = [int(np.argsort(((points - points[row]) ** 2).sum(axis=1))[1]) for row in picked]
@@ -347,6 +363,8 @@ def _chosen_words(vectors: WordVectorsLike, bits: RandomBits, labels: npt.NDArra
 
 
 def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float64] | None:
+    if hasattr(mechanism, "log_distributions"):  # some are below what a float64 holds
+        return np.asarray(mechanism.log_distributions(words), dtype=np.float64)
     if hasattr(mechanism, "distributions"):
         with np.errstate(divide="ignore"):
             logs: npt.NDArray[np.float64] = np.log(mechanism.distributions(words))

@@ -12,6 +12,7 @@ from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
 from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
+from dptext.words.ordered import GIVEN, OrderedList
 from dptext.words.santext import SanText
 from dptext.words.santext_plus import SanTextPlus
 from dptext.words.tem import TEM
@@ -43,6 +44,11 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
         )
+    if options.get("order") == GIVEN:
+        raise DataError(
+            "the statement speaks of a list in an order of its caller's, which it does not hold: build the mechanism "
+            "in Python, and audit it with dptext.audit(mechanism, labels=the place of each word)"
+        )
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
     except ParameterError as error:
@@ -55,10 +61,13 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     return mechanism
 
 
-_KNOWN: dict[str, type[WordMechanism]] = {each.name: each for each in (TEM, Madlib, SanText, SanTextPlus, CusText)}
+_KNOWN: dict[str, type[WordMechanism]] = {
+    each.name: each for each in (TEM, Madlib, SanText, SanTextPlus, CusText, OrderedList)
+}
 _OPTIONS = {
     TEM.name: ("metric", "threshold"),
     SanTextPlus.name: ("sensitive", "p", "reach"),
+    OrderedList.name: ("order",),
     CusText.name: ("size", "unsafe_as_published"),
 }
 """The parameters beside epsilon and the policy for unknown words that go back into a constructor."""
