@@ -22,6 +22,7 @@ from dptext.words.bags import PrivateBags, privatize_bags
 from dptext.words.batches import batch_privatizer
 from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.custext import CusText
+from dptext.words.gumbel import TruncatedGumbel
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.ordered import OrderedList
@@ -63,6 +64,7 @@ __all__ = [
     "SanText",
     "SanTextPlus",
     "StorageError",
+    "TruncatedGumbel",
     "Trust",
     "Unit",
     "Verdict",

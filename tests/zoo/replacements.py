@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import dptext
-from zoo.case import Case, PureDP
+from zoo.case import Case, MetricDP, PureDP
 
 EPSILON = 5.0
 AUTHORS_EPSILON = 15.0  # the default of the authors' code of SanText
@@ -138,6 +138,47 @@ def ordered_short_noise(seed, _error):
     return dptext.audit(Broken(sound, _normal(weights)), labels=sound.places, seed=seed)
 
 
+# -- truncated Gumbel --------------------------------------------------------------------------------------------
+
+NODES = 600
+
+
+def gumbel_shares(mechanism):
+    """(V, V) by quadrature: for each k, candidate x wins where its noisy distance is below those of the k nearest."""
+    far, b, most = _distances(mechanism.vectors), mechanism.scale, mechanism.farthest
+    size = len(far)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    noise, weights = nodes * most, weights * most
+
+    def cumulative(z):
+        return np.exp(-np.exp(-np.clip(z, -most, most) / b))
+
+    low, high = cumulative(np.array([-most, most]))
+    density = np.exp(-noise / b - np.exp(-noise / b)) / b / (high - low)
+    counts = np.exp(np.arange(1, size + 1) * np.log(np.log(size)) - np.cumsum(np.log(np.arange(1, size + 1))))
+    counts /= counts.sum()
+    shares = np.zeros((size, size))
+    for row in range(size):
+        order = np.argsort(far[row], kind="stable")
+        near = far[row][order]
+        # the noise that y needs at least to stay behind x, for candidates x, y and noise of x
+        needed = noise + near[:, None, None] - near[None, :, None]
+        behind = np.maximum((high - cumulative(needed)) / (high - low), 1e-300)
+        behind[np.arange(size), np.arange(size)] = 1.0
+        wins = np.exp(np.cumsum(np.log(behind), axis=1)) @ (density * weights)  # (x, k)
+        shares[row, order] = (np.where(np.arange(size) >= np.arange(size)[:, None], wins, 0.0) * counts).sum(axis=1)
+    return shares
+
+
+def gumbel_as_published(seed, _error):
+    """With the promise that the paper prints for it."""
+    vectors = _vectors(60)
+    mechanism = dptext.TruncatedGumbel(vectors, epsilon=14.0, unsafe_as_published=True)
+    metric = MetricDP(mechanism.claimed_epsilon, "euclidean", None, vectors.fingerprint)
+    printed = mechanism.statement.replace(guarantee=metric)
+    return dptext.audit(Broken(mechanism, gumbel_shares(mechanism)), printed, seed=seed)
+
+
 CASES = [
     Case("SanText", False, _santext, "the library's, on the integers it draws from"),
     Case("SanText, epsilon in place of its half", True, santext_without_half, "the normalising sum changes too"),
@@ -153,4 +194,5 @@ CASES = [
     Case("ordered list, principal component", False, _ordered("principal"), "the same on another list"),
     Case("ordered list, renormalised", True, ordered_renormalised, "what is left of the list differs at its ends"),
     Case("ordered list, noise of limited length", True, ordered_short_noise, "far words never come out"),
+    Case("truncated Gumbel as published", True, gumbel_as_published, "few candidates, and not the same for neighbours"),
 ]

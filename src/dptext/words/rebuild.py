@@ -10,6 +10,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
+from dptext.words.gumbel import TruncatedGumbel
 from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
 from dptext.words.ordered import GIVEN, OrderedList
@@ -62,11 +63,12 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
 
 
 _KNOWN: dict[str, type[WordMechanism]] = {
-    each.name: each for each in (TEM, Madlib, SanText, SanTextPlus, CusText, OrderedList)
+    each.name: each for each in (TEM, Madlib, SanText, SanTextPlus, CusText, OrderedList, TruncatedGumbel)
 }
 _OPTIONS = {
     TEM.name: ("metric", "threshold"),
     SanTextPlus.name: ("sensitive", "p", "reach"),
+    TruncatedGumbel.name: ("scale", "unsafe_as_published"),
     OrderedList.name: ("order",),
     CusText.name: ("size", "unsafe_as_published"),
 }

@@ -1,0 +1,117 @@
+"""The truncated Gumbel mechanism: refused by default, drawn as printed on request, and what it really loses."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import lambertw
+
+import dptext
+from dptext.privacy.randomness import RandomBits
+from dptext.words.gumbel import TruncatedGumbel, published_scale
+from dptext.words.rebuild import mechanism_from_statement
+from zoo.replacements import gumbel_shares
+
+EPSILON = 14.0
+
+
+@pytest.fixture(scope="module")
+def words():
+    return dptext.load_vectors("glove-6b-50d", limit=60)
+
+
+@pytest.fixture(scope="module")
+def mechanism(words):
+    return TruncatedGumbel(words, epsilon=EPSILON, unsafe_as_published=True)
+
+
+@pytest.fixture(scope="module")
+def shares(mechanism):
+    return gumbel_shares(mechanism)
+
+
+def test_it_is_refused_with_its_reason(words):
+    with pytest.raises(dptext.RefusedError, match="no proof that holds: only the k nearest words"):
+        TruncatedGumbel(words, epsilon=EPSILON)
+
+
+def test_the_statement_promises_nothing_and_names_a_pair(mechanism, words, shares):
+    statement = mechanism.document_statement(3)
+    assert isinstance(statement.guarantee, dptext.NoGuarantee)
+    assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, EPSILON)
+    _, output, _, other, rest = statement.guarantee.reason.split("'")
+    loss = float(rest.split("at least ")[1].split()[0])
+    printed = float(rest.split("prints ")[1])
+    to, of, source = (words.vocabulary.row(each) for each in (output, output, other))
+    really = math.log(shares[of, to] / shares[source, to])
+    assert really >= loss - 0.01 > printed
+    points = words.matrix.astype(np.float64)
+    assert printed == pytest.approx(EPSILON * np.linalg.norm(points[of] - points[source]), rel=1e-3)
+
+
+def test_the_least_loss_of_every_pair_is_a_lower_bound(mechanism, words, shares):
+    logs = np.log(shares)
+    for row, word in enumerate(words.words):
+        really = np.array([logs[other, other] - logs[row, other] for other in range(len(words))])
+        assert (mechanism.least_loss(word) <= np.maximum(really, 0.0) + 1e-6).all()
+
+
+@pytest.mark.parametrize("word", ["people", "the"])
+def test_draws_fit_the_quadrature_and_another_scale_is_rejected(mechanism, words, shares, word):
+    row = words.vocabulary.row(word)
+    counts = np.bincount(mechanism.sample_rows(np.full(300_000, row), RandomBits(5)), minlength=len(words))
+
+    def fits(probabilities):
+        common = probabilities * 300_000 >= 10
+        observed = np.append(counts[common], counts[~common].sum())
+        expected = np.append(probabilities[common], probabilities[~common].sum()) * 300_000
+        return stats.chisquare(observed, expected * 300_000 / expected.sum()).pvalue > 1e-6
+
+    assert fits(shares[row])
+    less = TruncatedGumbel(words, epsilon=EPSILON, scale=0.1 * mechanism.scale, unsafe_as_published=True)
+    assert not fits(gumbel_shares(less)[row])
+
+
+def test_the_printed_promise_is_refuted(mechanism, shares, words):
+    from zoo.replacements import Broken
+
+    metric = dptext.MetricDP(EPSILON, "euclidean", None, words.fingerprint)
+    printed = mechanism.statement.replace(guarantee=metric)
+    assert dptext.audit(Broken(mechanism, shares), printed).refuted
+
+
+def test_at_twenty_thousand_words_the_loss_is_beyond_all_measure(glove):
+    mechanism = TruncatedGumbel(glove, epsilon=100.0, scale=25.0, unsafe_as_published=True)
+    size, mean = len(glove), math.log(len(glove))
+    farthest = mechanism.least_loss("the").max()
+    assert farthest == pytest.approx(math.lgamma(size + 1) - (size - 1) * math.log(mean), rel=1e-3)
+    assert farthest > 100 * 100.0 * glove.diameter_bound / 2
+
+
+def test_the_scale_is_the_printed_one():
+    for epsilon, size, nearest, farthest in ((60.0, 100, 0.5, 8.0), (500.0, 10_000, 0.2, 15.0)):
+        a = (epsilon - 2 * (1 + math.log(size)) / nearest) / 3
+        wanted = 2 * farthest / min(lambertw(2 * a * farthest).real, math.log(a * nearest))
+        assert published_scale(epsilon, size, nearest, farthest) == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(dptext.ParameterError, match="the paper has no scale for epsilon 20"):
+        published_scale(20.0, 100, 0.5, 8.0)
+
+
+def test_words_at_one_point_have_no_scale_but_a_given_one():
+    vectors = dptext.load_vectors((["ape", "bee"], [[1.0, 1.0], [1.0, 1.0]]))
+    with pytest.raises(dptext.ParameterError, match="give scale="):
+        TruncatedGumbel(vectors, epsilon=50.0, unsafe_as_published=True)
+    given = TruncatedGumbel(vectors, epsilon=50.0, scale=1.0, unsafe_as_published=True)
+    assert set(given.sample(["ape"] * 200, seed=1)) <= {"ape", "bee", "<unk>"}
+    assert given.sample([]) == []
+
+
+@pytest.mark.parametrize("unknown", ["unk", "uniform"])
+def test_the_statement_builds_the_same_mechanism_again(words, unknown):
+    mechanism = TruncatedGumbel(words, epsilon=EPSILON, unknown=unknown, unsafe_as_published=True)
+    again = mechanism_from_statement(mechanism.document_statement(7))
+    assert again.document_statement(7) == mechanism.document_statement(7)
+    assert again.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
+    assert pickle.loads(pickle.dumps(mechanism)).sample(["a"] * 9, seed=1) == mechanism.sample(["a"] * 9, seed=1)
