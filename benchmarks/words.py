@@ -24,14 +24,27 @@ import numpy as np
 import peer
 import zipf
 
-from dptext import TEM, Madlib, Mahalanobis, Vickrey, WordVectors, load_vectors
+from dptext import (
+    TEM,
+    CusText,
+    Madlib,
+    Mahalanobis,
+    OrderedList,
+    SanText,
+    SanTextPlus,
+    Vickrey,
+    WordVectors,
+    load_vectors,
+)
 from dptext.threads import available_cores
+from dptext.words.mechanism import WordMechanism
 
 SOURCE = "glove-6b-50d"
 WORDS = 20_000
 BESIDE_PEER = 100_000  # vocabulary
 ALONE = (20_000, 50_000)  # vocabularies
 TEM_EPSILON, MADLIB_EPSILON = 5.0, 10.0  # the latter for all mechanisms with noise on vectors
+SELECTIONS = {SanText: 5.0, SanTextPlus: 5.0, CusText: 5.0, OrderedList: 0.1}  # epsilon means another thing in each
 DOCUMENTS, QUICK_DOCUMENTS = 1_000_000, 50_000
 DOCUMENT_LENGTH, DOCUMENT_VOCABULARY = 10, 50_000
 
@@ -90,7 +103,7 @@ def _options() -> argparse.Namespace:
 
 
 def beside_peer(repeats: int, peer_seconds: float) -> tuple[list[Row], dict[str, str]]:
-    """TEM and Madlib; the peer on the same vectors, words and epsilon; the product that Madlib cannot avoid."""
+    """All mechanisms; the peer on the same vectors, words and epsilon; the product that Madlib cannot avoid."""
     vectors = load_vectors(SOURCE, limit=BESIDE_PEER)
     words = zipf.draw_words(vectors, WORDS)
     tem, madlib = tem_rows(vectors, words, repeats), [madlib_row(vectors, words, repeats)]
@@ -109,7 +122,8 @@ def beside_peer(repeats: int, peer_seconds: float) -> tuple[list[Row], dict[str,
                 ratio = rows[0].words_per_second / pace.words_per_second
                 rows.append(Row(f"{peer.NAME}: {what}", len(vectors), pace.words, pace.seconds, ratio))
                 versions = pace.versions
-    return [*tem, *madlib, bound, *noisy_rows(vectors, words, repeats, madlib[0])], versions
+    selections, noisy = selection_rows(vectors, words, repeats), noisy_rows(vectors, words, repeats, madlib[0])
+    return [*tem, *selections, *madlib, bound, *noisy], versions
 
 
 def alone(size: int, repeats: int) -> list[Row]:
@@ -122,15 +136,29 @@ def alone(size: int, repeats: int) -> list[Row]:
 
 def tem_rows(vectors: WordVectors, words: list[str], repeats: int) -> list[Row]:
     """Cold: a fresh mechanism. Warm: the same words again, with the block sums of the first time."""
+    return _cold_and_warm("TEM", partial(TEM, vectors, epsilon=TEM_EPSILON), TEM_EPSILON, words, repeats)
+
+
+def selection_rows(vectors: WordVectors, words: list[str], repeats: int) -> list[Row]:
+    """The others that select from the vocabulary; groups and lists are built cold, and are there when it is warm."""
+    rows = []
+    for build, epsilon in SELECTIONS.items():
+        rows += _cold_and_warm(build.name, partial(build, vectors, epsilon=epsilon), epsilon, words, repeats)
+    return rows
+
+
+def _cold_and_warm(
+    what: str, build: Callable[[], WordMechanism], epsilon: float, words: list[str], repeats: int
+) -> list[Row]:
     cold, warm = [], []
     for _ in range(repeats):
         start = time.perf_counter()
-        mechanism = TEM(vectors, epsilon=TEM_EPSILON)
+        mechanism = build()
         mechanism.sample(words)
         cold.append(time.perf_counter() - start)
         warm.append(_seconds(partial(mechanism.sample, words)))
     return [
-        Row(f"dptext: TEM, epsilon {TEM_EPSILON:g}, {name}", len(vectors), len(words), min(seconds))
+        Row(f"dptext: {what}, epsilon {epsilon:g}, {name}", len(mechanism.vectors), len(words), min(seconds))
         for name, seconds in (("cold", cold), ("warm", warm))
     ]
 

@@ -72,6 +72,7 @@ def test_probabilities_are_the_formula(small, mechanism):
 
 def test_the_promise_is_kept_in_every_group_and_not_by_twice_the_exponent(small, mechanism):
     labels = labels_again(small, 20)
+    np.testing.assert_array_equal(mechanism.labels, labels)
     verdict = dptext.audit(mechanism, labels=labels)
     assert verdict.outcome == "exact"
     assert verdict.allowed == EPSILON

@@ -61,6 +61,7 @@ def test_draws_fit_the_closed_form_and_two_thirds_of_the_noise_is_rejected(small
 def test_all_pairs_keep_the_promise_which_is_attained(small, epsilon, order):
     mechanism = OrderedList(small, epsilon=epsilon, order=order)
     places = walk_order(small) if order == "walk" else principal_order(small)
+    np.testing.assert_array_equal(mechanism.labels, np.argsort(places))
     verdict = dptext.audit(mechanism, labels=np.argsort(places))
     assert verdict.outcome == "exact"
     assert "100.0%" in verdict.coverage

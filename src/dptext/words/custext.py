@@ -154,6 +154,11 @@ class CusText(ShownMechanism):
         return PureDP(self.epsilon) if self._reason is None else NoGuarantee(self._reason)
 
     @property
+    def labels(self) -> Rows | None:
+        """(V,) the group of each word; none as published."""
+        return self.groups
+
+    @property
     def claimed_epsilon(self) -> float | None:
         """The paper's, where it is not what holds."""
         return None if self._reason is None else self.epsilon

@@ -119,6 +119,11 @@ class WordMechanism(ABC):
         return 0.0
 
     @property
+    def labels(self) -> Rows | None:
+        """(V,) a public number for each word where the promise is about it (its group, its place in a list)."""
+        return None
+
+    @property
     def claimed_epsilon(self) -> float | None:
         """The epsilon that the paper prints for a word, where it is another one than what is proved."""
         return None

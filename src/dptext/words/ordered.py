@@ -92,6 +92,11 @@ class OrderedList(ShownMechanism):
         self._digest = hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
         self._freeze()
 
+    @property
+    def labels(self) -> Rows:
+        """(V,) the place of each word in the list."""
+        return self.places
+
     def word_guarantee(self) -> MetricDP:
         """Metric DP on the places of the list."""
         return MetricDP(self.epsilon, self._metric("rank"), float(len(self.vectors) - 1), self._digest)
