@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import dptext
+from dptext.privacy.ledger import TEXT, Ledger
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import neighbour_groups
 from dptext.words.custext import CusText
@@ -108,6 +109,12 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
     assert any("told apart with certainty" in line for line in statement.exposed)
     assert any("told apart with certainty" in line for line in mechanism.statement.exposed)
     assert statement.claimed_epsilon is None
+
+
+def test_a_ledger_does_not_count_a_promise_inside_groups_with_others(mechanism, tmp_path):
+    ledger = Ledger.create(tmp_path / "l.ledger", epsilon=100.0)
+    with pytest.raises(dptext.RefusedError, match="words of one group only"):
+        ledger.reserve("r", mechanism.document_statement(2), ["a text"], by=TEXT)
 
 
 def test_an_audit_of_groups_asks_for_them(small, mechanism):
