@@ -63,7 +63,7 @@ def audit(
     mechanism = mechanism_from_statement(statement, vectors=vectors)
     say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...", quiet=quiet)
     checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
-    verdict = audit_mechanism(mechanism, words=words, samples=samples, error=error, seed=seed)
+    verdict = audit_mechanism(mechanism, words=words, labels=mechanism.labels, samples=samples, error=error, seed=seed)
     refuted = verdict.refuted or any(check.held is False for check in checks)
     if as_json:
         found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]

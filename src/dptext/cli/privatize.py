@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from dptext.cli.console import (
 )
 from dptext.cli.places import is_pipe, make_folder, places
 from dptext.errors import ParameterError, StorageError
-from dptext.privacy.guarantee import at_most
+from dptext.privacy.guarantee import MetricDP, at_most
 from dptext.text.documents import NoDocumentsError, read_documents
 from dptext.text.files import STANDARD, file_format
 from dptext.text.writers import DocumentWriter
@@ -38,18 +39,24 @@ from dptext.words.corpus import (
     rejects_path,
     statement_path,
 )
-from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
+from dptext.words.registry import MECHANISMS
 from dptext.words.tem import TEM
 
 __all__ = ["privatize", "promise_before_start"]
 
 
 class MechanismName(StrEnum):
-    """The mechanisms that the command line offers."""
+    """The mechanisms that the command line offers: those of the registry that have a proof."""
 
     TEM = "tem"
     MADLIB = "madlib"
+    MAHALANOBIS = "mahalanobis"
+    SANTEXT = "santext"
+    SANTEXT_PLUS = "santext+"
+    CUSTEXT = "custext"
+    VICKREY = "vickrey"
+    ORDERED_LIST = "orderedlist"
 
 
 class UnknownPolicy(StrEnum):
@@ -101,6 +108,15 @@ def privatize(
     max_words: Annotated[
         int | None, typer.Option(help="TEM: how many words of a document the budget covers; later ones become <unk>.")
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option of another mechanism: lambda_ (mahalanobis), t (vickrey), sensitive, p, reach (santext+), "
+            "size (custext), order (orderedlist). May be repeated.",
+        ),
+    ] = None,
     unknown: Annotated[
         UnknownPolicy, typer.Option(help="What words outside the vocabulary count as.")
     ] = UnknownPolicy.UNK,
@@ -147,6 +163,7 @@ def privatize(
         "document_epsilon": document_epsilon,
         "max_words": max_words,
         "index": index,
+        **parse_settings(settings or []),
     }
     how: dict[str, Any] = {"text": text, "keep": kept, "on_error": on_error.value, "suffix": in_format}
     if ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
@@ -265,37 +282,72 @@ def _summary(releases: list[FileRelease]) -> Any:
 
 
 def build_mechanism(
-    name: MechanismName,
+    name: str,
     vectors: str,
     limit: int,
     epsilon: float,
-    unknown: UnknownPolicy,
+    unknown: str,
     options: dict[str, str | float | int | None],
 ) -> WordMechanism:
     """The mechanism that the options ask for."""
     given = {key: value for key, value in options.items() if value is not None}
-    if name is MechanismName.MADLIB and given:
-        names = ", ".join(f"--{key.replace('_', '-')}" for key in given)
-        raise ParameterError(f"the mechanism madlib has no {names}: leave it out, or use --mechanism tem")
-    words = load_vectors(vectors, limit=limit)
-    if name is MechanismName.MADLIB:
-        return Madlib(words, epsilon=epsilon, unknown=unknown.value)
-    return TEM(words, epsilon=epsilon, unknown=unknown.value, **given)  # type: ignore[arg-type]
+    build: Any = MECHANISMS[name]
+    known = set(signature(build).parameters) - {"vectors", "epsilon", "unknown", "unsafe_as_published"}
+    foreign = sorted(given.keys() - known)
+    if foreign:
+        names = ", ".join(f"--{key.replace('_', '-')}" if key in _OF_TEM else key for key in foreign)
+        has = ", ".join(sorted(known)) or "no options"
+        raise ParameterError(f"the mechanism {name} has no {names}: leave it out (it has {has})")
+    mechanism: WordMechanism = build(load_vectors(vectors, limit=limit), epsilon=epsilon, unknown=unknown, **given)
+    return mechanism
+
+
+_OF_TEM = {"metric", "beta", "threshold", "document_epsilon", "max_words", "index"}
+
+
+def parse_settings(settings: list[str]) -> dict[str, str | float | int | None]:
+    """``["t=0.5"]`` as ``{"t": 0.5}``.
+
+    Raises:
+        ParameterError: no equals sign, or a name twice.
+    """
+    found: dict[str, str | float | int | None] = {}
+    for setting in settings:
+        name, sign, value = setting.partition("=")
+        if not sign or not name or name in found:
+            raise ParameterError(f"--set expects NAME=VALUE, each name once, got {setting!r}")
+        found[name] = _number(value)
+    return found
+
+
+def _number(value: str) -> str | float | int:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
 
 
 def promise_before_start(mechanism: WordMechanism) -> str:
     """Unit, relation and pure epsilon, for the person who is about to release something."""
     word = mechanism.word_guarantee()
     vectors = mechanism.vectors
+    pure = word.pure_epsilon if isinstance(word, MetricDP) else mechanism.statement.epsilon
+    per_word = (
+        f"{at_most(mechanism.epsilon, 4)} per unit of {word.metric} distance between words"
+        if isinstance(word, MetricDP)
+        else str(word)
+    )
     if isinstance(mechanism, TEM) and mechanism.document_epsilon is not None:
         document = (
             f"epsilon {at_most(mechanism.document_epsilon, 4)} for a document (its first {mechanism.max_words} words)"
         )
     else:
-        document = f"{at_most(word.pure_epsilon, 4)} times its number of words for a document"
+        document = f"{at_most(pure, 4)} times its number of words for a document"
     return (
         f"{mechanism.name} on {vectors.source} ({len(vectors):,} words, {vectors.dimension} dimensions)\n"
         f"  unit      document; relation: substitution among documents of equal layout; local\n"
-        f"  promise   {at_most(mechanism.epsilon, 4)} per unit of {word.metric} distance between words\n"
-        f"  pure      epsilon at most {at_most(word.pure_epsilon, 4)} for a word, {document}"
+        f"  promise   {per_word}\n"
+        f"  pure      epsilon at most {at_most(pure, 4)} for a word, {document}"
     )

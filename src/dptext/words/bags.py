@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
@@ -91,6 +91,11 @@ def privatize_bags(
         raise ParameterError("texts must be a list of strings, got one string: put it into a list")
     if not isinstance(mechanism, WordMechanism):
         raise ParameterError(f"mechanism must be a word mechanism such as TEM, got {type(mechanism).__name__}")
+    if mechanism.labels is not None and not isinstance(mechanism.word_guarantee(), MetricDP):
+        raise RefusedError(
+            f"{mechanism.name} promises nothing between words of different groups, and a bag does not say which word "
+            "stood where: use a mechanism without groups"
+        )
     key = NoiseKey(seed)
     # a release of bags and one of texts under one seed must not share noise, so their parameters differ
     parameters = hashlib.sha256(b"bags\0" + mechanism.statement.to_json().encode()).digest()
@@ -128,8 +133,8 @@ def _statement(mechanism: WordMechanism, longest: int, *, seeded: bool, missing:
         counts += f" (up to {mechanism.max_words}; words after these left)"
         bags = f"the bags of their first {mechanism.max_words} words"
     neighbours = "two documents with the same number of words, whatever these are and wherever they stand"
-    if isinstance(guarantee, MetricDP):
-        word = mechanism.word_guarantee()
+    word = mechanism.word_guarantee()
+    if isinstance(guarantee, MetricDP) and isinstance(word, MetricDP):
         guarantee = MetricDP(
             guarantee.epsilon, f"summed earth mover's over {word.metric}", guarantee.max_distance, guarantee.space
         )
@@ -140,6 +145,6 @@ def _statement(mechanism: WordMechanism, longest: int, *, seeded: bool, missing:
     return statement.replace(
         guarantee=guarantee,
         neighbours=neighbours,
-        exposed=(counts, *(("which rows had no text (null)",) if missing else ())),
+        exposed=(counts, *mechanism.exposes(), *(("which rows had no text (null)",) if missing else ())),
         parameters={**statement.parameters, "released": "bags of words"},
     )

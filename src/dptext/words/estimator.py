@@ -13,10 +13,9 @@ from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.formats import KNOWN_VECTORS, Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
+from dptext.words.registry import MECHANISMS
 from dptext.words.rewriter import Rewriter
-from dptext.words.tem import TEM
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -27,8 +26,6 @@ except ImportError:
     ) from None
 
 __all__ = ["WordPrivatizer"]
-
-_MECHANISMS: dict[str, type[WordMechanism]] = {each.name.lower(): each for each in (TEM, Madlib)}
 
 
 class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -94,9 +91,9 @@ class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Build the mechanism; the texts are not looked at."""
         build: Any = self.mechanism
         if isinstance(build, str):
-            build = _MECHANISMS.get(build.lower())
+            build = MECHANISMS.get(build.lower())
         if not (isinstance(build, type) and issubclass(build, WordMechanism)):
-            names = ", ".join(map(repr, _MECHANISMS))
+            names = ", ".join(map(repr, MECHANISMS))
             raise ParameterError(f"mechanism must be one of {names} or a class of word mechanisms, got another")
         self.mechanism_ = build(
             _vectors(self.vectors, self.limit), epsilon=self.epsilon, **dict(self.mechanism_params or {})

@@ -70,8 +70,6 @@ class WordMechanism(ABC):
     beyond: BeyondWords = "unk"
     """What becomes of them: ``"<unk>"`` each, or the document ends there. The number of words, which is exposed,
     decides where that is, so neighbours are cut at the same place."""
-    claimed_epsilon: float | None = None
-    """The number that a paper prints, where it is not what is proved."""
 
     def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         if not isinstance(vectors, WordVectors):

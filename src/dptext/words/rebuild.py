@@ -9,14 +9,9 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.metrics import CALLERS
-from dptext.words.custext import CusText
-from dptext.words.gumbel import TruncatedGumbel
-from dptext.words.madlib import Madlib
 from dptext.words.mechanism import WordMechanism
-from dptext.words.ordered import GIVEN, OrderedList
-from dptext.words.santext import SanText
-from dptext.words.santext_plus import SanTextPlus
-from dptext.words.tem import TEM
+from dptext.words.ordered import GIVEN
+from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY
 
 __all__ = ["mechanism_from_statement"]
 
@@ -37,7 +32,8 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     given = statement.parameters
     try:
         source, limit, fingerprint = str(given["vectors"]), int(given["words"] or 0), given["vectors_sha256"]
-        options = {name: given[name] for name in ("epsilon", "unknown", *_options(statement.mechanism, given))}
+        options = {name: given[name] for name in ("epsilon", "unknown")}
+        options |= {option: given[name] for name, option in _options(statement.mechanism, given).items()}
     except (KeyError, ValueError):
         raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
     if str(options.get("metric")).startswith(CALLERS):
@@ -62,20 +58,21 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     return mechanism
 
 
-_KNOWN: dict[str, type[WordMechanism]] = {
-    each.name: each for each in (TEM, Madlib, SanText, SanTextPlus, CusText, OrderedList, TruncatedGumbel)
+_KNOWN = {each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
+_OPTIONS: dict[str, dict[str, str]] = {
+    "TEM": {"metric": "metric", "threshold": "threshold"},
+    "Mahalanobis": {"lambda": "lambda_"},
+    "SanText+": {"sensitive": "sensitive", "p": "p", "reach": "reach"},
+    "CusText": {"size": "size", "unsafe_as_published": "unsafe_as_published"},
+    "Vickrey": {"t": "t"},
+    "OrderedList": {"order": "order"},
+    "TruncatedGumbel": {"scale": "scale", "unsafe_as_published": "unsafe_as_published"},
 }
-_OPTIONS = {
-    TEM.name: ("metric", "threshold"),
-    SanTextPlus.name: ("sensitive", "p", "reach"),
-    TruncatedGumbel.name: ("scale", "unsafe_as_published"),
-    OrderedList.name: ("order",),
-    CusText.name: ("size", "unsafe_as_published"),
-}
-"""The parameters beside epsilon and the policy for unknown words that go back into a constructor."""
+"""The parameters beside epsilon and the policy for unknown words that go back into a constructor, and as what."""
 
 
-def _options(name: str, given: Mapping[str, Parameter]) -> tuple[str, ...]:
-    if name == TEM.name and "document_epsilon" in given:
-        return ("metric", "document_epsilon", "max_words")
-    return _OPTIONS.get(name, ())
+def _options(name: str, given: Mapping[str, Parameter]) -> dict[str, str]:
+    if name == "TEM" and "document_epsilon" in given:
+        return {each: each for each in ("metric", "document_epsilon", "max_words", *(["beyond"] * ("beyond" in given)))}
+    flags = {"unsafe_as_published": "unsafe_as_published"} if "unsafe_as_published" in given else {}
+    return {**_OPTIONS.get(name, {}), **flags}

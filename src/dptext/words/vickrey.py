@@ -85,7 +85,6 @@ class Vickrey(NoisyVectors):
         self.t = float(t)
         self.unsafe_as_published = bool(unsafe_as_published)
         self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
-        self.claimed_epsilon = self.epsilon if unsafe_as_published else None
         self._freeze()
 
     def word_guarantee(self) -> MetricDP:
@@ -98,6 +97,11 @@ class Vickrey(NoisyVectors):
             raise RefusedError(f"nothing is proved for Vickrey as published: {_REASON}")
         vectors = self.vectors
         return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
+
+    @property
+    def claimed_epsilon(self) -> float | None:
+        """The epsilon that the paper prints for the variant without a guarantee."""
+        return self.epsilon if self.unsafe_as_published else None
 
     def _promise(self) -> Guarantee:
         return NoGuarantee(_REASON) if self.unsafe_as_published else self.word_guarantee()

@@ -1,0 +1,56 @@
+"""Every mechanism is offered everywhere under one name."""
+
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.cli.privatize import MechanismName
+from dptext.words.mechanism import WordMechanism
+from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY
+
+OPTIONS = {"vickrey": {"t": 0.3}, "mahalanobis": {"lambda_": 0.4}, "custext": {"size": 5}, "santext+": {"p": 0.2}}
+
+
+def test_the_command_line_and_the_package_offer_the_registry():
+    assert {str(each) for each in MechanismName} == set(MECHANISMS)
+    public = {each for each in vars(dptext).values() if isinstance(each, type) and issubclass(each, WordMechanism)}
+    assert public == {*MECHANISMS.values(), *PUBLISHED_ONLY.values()}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_file_goes_through_and_its_statement_leads_back(name, glove, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    vectors = dptext.load_vectors(glove, limit=120)
+    dptext.save_vectors(vectors, "small.txt")
+    (tmp_path / "in.txt").write_text("the man said that he was of the city in 1990\n")
+    settings = [f"--set={key}={value}" for key, value in OPTIONS.get(name, {}).items()]
+    command = ["privatize", "in.txt", "-o", "out.txt", "--mechanism", name, "--epsilon", "3", "--vectors", "small.txt"]
+    assert main([*command, *settings]) == 0
+    assert "pure      epsilon at most" in capsys.readouterr().err
+    statement = dptext.PrivacyStatement.from_json((tmp_path / "out.txt.privacy.json").read_text())
+    assert statement.mechanism == MECHANISMS[name].name
+    again = mechanism_from_statement(statement)
+    assert type(again) is MECHANISMS[name]
+    assert again.parameters() == MECHANISMS[name](vectors, epsilon=3.0, **OPTIONS.get(name, {})).parameters() | {
+        "vectors": "small.txt"
+    }
+    assert (tmp_path / "out.txt").read_text().endswith("<number>\n")
+    assert statement.explain()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mechanism", "madlib", "--beta", "0.1"], "the mechanism madlib has no --beta: leave it out"),
+        (["--mechanism", "vickrey", "--set", "size=3"], "the mechanism vickrey has no size: leave it out (it has t)"),
+        (["--set", "t"], "--set expects NAME=VALUE, each name once, got 't'"),
+        (["--mechanism", "vickrey", "--set", "unsafe_as_published=1"], "has no unsafe_as_published"),
+        (["--mechanism", "truncatedgumbel"], "Invalid value for '--mechanism'"),
+    ],
+)
+def test_options_of_another_mechanism_are_refused(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("the\n")
+    assert main(["privatize", "in.txt", "-o", "out.txt", "--epsilon", "3", *arguments]) == 2
+    assert message in capsys.readouterr().err
