@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
+from dptext.noise.selection import DistanceTable
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN
+from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.training import assumptions_about, parameters_of_training
 
@@ -149,6 +151,10 @@ class WordMechanism(ABC):
             "AES-256 gives bits that nobody without its key can tell from random ones",
             "the reader sees the output only, not the running time or the memory of the machine that made it",
         )
+
+    def distance_table(self) -> DistanceTable:
+        """Public distances between the words, in the metric that epsilon counts (Euclidean, unless one says other)."""
+        return ExactDistances(self.vectors.matrix)
 
     # -- offered by all ---------------------------------------------------------------------------------------
 

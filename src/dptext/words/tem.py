@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.bounds_index import IndexPlace
-from dptext.noise.selection import TruncatedExponential
+from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -178,6 +178,11 @@ class TEM(ShownMechanism):
             f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)",
             *self._space.assumptions,
         )
+
+    def distance_table(self) -> DistanceTable:
+        """The distances that the sampler reads, before they are cut at the threshold."""
+        table: DistanceTable = self._space.exact
+        return table
 
     def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
         """(n, V) uint64: the integers from which `sample` draws for each of n words.
