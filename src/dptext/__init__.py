@@ -20,8 +20,10 @@ from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.bags import PrivateBags, privatize_bags
 from dptext.words.batches import batch_privatizer
+from dptext.words.calibration import Calibration, calibrate
 from dptext.words.corpus import FileRelease, privatize_file
 from dptext.words.custext import CusText
+from dptext.words.deniability import Deniability, deniability
 from dptext.words.gumbel import TruncatedGumbel
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
@@ -41,8 +43,10 @@ __all__ = [
     "TEM",
     "ZCDP",
     "ApproxDP",
+    "Calibration",
     "CusText",
     "DataError",
+    "Deniability",
     "Document",
     "DptextError",
     "FileRelease",
@@ -72,6 +76,8 @@ __all__ = [
     "WordVectors",
     "audit",
     "batch_privatizer",
+    "calibrate",
+    "deniability",
     "load_vectors",
     "privatize",
     "privatize_bags",
