@@ -1,0 +1,1 @@
+"""Promise, attack and utility, to be looked at."""

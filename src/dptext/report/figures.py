@@ -1,0 +1,132 @@
+"""Figures for people: readable in grey, drawn by matplotlib (extra ``report``), written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import ParameterError, StorageError
+from dptext.text.files import extra
+from dptext.words.deniability import Deniability
+
+__all__ = ["calibration_figure", "figure_format"]
+
+FORMATS = (".png", ".pdf", ".svg")
+_STYLES = (
+    {"color": "black", "linestyle": "-", "marker": "o"},
+    {"color": "0.45", "linestyle": "--", "marker": "s"},
+    {"color": "0.25", "linestyle": ":", "marker": "^"},
+    {"color": "0.6", "linestyle": "-.", "marker": "D"},
+)
+_BINS = 8
+
+
+def figure_format(path: Path) -> str:
+    """The format that the name of a figure asks for, and whether it can be drawn at all, before any work is done.
+
+    Raises:
+        ParameterError: another suffix, or a folder that is not there.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise ParameterError(f"a figure's name ends in {', '.join(FORMATS)}, got {path.name!r}")
+    if not path.parent.is_dir():
+        raise ParameterError(f"the folder of {str(path)!r} is not there: make it first")
+    extra("matplotlib", "report", "a figure")
+    return path.suffix.lower().removeprefix(".")
+
+
+def calibration_figure(
+    path: Path,
+    curves: Mapping[str, Sequence[Deniability]],
+    at_half: Mapping[str, Deniability],
+    *,
+    source: str,
+) -> None:
+    """Keep rate and support over epsilon, and how far replacements go in dense and in sparse regions.
+
+    Args:
+        path: where it goes; see `figure_format`.
+        curves: for each mechanism its measurements, by ascending epsilon.
+        at_half: for each mechanism its measurement at the epsilon of the third panel.
+        source: the vectors, for the title.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    kind = figure_format(path)
+    figure_module, canvas_module = (
+        extra("matplotlib.figure", "report", "a figure"),
+        extra("matplotlib.backends.backend_agg", "report", "a figure"),
+    )
+    figure = figure_module.Figure(figsize=(13.0, 4.4), layout="constrained")
+    canvas_module.FigureCanvasAgg(figure)  # no window, no state of its own
+    left, middle, right = figure.subplots(1, 3)
+    for style, (name, found) in zip(_STYLES, curves.items(), strict=False):
+        _draw_keep(left, name, found, style)
+        _draw_support(middle, name, found, style)
+    for style, (name, each) in zip(_STYLES, at_half.items(), strict=False):
+        _draw_density(right, name, each, style)
+    _finish(left, "How often a word stays", "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)")
+    _finish(middle, "How many words it could become", "epsilon", "words\n(median; band: 25% to 75% of text)")
+    _finish(right, "How far a replacement goes", _neighbour_label(at_half), "mean distance of a replacement")
+    left.set_ylim(-0.02, 1.02)
+    middle.set_yscale("log")
+    _diagonal(right)
+    figure.suptitle(source)
+    try:
+        figure.savefig(path, format=kind, dpi=150)
+    except OSError as error:
+        raise StorageError.of("write", path, error) from None
+
+
+def _draw_keep(axes: Any, name: str, found: Sequence[Deniability], style: dict[str, str]) -> None:
+    epsilons = [each.epsilon for each in found]
+    low, high = ([each.quantile("keep", share) for each in found] for share in (0.05, 0.95))
+    axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    axes.plot(epsilons, [each.mean("keep") for each in found], label=name, markersize=4, **style)
+
+
+def _draw_support(axes: Any, name: str, found: Sequence[Deniability], style: dict[str, str]) -> None:
+    epsilons = [each.epsilon for each in found]
+    low, middle, high = ([each.quantile("support", share) for each in found] for share in (0.25, 0.5, 0.75))
+    draws = found[0].draws if found else None
+    label = name if draws is None else f"{name} (at least: {draws:,} draws a word)"
+    axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    axes.plot(epsilons, middle, label=label, markersize=4, **style)
+
+
+def _draw_density(axes: Any, name: str, each: Deniability, style: dict[str, str]) -> None:
+    """A dot a word, and a line through the means of groups of equal size."""
+    x, y = each.neighbourhood, each.replacement_distance
+    number = np.isfinite(y)
+    x, y = x[number], y[number]
+    axes.scatter(x, y, s=9, color=style["color"], marker=style["marker"], alpha=0.35, linewidths=0)
+    groups = np.array_split(np.argsort(x, kind="stable"), _BINS if x.size >= 2 * _BINS else 1)
+    means = [(x[group].mean(), y[group].mean()) for group in groups if group.size]
+    label = f"{name}, epsilon {each.epsilon:.4g} (stays {each.mean('keep'):.0%})"
+    axes.plot(*zip(*means, strict=True), label=label, markersize=6, linewidth=2, **style)
+
+
+def _neighbour_label(at_half: Mapping[str, Deniability]) -> str:
+    k = next(iter(at_half.values())).neighbours if at_half else 1
+    return f"distance to the {k}th neighbour (dense to sparse)"
+
+
+def _diagonal(axes: Any) -> None:
+    low, high = axes.get_xlim()
+    axes.plot([low, high], [low, high], color="0.7", linewidth=0.8, zorder=0, label="as far as that neighbour")
+    axes.set_xlim(low, high)
+    axes.legend(fontsize=8)
+
+
+def _finish(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set_title(title)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(visible=True, color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.legend(fontsize=8)
