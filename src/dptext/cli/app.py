@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from dptext.cli.audit import audit
+from dptext.cli.calibrate import calibrate_command
 from dptext.cli.console import Stopped, say_error
 from dptext.cli.demo import demo
 from dptext.cli.explain import explain
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 for command in (demo, privatize, explain, audit):
     app.command()(command)
+app.command("calibrate")(calibrate_command)
 app.add_typer(ledger)
 
 
