@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext import TEM, Madlib
+from dptext import TEM, Madlib, deniability
 from dptext.words.frequency import zipf_weights
 from dptext.words.guessing import compare, guess_rate
 from dptext.words.replacements import replacements
@@ -48,8 +48,19 @@ def test_mechanisms_are_compared_where_the_attacker_is_equal(small):
         assert each.guess.rate == pytest.approx(target, abs=0.01)
         assert 0 < each.keep < 1
         assert each.distance > 0
+        assert (each.keep_error > 0) == (each.distance_error > 0) == (each.mechanism == "Madlib")
     only = compare(small, {"mine": lambda vectors, epsilon: TEM(vectors, epsilon=epsilon, beta=0.5)}, targets=(0.2,))
     assert only[0].guess.rate == pytest.approx(0.2, abs=1e-3)
+
+
+def test_sampled_utility_is_within_its_stated_error(small, sampled_only):
+    builders = {"exact": TEM, "sampled": sampled_only}
+    for target in (0.3, 0.6):
+        exact, found = compare(small, builders, targets=(target,), draws=10_000, seed=1)
+        at = deniability(TEM(small, epsilon=found.epsilon))
+        assert found.keep == pytest.approx(at.mean("keep"), abs=2.5 * found.keep_error)  # 5 standard errors
+        assert found.distance == pytest.approx(at.mean("distance"), abs=2.5 * found.distance_error)
+        assert found.epsilon == pytest.approx(exact.epsilon, rel=0.05)
 
 
 def test_targets_out_of_reach_are_explained(small):

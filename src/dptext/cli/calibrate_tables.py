@@ -100,8 +100,13 @@ def print_comparison(console: Console, compared: Sequence[Compared]) -> None:
         table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
     for each in compared:
         spread = (each.guess.high - each.guess.low) / 2
-        guessed = f"{each.guess.rate:.3f}" + (f" +-{spread:.3f}" if each.guess.draws is not None else "")
-        table.add_row(guessed, each.mechanism, f"{each.epsilon:.4g}", f"{each.keep:.3f}", f"{each.distance:.2f}")
+        table.add_row(
+            _with_error(each.guess.rate, spread),
+            each.mechanism,
+            f"{each.epsilon:.4g}",
+            _with_error(each.keep, each.keep_error),
+            _with_error(each.distance, each.distance_error),
+        )
     console.print(table)
     blind = compared[0].guess.blind
     _say(console, f"Without any output he is right {blind:.3f} of the time: he names the most frequent word.")
@@ -131,6 +136,10 @@ def _table() -> Table:
 def _say(console: Console, text: str) -> None:
     for line in textwrap.wrap(text, _WIDTH):
         console.print(line, markup=False)
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.3f} +-{error:.3f}" if error > 0 else f"{value:.3f}       "
 
 
 def _percent(share: float) -> str:

@@ -120,7 +120,7 @@ def _diagonal(axes: Any) -> None:
     low, high = axes.get_xlim()
     axes.plot([low, high], [low, high], color="0.7", linewidth=0.8, zorder=0, label="as far as that neighbour")
     axes.set_xlim(low, high)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper left")
 
 
 def _finish(axes: Any, title: str, x: str, y: str) -> None:

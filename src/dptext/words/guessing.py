@@ -38,7 +38,7 @@ from dptext.words.crossing import UnreachableError, crossing, log_odds, rounded_
 from dptext.words.deniability import deniability, distributions_of
 from dptext.words.frequency import checked_weights
 from dptext.words.mechanism import WordMechanism
-from dptext.words.outcomes import batch_for
+from dptext.words.outcomes import batch_for, distances_from
 
 __all__ = ["GUESS_TARGETS", "Compared", "Guess", "compare", "guess_rate"]
 
@@ -79,6 +79,7 @@ class Compared:
         guess: what the attacker gets there.
         keep: how often a word of running text stays.
         distance: mean distance between word and output, in the metric that epsilon counts.
+        keep_error, distance_error: half the width of 95% intervals (normal approximation); 0 where exact.
     """
 
     mechanism: str
@@ -86,6 +87,8 @@ class Compared:
     guess: Guess
     keep: float
     distance: float
+    keep_error: float = 0.0
+    distance_error: float = 0.0
 
 
 def guess_rate(
@@ -179,11 +182,26 @@ def _at(family: Family, target: float, prior: Floats, *, draws: int, seed: int) 
             f" {there:.3g}"
         ) from None
     mechanism = family(epsilon)
-    size = len(family.vectors)
-    each = max(2, draws // (4 * size))
-    found = deniability(mechanism, weights=prior, rows=max(2, size), draws=each, seed=seed)
     guess = guess_rate(mechanism, weights=prior, draws=draws, seed=seed)
-    return Compared(family.name, epsilon, guess, found.mean("keep"), found.mean("distance"))
+    if exact:
+        found = deniability(mechanism, weights=prior, rows=prior.size)
+        return Compared(family.name, epsilon, guess, found.mean("keep"), found.mean("distance"))
+    (keep, keep_error), (distance, distance_error) = _sampled_utility(mechanism, prior, draws, seed)
+    return Compared(family.name, epsilon, guess, keep, distance, keep_error, distance_error)
+
+
+def _sampled_utility(mechanism: WordMechanism, prior: Floats, draws: int, seed: int) -> list[tuple[float, float]]:
+    """(mean, error) of staying and of the distance moved, from words drawn as they occur."""
+    bits = RandomBits(seed)
+    inputs = _in_proportion(prior, draws, bits)
+    outputs = mechanism.sample_rows(inputs, bits)
+    order = np.argsort(inputs, kind="stable")
+    rows, starts = np.unique(inputs[order], return_index=True)
+    moved, table = np.empty(draws), mechanism.distance_table()
+    for row, places in zip(rows, np.split(order, starts[1:]), strict=True):
+        moved[places] = distances_from(table, np.array([row]))[0, outputs[places]]
+    stays = (inputs == outputs).astype(np.float64)
+    return [(float(each.mean()), 1.96 * float(each.std()) / math.sqrt(draws)) for each in (stays, moved)]
 
 
 def _exact_rate(mechanism: WordMechanism, distributions: Callable[[list[str]], Floats], prior: Floats) -> float:
