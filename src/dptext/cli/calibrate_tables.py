@@ -34,7 +34,7 @@ def print_epsilons(console: Console, found: Sequence[Deniability], *, source: st
         table.add_row(
             f"{each.epsilon:.4g}",
             f"{each.mean('keep'):.3f}",
-            *(f"{each.quantile('keep', share):.0%}" for share in _SHOWN),
+            *(_whole_percent(each.quantile("keep", share)) for share in _SHOWN),
             *(f"{each.quantile('support', share):,.0f}" for share in _SHOWN),
             f"{each.mean('replacement_distance'):.2f}",
             _rank(each.quantile("median_rank", 0.5)),
@@ -138,13 +138,17 @@ def _say(console: Console, text: str) -> None:
         console.print(line, markup=False)
 
 
+def _whole_percent(share: float) -> str:
+    return ">99%" if 0.995 <= share < 1.0 else "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"
+
+
 def _with_error(value: float, error: float) -> str:
     return f"{value:.3f} +-{error:.3f}" if error > 0 else f"{value:.3f}       "
 
 
 def _percent(share: float) -> str:
-    if 0.9995 <= share < 1.0:
-        return ">99.9%"  # 100% would be another thing
+    if 0.995 <= share < 1.0:
+        return ">99%"  # 100% would be another thing
     for digits, least in ((0, 0.0995), (1, 0.00095), (2, 0.000095)):
         if share >= least:
             return f"{share:.{digits}%}"
