@@ -119,7 +119,7 @@ def print_found(console: Console, found: Calibration) -> None:
         what = f"words of running text stay {found.reached:.3f} of the time{error}"
     else:
         what = f"half of the words of running text could become at least {found.reached:,.0f} words"
-    pure = found.mechanism.word_guarantee().pure_epsilon
+    pure = found.mechanism.statement.epsilon
     console.print()
     _say(console, f"Use --epsilon {found.epsilon:.4g}: {what}.")
     _say(
