@@ -120,6 +120,8 @@ def _diagonal(axes: Any) -> None:
     low, high = axes.get_xlim()
     axes.plot([low, high], [low, high], color="0.7", linewidth=0.8, zorder=0, label="as far as that neighbour")
     axes.set_xlim(low, high)
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, top + 0.25 * (top - bottom))  # words lie everywhere: room above them for the legend
     axes.legend(fontsize=8, loc="upper left")
 
 
