@@ -8,10 +8,11 @@ word while its noise stays within the word's cell; the noise is a direction time
 and a cell of nearest neighbours is convex and holds its word: what stays at one epsilon stays at every larger one,
 draw for draw. All epsilons are therefore tried on the same random bits, and the sampled keep rate is monotone too.
 
-*Support.* Exponential weights without truncation concentrate as epsilon grows: the mass of the s nearest words over that of all others has a logarithmic derivative of half the
-difference of their mean distances, which is not negative. With truncation the far words stop falling while the near
-ones still do, and the support may grow again; so for the support (and for sampled ones) the answer is a crossing:
-the target is met there, and missed just above (`dptext.words.crossing`).
+*Support.* Exponential weights without truncation concentrate as epsilon grows: the mass of the s nearest words over
+that of all others has a logarithmic derivative of half the difference of their mean distances, which is not negative.
+With truncation the far words stop falling while the near ones still do, and the support may grow again; so for the
+support (and for sampled ones) the answer is a crossing: the target is met there, and missed just above
+(`dptext.words.crossing`).
 """
 
 from __future__ import annotations
