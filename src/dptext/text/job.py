@@ -22,6 +22,7 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.privacy.noise_key import NoiseKey
 from dptext.text.blocks import Reject
 from dptext.text.files import HashedFile, beside, file_digest
+from dptext.text.owned import make_private, open_private, sync_folder, usual_mode
 
 __all__ = ["Job", "Part"]
 
@@ -136,7 +137,7 @@ class Job:
             # nobody else may ever read the secret, so the file is made before anything is in it
             os.close(os.open(self._book, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             made = True
-        _make_private(self._book)
+        make_private(self._book)
         try:
             self._lock_book()
         except sqlite3.OperationalError as error:
@@ -178,7 +179,7 @@ class Job:
                 self._go_on(options)
             if self.is_published:
                 return
-            self._spool = _private(self._rows, "r+b" if self._rows.exists() else "w+b")
+            self._spool = open_private(self._rows, "r+b" if self._rows.exists() else "w+b")
             if self._spool.seek(0, os.SEEK_END) < self.size:
                 raise DataError(
                     f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
@@ -318,7 +319,7 @@ class Job:
     def assembled(self) -> Iterator[tuple[Path, HashedFile]]:
         """The bytes of all parts, and the file to make from them."""
         try:
-            with _private(self._finished, "wb") as stream:
+            with open_private(self._finished, "wb") as stream:
                 yield self._rows, HashedFile(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -343,9 +344,9 @@ class Job:
                     raise StorageError(
                         f"{str(self.out)!r} has appeared while the run was going on: move it away, then --resume"
                     )
-                self._finished.chmod(_usual_mode(self._finished))
+                self._finished.chmod(usual_mode(self._finished))
                 self._finished.replace(self.out)
-            _sync_folder(self.out)
+            sync_folder(self.out)
         self.discard()
 
     def discard(self) -> None:
@@ -410,46 +411,3 @@ class Job:
 def _values(reject: Reject) -> tuple[Any, ...]:
     file = os.fsencode(reject.file).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
     return (file, reject.first, reject.last, reject.reason)
-
-
-def _private(path: Path, mode: str) -> IO[bytes]:
-    """A file that only its owner reads, as long as nobody is to see it."""
-    stream: IO[bytes] = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "w+b" if mode == "wb" else "r+b")
-    if mode != "r+b":
-        stream.truncate(0)
-    _make_private(path)
-    return stream
-
-
-def _make_private(path: Path) -> None:
-    """Take the rights of others away from a file that was there before.
-
-    Raises:
-        OSError: it belongs to somebody else, or is a link.
-    """
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-    try:
-        if hasattr(os, "fchmod"):
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
-def _usual_mode(beside: Path) -> int:
-    """The rights that a new file in this folder gets."""
-    probe = beside.with_name(f"{beside.name}.mode")
-    try:
-        with probe.open("wb"):
-            return probe.stat().st_mode & 0o777
-    finally:
-        probe.unlink(missing_ok=True)
-
-
-def _sync_folder(path: Path) -> None:
-    """The rename itself onto the disk, where the system allows it."""
-    with suppress(OSError):
-        folder = os.open(path.absolute().parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
