@@ -92,7 +92,7 @@ def test_what_stays_under_madlib_stays_at_every_larger_epsilon_draw_for_draw(glo
         ({"keep_rate": 1.0}, "keep_rate must lie between"),
         ({"keep_rate": 0.5, "support": 10}, "give one target"),
         ({}, "give one target"),
-        ({"mechanism": "magic", "keep_rate": 0.5}, "must be one of 'tem', 'madlib' or a class"),
+        ({"mechanism": "magic", "keep_rate": 0.5}, "must be one of 'tem', 'madlib', .* or a class"),
         ({"mechanism": "madlib", "keep_rate": 0.5, "pure_epsilon": 3.0}, "Madlib has no threshold"),
         ({"keep_rate": 0.5, "pure_epsilon": 3.0, "threshold": 1.0}, "give one of both"),
         ({"keep_rate": 0.5, "pure_epsilon": -1.0}, "pure_epsilon must be a finite number above 0"),
@@ -124,3 +124,10 @@ def test_rounding_goes_down(value):
     found = rounded_down(value)
     assert found <= value < found * (1 + 2e-3)
     assert found == float(f"{found:.4g}")
+
+
+@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", "vickrey", "mahalanobis"])
+def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
+    vectors = dptext.load_vectors(glove, limit=120)
+    found = dptext.calibrate(vectors, name, keep_rate=0.5)
+    assert abs(found.reached - 0.5) <= 0.05

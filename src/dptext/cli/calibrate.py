@@ -16,7 +16,7 @@ from dptext.errors import ParameterError
 from dptext.report.figures import calibration_figure, figure_format
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.calibration import MECHANISMS, Calibration, Family, calibrate
+from dptext.words.calibration import COMPARED, Calibration, Family, calibrate
 from dptext.words.crossing import rounded_down
 from dptext.words.deniability import Deniability, deniability
 from dptext.words.guessing import Compared, compare
@@ -105,8 +105,8 @@ def calibrate_command(
     ]
     if compared:
         few = load_vectors(vectors, limit=min(limit, _COMPARED_WORDS))
-        say(f"Comparing {', '.join(MECHANISMS)} on its {len(few):,} most frequent words ...", quiet=quiet)
-        answer.compared = compare(few, tuple(MECHANISMS), draws=_COMPARED_DRAWS, seed=seed)
+        say(f"Comparing {', '.join(COMPARED)} on its {len(few):,} most frequent words ...", quiet=quiet)
+        answer.compared = compare(few, COMPARED, draws=_COMPARED_DRAWS, seed=seed)
     if figure is not None:
         say(f"Drawing {figure} ...", quiet=quiet)
         _draw(figure, public, mechanism, options, answer, how)
@@ -147,7 +147,7 @@ def _draw(
     how: dict[str, Any],
 ) -> None:
     """The mechanism that was asked for, beside the others where they measure in the same metric."""
-    names = [mechanism.value, *(name for name in MECHANISMS if name != mechanism.value and not options)]
+    names = [mechanism.value, *(name for name in COMPARED if name != mechanism.value and not options)]
     curves, at_half = {}, {}
     for name in names:
         mine = options if name == mechanism.value else {}

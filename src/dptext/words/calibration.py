@@ -33,15 +33,14 @@ from dptext.vectors.word_vectors import WordVectors
 from dptext.words.crossing import UnreachableError, crossing, log_odds, rounded_down
 from dptext.words.deniability import Deniability, deniability, distributions_of, weighted_quantile
 from dptext.words.frequency import WordSample, checked_weights, sample_words
-from dptext.words.madlib import Madlib
 from dptext.words.mechanism import Rows, WordMechanism, positive
 from dptext.words.outcomes import batch_for, distances_from, smallest_support
-from dptext.words.tem import TEM
+from dptext.words.registry import MECHANISMS
 
-__all__ = ["MECHANISMS", "Calibration", "Family", "calibrate", "fresh_seed", "usual_epsilon"]
+__all__ = ["COMPARED", "Calibration", "Family", "calibrate", "fresh_seed", "usual_epsilon"]
 
-MECHANISMS: dict[str, type[WordMechanism]] = {"tem": TEM, "madlib": Madlib}
-"""Mechanisms by the names under which they can be asked for."""
+COMPARED = ("tem", "madlib")
+"""The mechanisms that are shown beside each other."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -56,7 +55,7 @@ class Family:
 
     Args:
         vectors: public word vectors.
-        mechanism: a name in `MECHANISMS`, or what builds a mechanism: (vectors, epsilon=..., options).
+        mechanism: a name in `dptext.words.registry.MECHANISMS`, or what builds one: (vectors, epsilon=..., options).
         pure_epsilon: for mechanisms with a threshold: the worst case of a word; the threshold becomes
             pure_epsilon / epsilon.
         options: the mechanism's own keyword options.
