@@ -28,6 +28,11 @@ class Reject:
     last: int
     reason: str
 
+    @property
+    def count(self) -> int:
+        """How many rows these are."""
+        return self.last - self.first + 1
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dptext.errors import DataError, ParameterError
-from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Reject, is_no_text
+from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Reject
 from dptext.text.files import STANDARD, FileFormat, OpenedFile, file_format
 from dptext.text.parquet import ParquetSource, as_lists
 from dptext.text.rows import BadRow, rows_of
@@ -292,6 +292,4 @@ class _LineSource:
             return None
         if not isinstance(value, str):
             return f"expected a string in {self._text!r}, the value is of type {type(value).__name__}"
-        if not value.isascii() and is_no_text(value):
-            return f"expected text in {self._text!r}, it holds half a surrogate pair, which is no text"
         return None

@@ -176,16 +176,15 @@ class Job:
                 self.resumed = False
                 self._begin(spelled)
             else:
-                self._go_on(options)
+                self._go_on(json.loads(spelled))
             if self.is_published:
                 return
-            self._spool = open_private(self._rows, "r+b" if self._rows.exists() else "w+b")
+            self._spool = open_private(self._rows)
             if self._spool.seek(0, os.SEEK_END) < self.size:
                 raise DataError(
                     f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
                 )
             self._spool.truncate(self.size)
-            self._spool.seek(self.size)
 
     def _has_begun(self) -> bool:
         found = self._database.execute("SELECT name FROM sqlite_master WHERE name = 'job'").fetchone()
@@ -204,9 +203,8 @@ class Job:
                 (_VERSION, self.key.secret(), self.key.seeded, options, self.release_id, self._replaces),
             )
 
-    def _go_on(self, options: Mapping[str, Any]) -> None:
+    def _go_on(self, now: Mapping[str, Any]) -> None:
         then, seeded, secret, self._replaces = self._remembered()
-        now = json.loads(json.dumps(options, sort_keys=True))
         changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
         if self.key.seeded != seeded or (seeded and self.key.secret() != secret):
             changed.append("seed")
@@ -319,7 +317,7 @@ class Job:
     def assembled(self) -> Iterator[tuple[Path, HashedFile]]:
         """The bytes of all parts, and the file to make from them."""
         try:
-            with open_private(self._finished, "wb") as stream:
+            with open_private(self._finished, empty=True) as stream:
                 yield self._rows, HashedFile(stream)
                 stream.flush()
                 os.fsync(stream.fileno())

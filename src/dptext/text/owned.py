@@ -10,10 +10,10 @@ from typing import IO
 __all__ = ["make_private", "open_private", "sync_folder", "usual_mode"]
 
 
-def open_private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file for reading and writing that only its owner reads; "wb" empties it, "r+b" keeps what it holds."""
-    stream: IO[bytes] = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "w+b" if mode == "wb" else "r+b")
-    if mode != "r+b":
+def open_private(path: Path, *, empty: bool = False) -> IO[bytes]:
+    """Open a file for reading and writing that only its owner reads; it is made if need be, and emptied on request."""
+    stream: IO[bytes] = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
+    if empty:
         stream.truncate(0)
     make_private(path)
     return stream

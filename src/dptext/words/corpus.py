@@ -180,7 +180,7 @@ def privatize_file(
                 out=out,
                 statement=PrivacyStatement.from_json(str(job.statement)),
                 documents=job.rows,
-                skipped=sum(each.last - each.first + 1 for each in job.rejects()),
+                skipped=sum(each.count for each in job.rejects()),
                 tally=_tally(job),
                 resumed=resumed,
             )
@@ -251,20 +251,24 @@ def _rewrite(
     progress: Progress | None,
 ) -> None:
     """Do all blocks that are not done yet."""
+    identities: dict[int, bytes] = {}  # of the few blocks under way
 
     def missing() -> Iterator[tuple[int, Block]]:
         place = -1
         for place, block in enumerate(reader.blocks()):
-            if not job.is_done(place, block.identity()):
+            identity = block.identity()
+            if not job.is_done(place, identity):
+                identities[place] = identity
                 yield place, block
         if place + 1 < len(job.parts):
             raise RefusedError(
                 "the input is shorter than it was when the run was interrupted: add --force to start over"
             )
 
-    for _, block, (private, tally) in rewrite_blocks(rewriter, missing(), processes=processes):
+    for place, block, (private, tally) in rewrite_blocks(rewriter, missing(), processes=processes):
         data = writer.encode(private, block.columns, row=job.rows + 1, first=not job.parts)
-        job.add(data, digest=block.identity(), rows=len(private), facts=tally.as_dict(), rejects=block.rejects)
+        identity = identities.pop(place)
+        job.add(data, digest=identity, rows=len(private), facts=tally.as_dict(), rejects=block.rejects)
         if progress is not None:
             progress(reader, job.rows)
 
@@ -280,8 +284,11 @@ def _statement(
     if writer.is_assembled:
         with job.assembled() as (blocks, stream):
             writer.finish(blocks, [part.size for part in job.parts], stream)
+        digest = stream.digest()
+    else:
+        digest = file_digest(job.content)
     rewriter.tally = _tally(job)
-    return with_columns(rewriter.statement(), keep, skip=skip).replace(data_sha256=file_digest(job.content))
+    return with_columns(rewriter.statement(), keep, skip=skip).replace(data_sha256=digest)
 
 
 def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
@@ -301,9 +308,13 @@ def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
             stream.write("".join(listed).encode("utf-8", "backslashreplace"))
     else:
         rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
-    with replacing(statement_path(job.out)) as stream:
-        stream.write((statement.to_json() + "\n").encode())
+    _write_statement(statement_path(job.out), statement)
     job.publish()
+
+
+def _write_statement(path: Path, statement: PrivacyStatement) -> None:
+    with replacing(path) as stream:
+        stream.write((statement.to_json() + "\n").encode())
 
 
 def privatize_stream(
@@ -360,6 +371,5 @@ def privatize_stream(
         statement = with_columns(rewriter.statement(), keep, skip=on_error == "skip")
         statement = statement.replace(data_sha256=sent.digest())
         if rows:
-            with replacing(target) as beside:
-                beside.write((statement.to_json() + "\n").encode())
-    return StreamRelease(statement, rows, sum(each.last - each.first + 1 for each in reader.rejects), rewriter.tally)
+            _write_statement(target, statement)
+    return StreamRelease(statement, rows, sum(each.count for each in reader.rejects), rewriter.tally)
