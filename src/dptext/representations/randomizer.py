@@ -1,0 +1,189 @@
+"""What every randomizer offers: its error, its promise, and a channel for vectors of a given width.
+
+A `Randomizer` is a choice (which noise, which budget), checked at birth. For a dimension it is calibrated into a
+`Channel`, which holds the constants that noise is really drawn with, and no random state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import Guarantee
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.representations.domains import Domain, Floats, checked_vectors
+
+__all__ = ["REAL_ARITHMETIC", "Channel", "Private", "Randomizer", "checked_dimension", "checked_epsilon"]
+
+Private = npt.NDArray[np.float32]
+
+REAL_ARITHMETIC = (
+    "noise in double precision, rounded to a public grid before it is sent, hides what real-valued noise would hide"
+)
+"""The assumption of channels whose noise has no exactly discrete form."""
+
+
+class Channel(ABC):
+    """A randomizer for vectors of one dimension. Frozen; it holds no random state.
+
+    Attributes:
+        name: of the randomizer.
+        domain: into which vectors are brought first, whatever they are.
+        dimension: d, of the vectors that come in.
+        width: k, of what goes out.
+        guarantee: what is proved for any two vectors (substitution, local).
+        slack: nats that finite arithmetic may add, proved.
+        expected_squared_error: E||z - x||^2 of one output z for a vector x of length 1, the largest over all x.
+    """
+
+    name: str
+    domain: Domain
+    dimension: int
+    width: int
+    guarantee: Guarantee
+    slack: float = 0.0
+    expected_squared_error: float
+
+    def sample(self, vectors: npt.ArrayLike, bits: RandomBits) -> Private:
+        """(n, d) vectors to (n, k) float32 private ones, each with fresh noise: a new release."""
+        given = checked_vectors(vectors, self.dimension)
+        return self._sample(self.domain.bound(given), bits)
+
+    @abstractmethod
+    def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
+        """`sample` of (n, d) float64 vectors of the domain, which may be overwritten."""
+
+    def debiased_second_moment(self, moment: Floats) -> Floats:  # noqa: ARG002  for those that have one
+        """(d, d) unbiased estimate of the mean of x x^T, from the (d, d) mean of z z^T over outputs z.
+
+        Raises:
+            ParameterError: this channel's outputs do not tell it.
+        """
+        raise ParameterError(f"the outputs of {self.name} do not tell the second moments of what came in")
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement."""
+        return {}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the proof takes for granted beside good random bits, for the statement."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Randomizer(ABC):
+    """Vector to private vector, with a budget.
+
+    Attributes:
+        epsilon: what is proved for any two vectors.
+    """
+
+    name: ClassVar[str]
+    domains: ClassVar[tuple[Domain, ...]]
+    """Domains that it takes vectors from, the best first."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+    @abstractmethod
+    def _calibrate(self, dimension: int) -> Channel:
+        """The channel for a dimension."""
+
+    def channel(self, dimension: int) -> Channel:
+        """Calibrated for vectors of this dimension (remembered: the constants are searched for once).
+
+        Raises:
+            ParameterError: the dimension is out of range, or nothing can be calibrated for it.
+        """
+        return _calibrated(self, checked_dimension(dimension))
+
+    def expected_squared_error(self, dimension: int) -> float:
+        """E||z - x||^2 for a vector x of length 1 in this dimension, the largest over all x."""
+        return self.channel(dimension).expected_squared_error
+
+    def randomize(self, vectors: npt.ArrayLike, *, seed: int | None = None) -> Private:
+        """(n, d) vectors to (n, k) float32 private ones: a release.
+
+        Args:
+            vectors: any numbers; each row is brought into the domain first.
+            seed: None for cryptographic randomness; an integer for tests and papers only: it voids the promise.
+
+        Raises:
+            ParameterError: not an array of shape (n, d).
+        """
+        given = checked_vectors(vectors)
+        return self.channel(given.shape[1]).sample(given, RandomBits(seed))
+
+    def options(self) -> dict[str, Parameter]:
+        """Its arguments, for the statement and for rebuilding it."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def statement(self, dimension: int, *, seeded: bool = False) -> PrivacyStatement:
+        """The promise for one vector of a person: unit document, substitution, local."""
+        channel = self.channel(dimension)
+        return PrivacyStatement(
+            guarantee=channel.guarantee,
+            unit=Unit.DOCUMENT,
+            relation=Relation.SUBSTITUTION,
+            neighbours="any two vectors whatever",
+            trust=Trust.LOCAL,
+            mechanism=self.name,
+            parameters={
+                **self.options(),
+                "domain": str(channel.domain),
+                "dimension": channel.dimension,
+                "width": channel.width,
+                **channel.parameters(),
+            },
+            assumptions=(
+                *channel.assumptions(),
+                "AES-256 gives bits that nobody without its key can tell from random ones",
+                "the reader sees the output only, not the running time or the memory of the machine that made it",
+            ),
+            exposed=("the number of vectors, and their order",),
+            slack=channel.slack,
+            seeded=seeded,
+            software=f"dptext {version('dptext')}",
+        )
+
+
+@lru_cache(maxsize=64)
+def _calibrated(randomizer: Randomizer, dimension: int) -> Channel:
+    return randomizer._calibrate(dimension)
+
+
+def checked_epsilon(epsilon: Any, *, most: float = 500.0) -> float:
+    """The epsilon as a float, when it is above 0 and at most ``most``.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.integer | np.floating):
+        raise ParameterError(f"epsilon must be a number, got {type(epsilon).__name__}")
+    if not 0 < epsilon <= most:
+        raise ParameterError(f"epsilon must be above 0 and at most {most:g}, got {epsilon}")
+    return float(epsilon)
+
+
+def checked_dimension(dimension: Any, *, least: int = 1, most: int = 2**20) -> int:
+    """The dimension as an int, when it is in range.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer):
+        raise ParameterError(f"a dimension must be an integer, got {type(dimension).__name__}")
+    if not least <= dimension <= most:
+        raise ParameterError(f"expected a dimension from {least} to {most}, got {dimension}")
+    return int(dimension)
