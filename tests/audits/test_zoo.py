@@ -33,6 +33,7 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "per-batch clipping",
         "no noise",
         "1.5 times too little",
+        "the cap's mass forgotten",
     ):
         assert known in names
 

@@ -5,9 +5,9 @@ import sys
 import time
 from pathlib import Path
 
-from zoo import noises, replacements, selections, trainings
+from zoo import caps, noises, replacements, selections, trainings
 
-CASES = [*selections.CASES, *replacements.CASES, *noises.CASES, *trainings.CASES]
+CASES = [*selections.CASES, *replacements.CASES, *noises.CASES, *caps.CASES, *trainings.CASES]
 FAMILY_ERROR = 1e-6
 """A true claim of the whole zoo is refuted with at most this probability in one pass (Bonferroni over the cases)."""
 

@@ -36,7 +36,7 @@ def sphere_tail(dimension: int, height: float) -> Tail:
     """
     d = dimension
     log_constant = math.lgamma(d / 2) - math.lgamma((d - 1) / 2) - 0.5 * math.log(math.pi)
-    first = math.exp(log_constant + (d - 1) / 2 * math.log1p(-height * height)) / (d - 1)
+    first = math.exp(log_constant + (d - 1) / 2 * math.log((1 - height) * (1 + height))) / (d - 1)
     return Tail(_cap_mass(d, height), first, height * first + _cap_mass(d + 2, height) / d)
 
 
@@ -49,7 +49,7 @@ def gaussian_tail(dimension: int, height: float) -> Tail:
 
 
 def _cap_mass(dimension: int, height: float) -> float:
-    return 0.5 * regularised_beta((dimension - 1) / 2, 0.5, 1 - height * height, height * height)
+    return 0.5 * regularised_beta((dimension - 1) / 2, 0.5, (1 - height) * (1 + height), height * height)
 
 
 def regularised_beta(a: float, b: float, x: float, one_less_x: float) -> float:

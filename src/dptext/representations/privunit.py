@@ -64,7 +64,7 @@ class CapChannel(Channel):
         """(p, c, E[T^2], variance of a coordinate across x) for a height of the rim."""
         tail = self._tail(height)
         odds = math.exp(min(epsilon - _MARGIN + math.log(tail.mass) - math.log1p(-tail.mass), 700.0))  # eq. (exact)
-        p = min(math.floor(odds / (1 + odds) * _COIN), _COIN - 1) / _COIN  # downwards: no more than epsilon
+        p = 1 - math.ceil(_COIN / (1 + odds) + 0.5) / _COIN  # downwards: no more than epsilon
         rest = Tail(1 - tail.mass, -tail.first, 1 / self.dimension - tail.second)
         inside, outside = p / tail.mass, (1 - p) / rest.mass
         along = inside * tail.second + outside * rest.second

@@ -1,0 +1,78 @@
+"""Masses, moments and draws of caps, beside scipy; sampled tests are wrong at most once in 10^6 (DKW)."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from dptext.noise.caps import gaussian_tail, regularised_beta, sphere_tail, tail_heights
+from dptext.privacy.randomness import RandomBits
+
+COUNT = 100_000
+FURTHEST = math.sqrt(math.log(2 / 1e-6) / 2 / COUNT)  # Dvoretzky, Kiefer and Wolfowitz; Massart 1990
+
+
+@pytest.mark.parametrize("a", [0.5, 1.0, 4.5, 31.5, 400.0])
+@pytest.mark.parametrize("x", [1e-12, 1e-3, 0.3, 0.7, 0.999, 1.0, 0.0])
+def test_the_incomplete_beta_function_is_that_of_scipy(a, x):
+    for b in (0.5, 3.0):
+        assert regularised_beta(a, b, x, 1 - x) == pytest.approx(special.betainc(a, b, x), rel=1e-11, abs=1e-300)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 17, 64, 768])
+@pytest.mark.parametrize("height", [0.0, 1e-3, 0.2, 0.7, 0.99])
+def test_the_moments_of_a_cap_are_its_integrals(dimension, height):
+    tail = sphere_tail(dimension, height)
+    # t = cos(angle): the density of the angle has no pole
+    constant = math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension - 1) / 2)) / math.sqrt(math.pi)
+    for power, found in enumerate((tail.mass, tail.first, tail.second)):
+        value, _ = integrate.quad(
+            lambda angle, power=power: math.cos(angle) ** power * math.sin(angle) ** (dimension - 2) * constant,
+            0,
+            math.acos(height),
+            epsabs=0,
+            epsrel=1e-11,
+        )
+        assert found == pytest.approx(value, rel=1e-9, abs=1e-250)
+
+
+def test_the_moments_of_a_normal_tail_are_those_of_scipy():
+    tail = gaussian_tail(16, 0.3)
+    ideal = stats.norm(scale=0.25)
+    assert tail.mass == pytest.approx(ideal.sf(0.3), rel=1e-12)
+    assert tail.first == pytest.approx(ideal.expect(lambda t: t, lb=0.3), rel=1e-8)
+    assert tail.second == pytest.approx(ideal.expect(lambda t: t * t, lb=0.3), rel=1e-8)
+
+
+def _furthest(drawn, chance_up_to):
+    ordered = np.sort(drawn)
+    ideal = chance_up_to(ordered)
+    steps = np.arange(len(ordered) + 1) / len(ordered)
+    return max(np.abs(ideal - steps[1:]).max(), np.abs(ideal - steps[:-1]).max())
+
+
+def _cap_law(dimension, height):
+    a = (dimension - 1) / 2
+    low = special.betainc(a, a, (1 + height) / 2)
+    return lambda t: (special.betainc(a, a, (1 + t) / 2) - low) / (1 - low)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 64])
+@pytest.mark.parametrize("height", [0.0, 0.05, 0.4])
+def test_heights_follow_the_law_of_the_cap(dimension, height):
+    drawn = tail_heights(RandomBits(1), COUNT, dimension, height, sphere=True)
+    assert drawn.min() >= height
+    assert _furthest(drawn, _cap_law(dimension, height)) < FURTHEST
+
+
+@pytest.mark.parametrize("height", [0.0, 0.05, 0.4])
+def test_heights_follow_the_normal_tail(height):
+    drawn = tail_heights(RandomBits(1), COUNT, 64, height, sphere=False)
+    ideal = stats.norm(scale=1 / 8)
+    assert _furthest(drawn, lambda t: 1 - ideal.sf(t) / ideal.sf(height)) < FURTHEST
+
+
+def test_a_law_of_one_dimension_more_is_told_apart():
+    drawn = tail_heights(RandomBits(1), COUNT, 65, 0.05, sphere=True)
+    assert _furthest(drawn, _cap_law(60, 0.05)) > FURTHEST

@@ -1,0 +1,164 @@
+"""PrivUnit2 and PrivUnitG: the promise by masses of scipy, the draws against their law, the errors of the table.
+
+Sampled tests are wrong at most once in 10^6: means beyond 5 standard errors of a mean of 200,000 draws.
+"""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from dptext import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.privunit import PrivUnit, PrivUnitG
+
+COUNT = 200_000
+BOTH = pytest.mark.parametrize("randomizer", [PrivUnit, PrivUnitG])
+
+
+def _mass(channel):
+    if channel.name == "PrivUnit":
+        return 0.5 * special.betainc((channel.dimension - 1) / 2, 0.5, (1 - channel.height) * (1 + channel.height))
+    return stats.norm.sf(channel.height * math.sqrt(channel.dimension))
+
+
+def true_epsilon(channel, chance=None):
+    p, m = channel.chance if chance is None else chance, _mass(channel)
+    return math.log(p) + math.log1p(-m) - math.log(m) - math.log1p(-p)
+
+
+@BOTH
+@pytest.mark.parametrize("dimension", [2, 3, 5, 64, 768])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 30.0])
+def test_the_promise_holds_and_is_used(randomizer, dimension, epsilon):
+    channel = randomizer(epsilon=epsilon).channel(dimension)
+    found = true_epsilon(channel)
+    assert found <= epsilon
+    assert found == pytest.approx(epsilon, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [60.0, 499.0])
+def test_a_promise_that_doubles_cannot_use_up_is_kept_all_the_same(epsilon):
+    for dimension in (2, 64):
+        assert true_epsilon(PrivUnit(epsilon=epsilon).channel(dimension)) <= epsilon
+
+
+@pytest.mark.parametrize(
+    ("dimension", "epsilon", "error"), [(50, 4.0, 21.06), (64, 8.0, 7.95), (768, 8.0, 101.5)], ids=str
+)
+def test_errors_are_those_of_the_table(dimension, epsilon, error):
+    assert PrivUnit(epsilon=epsilon).expected_squared_error(dimension) == pytest.approx(error, rel=1e-3)
+
+
+@pytest.mark.parametrize(("dimension", "epsilon"), [(2, 1.0), (50, 4.0), (64, 8.0)])
+def test_no_other_height_has_less_error(dimension, epsilon):
+    channel = PrivUnit(epsilon=epsilon).channel(dimension)
+    for height in np.linspace(0.001, 0.95, 200):
+        assert channel.expected_squared_error <= channel._error(height, epsilon) * (1 + 1e-9)
+
+
+def _draws(randomizer, dimension, epsilon, seed=1):
+    x = np.random.default_rng(seed).normal(size=dimension)
+    x /= np.sqrt((x**2).sum())
+    channel = randomizer(epsilon=epsilon).channel(dimension)
+    return x, channel, channel.sample(np.tile(x, (COUNT, 1)), RandomBits(seed)).astype(np.float64)
+
+
+def _is_mean(values, expected, errors=5.0):
+    return abs(values.mean() - expected) <= errors * values.std() / math.sqrt(len(values))
+
+
+@BOTH
+@pytest.mark.parametrize(("dimension", "epsilon"), [(2, 2.0), (3, 2.0), (50, 4.0), (64, 8.0)])
+def test_draws_are_unbiased_and_no_noisier_than_said(randomizer, dimension, epsilon):
+    x, channel, private = _draws(randomizer, dimension, epsilon)
+    across = np.linalg.qr(np.column_stack([x, np.eye(dimension)[:, 0] + 0.1]))[0][:, 1]
+    assert _is_mean(private @ x, 1.0)
+    assert _is_mean(private @ across, 0.0)
+    errors = ((private - x) ** 2).sum(axis=1)
+    assert _is_mean(errors, channel.expected_squared_error)
+    assert errors.mean() <= 1.02 * channel.expected_squared_error
+    assert not _is_mean(private @ x * 1.5, 1.0)
+
+
+@BOTH
+def test_the_output_lies_in_the_cap_as_often_as_said(randomizer):
+    x, channel, private = _draws(randomizer, 64, 8.0)
+    inside = private @ x * channel.shrinkage >= channel.height
+    # snapping moves a height by less than 64 * 2^-21; so few draws lie that near the rim
+    assert abs(inside.mean() - channel.chance) <= 5 * math.sqrt(channel.chance * (1 - channel.chance) / COUNT) + 1e-3
+    other = -private @ x * channel.shrinkage >= channel.height
+    assert other.mean() <= 2 * math.exp(-8.0) * channel.chance  # what the promise says of the opposite vector
+    assert other.sum() > 20  # and it is no dead test
+
+
+@BOTH
+def test_second_moments_come_out_unbiased(randomizer):
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(COUNT, 8)) * np.arange(1, 9)
+    x /= np.sqrt((x**2).sum(axis=1, keepdims=True))
+    channel = randomizer(epsilon=6.0).channel(8)
+    private = channel.sample(x, RandomBits(3)).astype(np.float64)
+    naive, true = private.T @ private / COUNT, x.T @ x / COUNT
+    debiased = channel.debiased_second_moment(naive)
+    # an entry of the debiased matrix has a standard error of about .004 (bound: 5 of them, 64 entries)
+    assert np.abs(debiased - true).max() < 0.025
+    assert np.abs(naive - true).max() > 0.1
+
+
+@BOTH
+def test_what_the_vector_holds_changes_nothing_but_the_direction(randomizer):
+    wild = np.array([[0.0] * 4, [np.nan] * 4, [np.inf, 0, 0, -np.inf], [1e308] * 4, [5e-324, 0, 0, 0], [-0.0] * 4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        private = randomizer(epsilon=2.0).randomize(np.repeat(wild, 2_000, axis=0), seed=1)
+    assert private.shape == (12_000, 4)
+    assert private.dtype == np.float32
+    assert np.isfinite(private).all()
+    shrinkage = randomizer(epsilon=2.0).channel(4).shrinkage
+    if randomizer is PrivUnit:
+        assert np.sqrt((private**2).sum(axis=1)) == pytest.approx(1 / shrinkage, rel=1e-4)
+
+
+def test_outputs_lie_on_the_public_grid():
+    channel = PrivUnit(epsilon=4.0).channel(16)
+    private = channel.sample(np.ones((100, 16)), RandomBits(1)).astype(np.float64) * channel.shrinkage * 2**20
+    assert np.abs(private - np.rint(private)).max() < 0.2
+
+
+def test_a_seed_repeats_and_its_absence_does_not():
+    randomizer = PrivUnit(epsilon=4.0)
+    x = np.eye(5)
+    assert np.array_equal(randomizer.randomize(x, seed=1), randomizer.randomize(x, seed=1))
+    assert not np.array_equal(randomizer.randomize(x), randomizer.randomize(x))
+
+
+def test_the_number_of_cores_changes_nothing(monkeypatch):
+    x = np.random.default_rng(1).normal(size=(20_000, 8))
+    drawn = PrivUnit(epsilon=4.0).randomize(x, seed=1)
+    monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
+    assert np.array_equal(drawn, PrivUnit(epsilon=4.0).randomize(x, seed=1))
+
+
+def test_the_statement_says_what_is_promised():
+    statement = PrivUnit(epsilon=8.0).statement(64, seeded=True)
+    assert statement.epsilon == 8.0
+    assert (str(statement.unit), str(statement.relation), str(statement.trust)) == ("document", "substitution", "local")
+    assert statement.parameters["epsilon"] == 8.0
+    assert statement.parameters["dimension"] == 64
+    assert statement.seeded
+    assert any("double precision" in each for each in statement.assumptions)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 501, "8", None, True])
+def test_an_epsilon_out_of_range_is_refused(epsilon):
+    with pytest.raises(ParameterError, match="epsilon must be"):
+        PrivUnit(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("dimension", [0, 1, -3, 2.5, True, 2**20 + 1])
+def test_a_dimension_out_of_range_is_refused(dimension):
+    with pytest.raises(ParameterError, match="dimension"):
+        PrivUnit(epsilon=1.0).channel(dimension)
