@@ -1,0 +1,4 @@
+"""What an adversary gets: attacks on private texts and vectors, each with a baseline and an interval.
+
+Attacks take arrays, callables and labels, never a concrete mechanism.
+"""

@@ -1,0 +1,130 @@
+"""A measured number with its interval: shares, means over runs, and statistics of rows that share people.
+
+Intervals are two-sided at 95 per cent unless another level is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["Estimate", "mean_over_runs", "over_people", "share"]
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, its interval, and what it was computed from.
+
+    Attributes:
+        value: the estimate.
+        low, high: its interval.
+        count: how many runs, rows or people it comes from.
+        of: what is counted: "runs", "rows", "people".
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int
+    of: str
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
+    """A share of rows, with the interval of Clopper and Pearson 1934.
+
+    Raises:
+        ParameterError: no trials, or more successes than trials.
+
+    >>> print(share(50, 100))
+    0.500 [0.398, 0.602]
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise ParameterError(f"expected 0 to {trials} successes in at least 1 trial, got {successes}")
+    interval = _stats().binomtest(successes, trials).proportion_ci(confidence)
+    return Estimate(successes / trials, float(interval.low), float(interval.high), trials, "rows")
+
+
+def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of independent runs, with Student's interval.
+
+    Raises:
+        ParameterError: fewer than two runs, or a run without a number.
+
+    >>> print(mean_over_runs([0.70, 0.72, 0.71]))
+    0.710 [0.685, 0.735]
+    """
+    runs = _finite("values", values)
+    if runs.size < 2:
+        raise ParameterError(f"an interval needs at least two runs, got {runs.size}")
+    reach = float(_stats().t.ppf((1 + confidence) / 2, runs.size - 1)) * runs.std(ddof=1) / np.sqrt(runs.size)
+    mean = float(runs.mean())
+    return Estimate(mean, mean - float(reach), mean + float(reach), runs.size, "runs")
+
+
+def over_people(
+    statistic: Callable[[npt.NDArray[np.int64]], float],
+    people: npt.ArrayLike,
+    *,
+    resamples: int = 1000,
+    confidence: float = CONFIDENCE,
+    seed: int | None = None,
+) -> Estimate:
+    """A statistic of rows, with the percentile interval of a bootstrap over *people*, not rows.
+
+    Rows of one author are alike: an interval over rows would be too narrow.
+
+    Args:
+        statistic: (n,) indices of rows -> number.
+        people: (rows,) whose row each is; ``range(rows)`` where everybody has one.
+        resamples: how often people are drawn with replacement.
+        confidence: of the interval.
+        seed: None for fresh randomness.
+
+    Raises:
+        ParameterError: fewer than two people, or a statistic that is no number.
+    """
+    names, whose = np.unique(np.asarray(people), return_inverse=True)
+    if len(names) < 2:
+        raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")
+    order = np.argsort(whose, kind="stable")
+    rows_of = np.split(order, np.cumsum(np.bincount(whose))[:-1])
+    value = float(statistic(np.arange(len(whose))))
+    bits = RandomBits(seed)
+    drawn = bits.below(np.full(resamples * len(names), len(names), dtype=np.uint64)).reshape(resamples, -1)
+    found = [statistic(np.concatenate([rows_of[int(each)] for each in sample])) for sample in drawn]
+    # a resample without any row of a class has no value: it says nothing
+    values = np.array([each for each in found if np.isfinite(each)])
+    if not np.isfinite(value) or not values.size:
+        raise ParameterError("the statistic must give a finite number for all rows, it gave none")
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return Estimate(value, float(low), float(high), len(names), "people")
+
+
+def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ParameterError(f"{name} must be a row of finite numbers, got something else")
+    return array
+
+
+def _stats() -> Any:
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtraError(
+            'intervals need the package scipy; install it with: pip install "dptext[audit]"'
+        ) from None
+    return stats
