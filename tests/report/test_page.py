@@ -1,0 +1,192 @@
+"""The page says what the numbers say, holds everything inside it, and lets nothing foreign become markup."""
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from dptext import ApproxDP, MetricDP, NoGuarantee, ParameterError, PrivacyStatement, PureDP
+from dptext.attacks.score import AttackScore
+from dptext.audits.verdict import Outcome, Verdict
+from dptext.estimates import Estimate
+from dptext.report.page import Measurement, Report, Sample
+
+NASTY = '<script>alert("x")</script>&'
+
+
+def _statement(guarantee, **more):
+    return PrivacyStatement(
+        guarantee=guarantee,
+        unit="document",
+        relation="substitution",
+        neighbours="any two texts",
+        trust="local",
+        mechanism="TEM",
+        exposed=("the column 'intent', as it was", NASTY),
+        **more,
+    )
+
+
+def _verdict(outcome, loss, strongest=9.0):
+    return Verdict(
+        outcome=outcome,
+        claim=PureDP(4.0),
+        method="sampled",
+        loss=loss,
+        allowed=4.0,
+        strongest=strongest,
+        witness="x against x'",
+        coverage="one pair",
+    )
+
+
+def _attack(low, high, baseline=0.5):
+    return AttackScore(
+        attack="linkage",
+        measure="top-1",
+        score=Estimate((low + high) / 2, low, high, 100, "rows"),
+        baseline=baseline,
+        baseline_name="chance",
+    )
+
+
+def _task(low, high, **more):
+    return Measurement(
+        what="intent",
+        measure="accuracy",
+        score=Estimate((low + high) / 2, low, high, 100, "rows"),
+        baseline=0.5,
+        baseline_name="majority class",
+        **more,
+    )
+
+
+def _report(**more):
+    return Report(title=NASTY, statement=_statement(PureDP(4.0)), **more)
+
+
+_VOID = {"meta", "img", "br", "link"}
+
+
+class _Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.sources = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def _read(page):
+    reader = _Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_is_whole_loads_nothing_and_escapes_everything():
+    report = _report(
+        verdicts=[_verdict(Outcome.CONSISTENT, 1.0)],
+        attacks=[_attack(0.4, 0.6)],
+        utility=[_task(0.6, 0.7, detail=NASTY)],
+        fairness=[_task(0.4, 0.7)],
+        samples=[Sample(NASTY, NASTY)],
+        figures=[(NASTY, b"\x89PNG\r\n")],
+        command=NASTY,
+        notes=[NASTY],
+    )
+    reader = _read(report.html())
+    assert "script" not in reader.seen
+    assert "link" not in reader.seen
+    assert all(each.startswith("data:image/png;base64,") for each in reader.sources)
+    assert NASTY not in report.html()
+
+
+def test_sections_without_content_are_not_there():
+    headings = re.findall(r"<h2>(.*?)</h2>", _report().html())
+    assert headings == ["What was promised, in full"]
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "says"),
+    [
+        (PureDP(2.0), "at most 7.4 times likelier"),
+        (ApproxDP(2.0, 1e-5), "but for a probability of 1e-05"),
+        (MetricDP(2.0, "euclidean", 3.0), "2 nats for each unit of distance"),
+        (NoGuarantee("it is a copy"), "nothing is promised"),
+    ],
+)
+def test_the_strength_is_said_in_words(guarantee, says):
+    for text in (
+        Report(title="x", statement=_statement(guarantee)).html(),
+        Report(title="x", statement=_statement(guarantee)).card(),
+    ):
+        assert says in text
+
+
+def test_a_seed_is_warned_of():
+    report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True))
+    assert "a seed was used" in report.html()
+    assert "a seed was used" in report.card()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        (_verdict(Outcome.REFUTED, 6.0), "REFUTED: 6 nats"),
+        (_verdict(Outcome.EXACT, 3.9), "kept, computed exactly"),
+        (_verdict(Outcome.CONSISTENT, 2.0), "not refuted: 2 nats"),
+        (_verdict(Outcome.CONSISTENT, 2.0, strongest=3.0), "not tested: these samples can show 3 nats"),
+    ],
+)
+def test_a_verdict_is_no_more_than_it_is(verdict, says):
+    assert says in _report(verdicts=[verdict]).html()
+    assert says in _report(verdicts=[verdict]).card()
+
+
+def test_an_attack_counts_only_beyond_its_interval():
+    assert "no better than somebody who sees nothing" in _report(attacks=[_attack(0.45, 0.7)]).html()
+    assert "the attacker learns something" in _report(attacks=[_attack(0.55, 0.7)]).html()
+
+
+def test_use_counts_only_beyond_the_baseline():
+    assert _task(0.6, 0.7).is_useful
+    assert not _task(0.45, 0.7).is_useful
+    assert _task(0.3, 0.4, lower_is_better=True).is_useful
+    assert not _task(0.3, 0.6, lower_is_better=True).is_useful
+
+
+def test_the_card_is_markdown_with_tables():
+    card = _report(attacks=[_attack(0.4, 0.6)], utility=[_task(0.6, 0.7)], command="dptext report x").card()
+    assert "| linkage | top-1 | 0.500 [0.400, 0.600] | 0.500 (chance) |" in card
+    assert "```\ndptext report x\n```" in card
+
+
+def test_a_figure_that_is_no_picture_is_refused():
+    with pytest.raises(ParameterError, match="PNG"):
+        _report(figures=[("x", b"GIF89a")])
+
+
+def test_pictures_are_drawn_without_a_window():
+    pytest.importorskip("matplotlib")
+    from dptext.report.score_figures import curve_figure, promise_figure, scores_figure
+
+    estimate = Estimate(0.6, 0.5, 0.7, 5, "runs")
+    pictures = [
+        promise_figure([("TEM", _verdict(Outcome.CONSISTENT, 1.0)), ("other", _verdict(Outcome.REFUTED, 6.0))]),
+        scores_figure([("linkage", estimate, 0.5)], measure="accuracy"),
+        curve_figure([("TEM", [(1.0, estimate), (2.0, estimate)])], x="epsilon", y="accuracy", logarithmic=True),
+    ]
+    assert all(each.startswith(b"\x89PNG") and len(each) > 5000 for each in pictures)
+    assert "matplotlib.pyplot" not in sys.modules
+    with pytest.raises(ParameterError, match="at least one row"):
+        scores_figure([], measure="accuracy")
+    with pytest.raises(ParameterError, match="told apart in grey"):
+        curve_figure([("x", [(1.0, estimate)])] * 7, x="x", y="y")
