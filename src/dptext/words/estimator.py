@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
+from dptext.text.column import is_missing, one_column
 from dptext.vectors.formats import KNOWN_VECTORS, Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
@@ -117,7 +118,7 @@ class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self, "mechanism_")
         rewriter = Rewriter(self.mechanism_, seed=self.seed)
-        private = list(rewriter.rewrite("" if _is_missing(text) else text for text in _one_column(texts)))
+        private = list(rewriter.rewrite("" if is_missing(text) else text for text in one_column(texts)))
         self.statement_ = rewriter.statement()
         result = np.empty(len(private), dtype=object)
         result[:] = private
@@ -136,24 +137,6 @@ class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _more_tags(self) -> dict[str, Any]:
         """The same for scikit-learn before 1.6."""
         return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
-
-
-def _one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
-    """The texts, unless iterating would not go over them: a table yields its columns, a mapping its keys."""
-    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        raise ParameterError(f"texts must be a list, an array or a Series of strings, got {type(texts).__name__}")
-    shape = getattr(texts, "shape", (0,))
-    if len(shape) != 1:
-        raise ParameterError(
-            f"texts must be one column, got something with {len(shape)} axes: select the column by its name alone "
-            "(table['text'], not table[['text']])"
-        )
-    return texts
-
-
-def _is_missing(text: object) -> bool:
-    """None, NaN, and the values that pandas has for the same (told by name: pandas need not be there)."""
-    return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
 
 
 def _vectors(source: Source, limit: int | None) -> WordVectors:
