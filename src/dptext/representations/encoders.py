@@ -1,0 +1,164 @@
+"""Text to vector, before any noise: what every encoder offers, the mean of word vectors, and a caller's function.
+
+An encoder is public and fixed: nothing in it was computed from the texts it is to encode. Each text gets a vector that
+hangs on this text alone, whatever it is: an empty one, a missing one and one without a known word get the public vector
+of the unknown word, not an error and not a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.statement import Parameter
+from dptext.text.column import is_missing, one_column
+from dptext.text.documents import Document
+
+__all__ = ["CallableEncoder", "Progress", "TextEncoder", "Vectors", "checked_texts"]
+
+Vectors = npt.NDArray[np.float32]
+Progress = Callable[[int], None]
+"""Called with the number of texts that are done."""
+
+_AT_ONCE = 1024
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """What can stand at the start of a `DeviceEncoder`.
+
+    Attributes:
+        name: what statements call it.
+        dimension: D, the length of its vectors.
+    """
+
+    name: str
+    dimension: int
+
+    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        """(n, D) float32, one vector a text. *Not private.*"""
+        ...
+
+    def parameters(self) -> dict[str, Parameter]:
+        """What identifies it, for the statement: with these two encoders are the same."""
+        ...
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted about it, for the statement."""
+        ...
+
+
+def checked_texts(texts: Iterable[Any]) -> list[str]:
+    """The texts as a list of strings: those of documents, and the empty string for missing ones.
+
+    Raises:
+        ParameterError: one string, or something with columns.
+        DataError: an entry that is no string; its place is named.
+    """
+    checked = []
+    for place, entry in enumerate(one_column(texts), 1):
+        text = entry.text if isinstance(entry, Document) else entry
+        if not isinstance(text, str):
+            if not is_missing(text):
+                raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
+            text = ""
+        checked.append(text)
+    return checked
+
+
+class CallableEncoder:
+    """A caller's function as an encoder.
+
+    Args:
+        function: a list of strings to an (n, D) array of numbers. It must be public and fixed, answer every text, and
+            give each text a vector that does not hang on the others: the statement says that this is assumed.
+        dimension: D; None: as wide as what it answers for the empty text.
+        name: for statements.
+        texts_at_once: how many texts it gets in one call, at most.
+
+    NaN counts as 0, and infinite numbers as large ones: a vector that is not finite is no error.
+
+    Raises:
+        ParameterError: not callable; an answer of another shape; the function raised (the message names the kind of
+            error alone, because its own message may hold a text).
+
+    >>> import numpy as np
+    >>> encoder = CallableEncoder(lambda texts: np.array([[len(text), 1.0] for text in texts]), name="lengths")
+    >>> encoder.dimension, encoder.encode(["four", None]).tolist()
+    (2, [[4.0, 1.0], [0.0, 1.0]])
+    """
+
+    def __init__(
+        self,
+        function: Callable[[list[str]], npt.ArrayLike],
+        *,
+        dimension: int | None = None,
+        name: str = "the caller's function",
+        texts_at_once: int = _AT_ONCE,
+    ) -> None:
+        if not callable(function):
+            raise ParameterError(f"expected a function from a list of texts to an array, got {type(function).__name__}")
+        if dimension is not None and (
+            isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1
+        ):
+            raise ParameterError("dimension must be an integer of at least 1, or None")
+        if isinstance(texts_at_once, bool) or not isinstance(texts_at_once, int) or texts_at_once < 1:
+            raise ParameterError("texts_at_once must be an integer of at least 1")
+        self.function = function
+        self.name = name
+        self.texts_at_once = texts_at_once
+        self.dimension = int(self._answer([""], None).shape[1] if dimension is None else dimension)
+
+    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        """(n, D) float32, one vector a text. *Not private.*"""
+        given = checked_texts(texts)
+        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
+        for block in in_parts(given, self.texts_at_once, progress):
+            vectors[block] = self._answer(given[block], self.dimension)
+        return vectors
+
+    def _answer(self, texts: Sequence[str], dimension: int | None) -> Vectors:
+        failure = ""
+        try:
+            answer = np.asarray(self.function(list(texts)), dtype=np.float64)
+        except Exception as error:  # noqa: BLE001  whatever a caller's function raises, its message may hold a text
+            failure = type(error).__name__
+        if failure:
+            raise ParameterError(f"the encoder's function failed on a batch of {len(texts)} texts: {failure}")
+        expected = (len(texts), answer.shape[-1] if dimension is None and answer.ndim else dimension)
+        if answer.shape != expected or 0 in answer.shape:
+            raise ParameterError(
+                f"the encoder's function must answer {len(texts)} texts with an array of {len(texts)} rows"
+                f"{'' if dimension is None else f' and {dimension} columns'}, got the shape {answer.shape}"
+            )
+        return finite(answer)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Its name and width: nothing else is known of it."""
+        return {"encoder": self.name, "encoder_dimension": self.dimension}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody but the caller can see to."""
+        return (
+            "the caller's encoder is a public, fixed function of one text, which answers every text: it was not "
+            "computed from the texts that it encodes",
+        )
+
+
+def finite(values: npt.ArrayLike) -> Vectors:
+    """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
+    most = float(np.finfo(np.float32).max)
+    return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -most, most).astype(np.float32)
+
+
+def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iterable[slice]:
+    """Slices of at most ``size`` texts; the callback hears of each when it is done."""
+    for start in range(0, len(texts), size):
+        stop = min(start + size, len(texts))
+        yield slice(start, stop)
+        if progress is not None:
+            progress(stop)
