@@ -1,0 +1,294 @@
+"""Vectors of an encoder into a domain of known size: centred, projected and bounded, by public numbers alone.
+
+Centre first: means of word vectors share one large direction, and a vector that is normalised without subtracting a
+public mean spends its whole length, and so the budget, on what all texts have in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.statement import Parameter
+from dptext.privacy.unit import Relation
+from dptext.representations.domains import Domain, Floats, Sensitivity, checked_vectors
+from dptext.representations.projections import (
+    PROJECTIONS,
+    discriminant_directions,
+    principal_directions,
+    random_directions,
+)
+
+__all__ = ["BOUNDS", "Bound", "fit_bound"]
+
+BOUNDS = {
+    "normalise": Domain.SPHERE,
+    "lift": Domain.SPHERE,
+    "clip": Domain.BALL,
+    "cube": Domain.CUBE,
+    "one-hot": Domain.ONE_HOT,
+}
+"""The last step, and the domain that it ends in."""
+
+_SCALED = ("lift", "clip", "cube")
+_HUGE = 1e38
+_SMALLEST, _LARGEST = 1e-30, 1e30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bound:
+    """What happens to an encoder's vectors before the noise. Frozen: fitted once, on public texts.
+
+    x becomes directions^T (x - mean), and then, by ``kind``,
+
+    - ``normalise``: a point of the unit sphere, x / ||x||;
+    - ``lift``: of the unit sphere with one dimension more, (x, sqrt(C^2 - ||x||^2)) / C, which keeps the length, after
+      clipping it to C;
+    - ``clip``: of the unit ball, x / max(C, ||x||);
+    - ``cube``: of the unit cube, every coordinate clipped to C, over C;
+    - ``one-hot``: the axis of the largest coordinate.
+
+    Values are never refused: NaN counts as 0, infinities as large numbers, and a vector without a direction becomes the
+    first axis, which is public.
+
+    Attributes:
+        mean: (D,) what is subtracted.
+        directions: (D, d) columns to project on; None: all coordinates.
+        kind: the last step.
+        radius: C, for ``lift``, ``clip`` and ``cube``.
+        projection: how the directions were found: "pca", "random", "supervised" or None.
+        public_name: what it was fitted on, in the words of whoever did.
+        public_texts: how many texts these were; 0: nothing was fitted.
+
+    Raises:
+        ParameterError: parts that do not fit together.
+
+    >>> bound = Bound(mean=[1.0, 0.0], kind="clip", radius=5.0)
+    >>> bound.apply([[4.0, 4.0], [7.0, 8.0], [float("nan"), 0.0]]).round(3).tolist()
+    [[0.6, 0.8], [0.6, 0.8], [-0.2, 0.0]]
+    >>> bound.sensitivity().l2
+    2.0
+    """
+
+    mean: Floats
+    directions: Floats | None = None
+    kind: str = "normalise"
+    radius: float | None = None
+    projection: str | None = None
+    public_name: str | None = None
+    public_texts: int = 0
+
+    def __post_init__(self) -> None:
+        mean = _frozen(self.mean)
+        if mean.ndim != 1 or mean.size == 0 or not np.isfinite(mean).all():
+            raise ParameterError(f"the mean must be a row of finite numbers, got the shape {mean.shape}")
+        object.__setattr__(self, "mean", mean)
+        if self.directions is not None:
+            directions = _frozen(self.directions)
+            fits = directions.ndim == 2 and len(directions) == mean.size and 0 < directions.shape[1] <= mean.size
+            if not fits or not np.isfinite(directions).all():
+                raise ParameterError(
+                    f"directions must be finite numbers of a shape from ({mean.size}, 1) to ({mean.size}, "
+                    f"{mean.size}), got {directions.shape}"
+                )
+            object.__setattr__(self, "directions", directions)
+        if self.kind not in BOUNDS:
+            raise ParameterError(f"a bound must be one of {', '.join(map(repr, BOUNDS))}, got another")
+        object.__setattr__(self, "radius", self._checked_radius())
+
+    def _checked_radius(self) -> float | None:
+        if self.kind not in _SCALED:
+            if self.radius is not None:
+                raise ParameterError(f"{self.kind!r} has no radius: leave it out, or take 'lift', 'clip' or 'cube'")
+            return None
+        radius = self.radius
+        if isinstance(radius, bool) or not isinstance(radius, int | float) or not _SMALLEST <= radius <= _LARGEST:
+            raise ParameterError(f"{self.kind!r} needs a radius from {_SMALLEST:g} to {_LARGEST:g}")
+        return float(radius)
+
+    @property
+    def domain(self) -> Domain:
+        """Where the vectors end up."""
+        return BOUNDS[self.kind]
+
+    @property
+    def encoder_dimension(self) -> int:
+        """D, of the vectors that come in."""
+        return int(self.mean.size)
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vectors that go on to the randomizer: d, and one more after a lift."""
+        kept = self.encoder_dimension if self.directions is None else self.directions.shape[1]
+        return kept + (self.kind == "lift")
+
+    def sensitivity(self, relation: Relation = Relation.SUBSTITUTION) -> Sensitivity:
+        """How far the bounded vectors of any two texts can be apart (or one from nothing, under add/remove)."""
+        return self.domain.sensitivity(self.dimension, relation)
+
+    def apply(self, vectors: npt.ArrayLike) -> Floats:
+        """(n, D) vectors of an encoder to (n, `dimension`) vectors of `domain`. *Not private.*
+
+        Raises:
+            ParameterError: another shape.
+        """
+        given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        moved = np.clip(given, -_HUGE, _HUGE, out=given)  # no sum of products overflows
+        moved -= self.mean
+        if self.directions is not None:
+            moved = moved @ self.directions
+        if self.radius is not None:
+            moved /= self.radius
+        if self.kind != "lift":
+            return self.domain.bound(moved)
+        inside = Domain.BALL.bound(moved)
+        above = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", inside, inside), 0.0))
+        return self.domain.bound(np.column_stack([inside, above]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuilt, ({each.name: getattr(self, each.name) for each in fields(self)},))
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all that decides where a vector ends up: equal bounds, equal digest."""
+        digest = hashlib.sha256(f"{self.kind} {self.radius!r} {self.mean.size}".encode())
+        digest.update(self.mean.astype("<f8").tobytes())
+        if self.directions is not None:
+            digest.update(np.ascontiguousarray(self.directions, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The last step and its radius, what it was fitted on, and a digest of the numbers."""
+        return {
+            "projection": self.projection,
+            "centred": bool(self.mean.any()),
+            "bound": self.kind,
+            "bound_radius": self.radius,
+            "bound_sha256": self.sha256,
+            "public_data": self.public_name,
+            "public_texts": self.public_texts,
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """That what it was fitted on is public."""
+        if self.public_texts == 0:
+            return ("centre, projection and radius are public: they were not computed from protected texts",)
+        name = "public texts" if self.public_name is None else f"'{self.public_name}'"
+        labels = " and their labels" if self.projection == "supervised" else ""
+        return (
+            f"centre, projection and radius were fitted on {name} ({self.public_texts} texts{labels}), which whoever "
+            "fitted them declared public: nothing is promised to those who are in there",
+        )
+
+
+def fit_bound(
+    vectors: npt.ArrayLike,
+    *,
+    bound: str = "normalise",
+    dimension: int | None = None,
+    projection: str | None = "pca",
+    labels: Sequence[Any] | npt.NDArray[Any] | None = None,
+    centre: bool = True,
+    radius: float | None = None,
+    quantile: float = 0.9,
+    public_name: str | None = None,
+) -> Bound:
+    """The bound that fits (n, D) vectors of *public* texts.
+
+    Args:
+        vectors: what the encoder gives for public texts; nothing is promised to those who are in them.
+        bound: the last step, see `Bound`.
+        dimension: d, how many dimensions to project to; None: all D of them.
+        projection: ``"pca"`` (along which the public vectors vary most), ``"random"`` (hangs on nothing but D and d),
+            ``"supervised"`` (that tell public labels apart), None (every coordinate as it is).
+        labels: (n,) public labels, for a supervised projection.
+        centre: subtract the mean of the public vectors.
+        radius: C, for ``"lift"``, ``"clip"`` and ``"cube"``; None: the ``quantile`` of the lengths (for the cube: of
+            the absolute coordinates) of the public vectors after projection.
+        quantile: which, above 0 and at most 1.
+        public_name: what the texts are, for the statement.
+
+    Raises:
+        ParameterError: a name that is none of these; a dimension above D, or another one than D without a
+            projection; public vectors that are all alike, where the projection or the radius hangs on them; labels
+            that do not fit, or without a supervised projection.
+
+    >>> bound = fit_bound([[0.0, 0.0], [2.0, 0.1], [4.0, 0.2]], dimension=1, bound="lift", radius=2.0)
+    >>> bound.dimension, bound.domain.value, abs(bound.apply([[2.0, 0.1]])).round(3).tolist()
+    (2, 'unit sphere', [[0.0, 1.0]])
+    """
+    public = np.clip(np.nan_to_num(checked_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
+    count, width = public.shape
+    kept = _checked(count, width, bound=bound, dimension=dimension, projection=projection)
+    if not 0 < quantile <= 1:
+        raise ParameterError(f"quantile must be above 0 and at most 1, got {quantile}")
+    if (labels is not None) != (projection == "supervised"):
+        raise ParameterError(
+            "public labels and projection='supervised' belong together: the other projections take no labels"
+        )
+    mean = public.mean(axis=0) if centre else np.zeros(width)
+    moved = public - mean
+    varied = public - public.mean(axis=0)
+    if projection in ("pca", "supervised") and float(np.abs(varied).max()) <= 1e-9 * float(np.abs(public).max()):
+        raise ParameterError("the public texts all have the same vector: give different ones, or projection='random'")
+    directions: Floats | None = None
+    if projection == "random":
+        directions = random_directions(width, kept)
+    elif projection == "pca":
+        directions = principal_directions(moved, kept)
+    elif labels is not None:
+        directions = discriminant_directions(moved, labels, kept)
+    if bound in _SCALED and radius is None:
+        radius = _quantile(moved if directions is None else moved @ directions, bound, quantile)
+    fitted = centre or projection in ("pca", "supervised") or bound in _SCALED
+    return Bound(
+        mean=mean,
+        directions=directions,
+        kind=bound,
+        radius=radius,
+        projection=projection,
+        public_name=public_name if fitted else None,
+        public_texts=count if fitted else 0,
+    )
+
+
+def _checked(count: int, width: int, *, bound: str, dimension: int | None, projection: str | None) -> int:
+    """The dimension to project to, if all arguments fit."""
+    if bound not in BOUNDS:
+        raise ParameterError(f"bound must be one of {', '.join(map(repr, BOUNDS))}, got another")
+    if projection is not None and projection not in PROJECTIONS:
+        raise ParameterError(f"projection must be one of {', '.join(map(repr, PROJECTIONS))} or None, got another")
+    if count == 0:
+        raise ParameterError("a bound is fitted on at least one public text, got none")
+    kept = width if dimension is None else dimension
+    if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or not 1 <= kept <= width:
+        raise ParameterError(f"dimension must be an integer from 1 to the {width} of the encoder, or None for all")
+    if projection is None and kept != width:
+        raise ParameterError(f"fewer dimensions than the {width} of the encoder need a projection, got None")
+    return int(kept)
+
+
+def _quantile(moved: Floats, bound: str, quantile: float) -> float:
+    sizes = np.abs(moved) if bound == "cube" else np.sqrt(np.einsum("ij,ij->i", moved, moved))
+    found = float(np.quantile(sizes, quantile))
+    if not _SMALLEST <= found <= _LARGEST or not math.isfinite(found):
+        raise ParameterError("the public texts tell no radius (their vectors are all alike, or huge): give one")
+    return found
+
+
+def _rebuilt(parts: dict[str, Any]) -> Bound:
+    """From a pickle: frozen again, which an unpickled array alone is not."""
+    return Bound(**parts)
+
+
+def _frozen(values: npt.ArrayLike) -> Floats:
+    array = np.array(values, dtype=np.float64, order="C")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,42 @@
+"""Every randomizer by the name that its statement carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from dptext.errors import DataError, ParameterError
+from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.randomizer import Randomizer
+
+__all__ = ["RANDOMIZERS", "randomizer_from_parameters"]
+
+RANDOMIZERS: dict[str, type[Randomizer]] = {each.name: each for each in (PrivUnit, PrivUnitG)}
+
+
+def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
+    """The randomizer of which a statement or a saved encoder speaks.
+
+    Args:
+        name: as in `RANDOMIZERS`: a statement's ``mechanism``.
+        parameters: its arguments, perhaps among others: a statement's ``parameters``.
+
+    Raises:
+        DataError: no such randomizer in this version, an argument that is missing, or a value that it refuses.
+
+    >>> randomizer_from_parameters("PrivUnit", {"epsilon": 8.0, "width": 64})
+    PrivUnit(epsilon=8.0)
+    """
+    build: Any = RANDOMIZERS.get(name)
+    if build is None:
+        raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")
+    names = [each.name for each in fields(build)]
+    missing = [each for each in names if each not in parameters]
+    if missing:
+        raise DataError(f"the parameters of {name} lack {', '.join(missing)}: they are not those that dptext wrote")
+    try:
+        made: Randomizer = build(**{each: parameters[each] for each in names})
+    except (ParameterError, TypeError) as error:
+        raise DataError(f"{name} takes no such parameters: {error}") from None
+    return made
