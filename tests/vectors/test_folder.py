@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.vectors import folder as folder_format
 
 save_file = pytest.importorskip("safetensors.numpy").save_file
 
@@ -167,7 +166,7 @@ def test_a_broken_save_leaves_nothing(tmp_path, small, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folder_format.os, "fsync", full)
+    monkeypatch.setattr("dptext.text.files.os.fsync", full)
     with pytest.raises(dptext.StorageError, match=r"cannot write '.*saved': No space left on device$"):
         dptext.save_vectors(small, tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []

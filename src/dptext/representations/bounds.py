@@ -102,6 +102,12 @@ class Bound:
         if self.kind not in BOUNDS:
             raise ParameterError(f"a bound must be one of {', '.join(map(repr, BOUNDS))}, got another")
         object.__setattr__(self, "radius", self._checked_radius())
+        if self.projection is not None and self.projection not in PROJECTIONS:
+            raise ParameterError(f"projection must be one of {', '.join(map(repr, PROJECTIONS))} or None")
+        if self.public_name is not None and not isinstance(self.public_name, str):
+            raise ParameterError("public_name must be text, or None")
+        if isinstance(self.public_texts, bool) or not isinstance(self.public_texts, int) or self.public_texts < 0:
+            raise ParameterError("public_texts must be the number of texts, 0 if nothing was fitted")
 
     def _checked_radius(self) -> float | None:
         if self.kind not in _SCALED:

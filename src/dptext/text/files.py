@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ __all__ = [
     "file_format",
     "replacing",
     "shown",
+    "whole_folder",
 ]
 
 FORMATS = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
@@ -265,6 +267,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
     finally:
         with suppress(OSError):  # never there, if the folder is none
             part.unlink()
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Write a folder whole or not at all: a temporary one beside it, renamed when the block ends without an error.
+
+    Raises:
+        StorageError: the folder around it is missing, read-only or full, or something is there by now.
+    """
+    part = target.with_name(f".{RandomBits().take(6).hex()}.part")
+    try:
+        part.mkdir()
+        yield part
+        for file in part.iterdir():
+            with file.open("rb+") as stream:
+                os.fsync(stream.fileno())
+        part.rename(target)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError.of("write", target, error) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # gone already, if all went well
 
 
 def beside(target: Path, suffix: str) -> Path:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, StorageError
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import extra
+from dptext.text.files import extra, whole_folder
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.header import encoded_words
 from dptext.vectors.selection import Rows, RowStream, select_words
@@ -56,24 +53,15 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
     privacy = None if vectors.statement is None else (vectors.statement.to_json() + "\n").encode()
     if privacy is not None:
         config["privacy_sha256"] = hashlib.sha256(privacy).hexdigest()
-    part = folder.with_name(f".{RandomBits().take(6).hex()}.part")
     try:
-        part.mkdir()
-        (part / _WORDS).write_bytes(words)
-        (part / _CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
-        if privacy is not None:
-            (part / _PRIVACY).write_bytes(privacy)
-        safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
-        for file in part.iterdir():
-            with file.open("rb+") as stream:
-                os.fsync(stream.fileno())
-        part.rename(folder)
-    except OSError as error:
-        raise StorageError.of("write", folder, error) from None
+        with whole_folder(folder) as part:
+            (part / _WORDS).write_bytes(words)
+            (part / _CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
+            if privacy is not None:
+                (part / _PRIVACY).write_bytes(privacy)
+            safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
     except safetensors.SafetensorError:
         raise StorageError(f"cannot write {str(folder)!r}: is there room on the disk?") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)  # gone already, if all went well
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:

@@ -1,0 +1,271 @@
+"""A device encoder as a folder: ``encoder.safetensors`` (mean, directions, and the words and vectors of `MeanOfWords`),
+``config.json`` (format, version, what the parts are, digests of the other files) and ``privacy.json`` (its statement).
+Word vectors that were released under a statement of their own have it in ``vectors.privacy.json``.
+
+The budget is stored, the constants of the noise are not: they are calibrated again, and what then is promised is held
+against the statement.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.representations.bounds import Bound
+from dptext.representations.encoders import TextEncoder
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.randomizer import Randomizer
+from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
+from dptext.representations.sentence_encoder import SentenceEncoder
+from dptext.representations.tensors import read_tensors, tensor_bytes
+from dptext.text.files import whole_folder
+from dptext.vectors.header import encoded_words
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
+
+_FORMAT = "dptext-device-encoder"
+_VERSION = 1
+_CONFIG, _TENSORS, _PRIVACY, _TRAINING = "config.json", "encoder.safetensors", "privacy.json", "vectors.privacy.json"
+_BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
+_NEAR = 1e-6
+"""How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
+
+
+@dataclass(frozen=True)
+class StoredDevice:
+    """What a folder holds.
+
+    Attributes:
+        source: what errors call it.
+        statement: what was promised when it was saved.
+    """
+
+    source: str
+    encoder: TextEncoder
+    bound: Bound
+    randomizer: Randomizer
+    statement: PrivacyStatement
+
+
+# -- out ------------------------------------------------------------------------------------------------------
+
+
+def write_device(
+    folder: str | os.PathLike[str],
+    encoder: TextEncoder,
+    bound: Bound,
+    randomizer: Randomizer,
+    statement: PrivacyStatement,
+) -> None:
+    """Write the folder whole or not at all.
+
+    Raises:
+        ParameterError: something is there already; a randomizer that `load` would not know.
+        DataError: a word that no file can hold; its row is named.
+        StorageError: it cannot be written.
+    """
+    target = _path(folder)
+    if os.path.lexists(target):
+        raise ParameterError(f"{str(target)!r} is there already: choose another name")
+    if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
+        raise ParameterError(f"only dptext's own randomizers can be saved ({', '.join(RANDOMIZERS)})")
+    config, tensors, training = _described(encoder)
+    tensors["mean"] = bound.mean
+    if bound.directions is not None:
+        tensors["directions"] = bound.directions
+    files = {_TENSORS: b"".join(tensor_bytes(tensors)), _PRIVACY: (statement.to_json() + "\n").encode()}
+    if training is not None:
+        files[_TRAINING] = (training.to_json() + "\n").encode()
+    described = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "software": statement.software,
+        "encoder": config,
+        "bound": {name: getattr(bound, name) for name in _BOUND},
+        "randomizer": {"name": randomizer.name, "options": randomizer.options()},
+        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+    }
+    files[_CONFIG] = (json.dumps(described, indent=2, allow_nan=False) + "\n").encode()
+    with whole_folder(target) as part:
+        for name, content in files.items():
+            (part / name).write_bytes(content)
+
+
+def _described(encoder: TextEncoder) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]], PrivacyStatement | None]:
+    """What the configuration says of an encoder, its arrays, and the statement of its vectors."""
+    if isinstance(encoder, MeanOfWords):
+        vectors = encoder.vectors
+        for row, word in enumerate(vectors.words):
+            if "\n" in word:
+                raise DataError(f"row {row}: the word holds a line feed, which the file cannot; leave it out")
+        words = np.frombuffer(b"\n".join(encoded_words(vectors.words)), dtype=np.uint8)
+        config = {"kind": encoder.name, "source": vectors.source, "weighting": encoder.weighting}
+        return config, {"words": words, "vectors": vectors.matrix}, vectors.statement
+    if isinstance(encoder, SentenceEncoder):
+        return {"kind": encoder.name, "model": encoder.model, "batch_size": encoder.batch_size}, {}, None
+    return {"kind": "given", "name": encoder.name}, {}, None
+
+
+# -- in -------------------------------------------------------------------------------------------------------
+
+
+def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> StoredDevice:
+    """The parts of a folder; see `DeviceEncoder.load` for what it raises."""
+    place = _path(folder)
+    source = place.name or str(place)
+    config = _config(place, source)
+    # into memory, not mapped: what is changed on the disk later changes no promise
+    files = {name: _read(place / name) for name in (_TENSORS, _PRIVACY)}
+    if _TRAINING in config["sha256"] or (place / _TRAINING).exists():
+        files[_TRAINING] = _read(place / _TRAINING)
+    for name, content in files.items():
+        if hashlib.sha256(content).hexdigest() != config["sha256"].get(name):
+            raise DataError(
+                f"{source}: {name} is not the file that {_CONFIG} announces: it was cut, changed or mixed up; get the "
+                "folder again"
+            )
+    tensors = read_tensors(files[_TENSORS], source=f"{source}: {_TENSORS}")
+    statement = _statement(files[_PRIVACY], source, _PRIVACY)
+    training = _statement(files[_TRAINING], source, _TRAINING) if _TRAINING in files else None
+    try:
+        bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
+        randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
+        if encoder is None:
+            encoder = _encoder(config["encoder"], tensors, training, source)
+    except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
+        _foreign(source, error)
+    _check_encoder(encoder, statement.parameters)
+    return StoredDevice(source, encoder, bound, randomizer, statement)
+
+
+def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
+    """Refuse what promises something else than its statement says.
+
+    Raises:
+        DataError: a difference; the field is named.
+    """
+    said = stored.statement
+    wrong = [
+        name for name in ("unit", "relation", "trust", "mechanism") if getattr(said, name) != getattr(promised, name)
+    ]
+    if type(said.guarantee) is not type(promised.guarantee) or not _same_numbers(
+        asdict(said.guarantee), asdict(promised.guarantee), 1e-12
+    ):
+        wrong.append("guarantee")
+    if not math.isclose(said.slack, promised.slack, rel_tol=_NEAR, abs_tol=1e-12):
+        wrong.append("slack")
+    if not _same_numbers(said.parameters, promised.parameters, _NEAR):
+        differ = [name for name in promised.parameters if not _same(said.parameters, promised.parameters, name, _NEAR)]
+        wrong += differ or ["parameters"]
+    if any(
+        not _same(promised.parameters, stored.randomizer.options(), name, 0.0) for name in stored.randomizer.options()
+    ):
+        wrong.append("options of the randomizer")
+    if wrong:
+        raise DataError(
+            f"{stored.source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
+            "folder was changed, or another version of dptext wrote it; save the encoder again"
+        )
+
+
+def _config(place: Path, source: str) -> dict[str, Any]:
+    missing = [name for name in (_CONFIG, _TENSORS, _PRIVACY) if not (place / name).exists()]
+    if missing:
+        raise DataError(
+            f"{source}: expected a folder that DeviceEncoder.save wrote, {' and '.join(missing)} is missing"
+        )
+    config: Any = None
+    with suppress(ValueError, RecursionError):
+        config = json.loads(_read(place / _CONFIG))
+    if not isinstance(config, dict) or config.get("format") != _FORMAT:
+        raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
+    if config.get("version") != _VERSION or isinstance(config["version"], bool):
+        raise DataError(f"{source}: expected version {_VERSION} of the format, got another; upgrade dptext")
+    parts = [config.get(name) for name in ("encoder", "bound", "randomizer", "sha256")]
+    if not all(isinstance(part, dict) for part in parts) or config["bound"].keys() != set(_BOUND):
+        _foreign(source)
+    options = config["randomizer"].get("options")
+    if not isinstance(options, dict) or not isinstance(config["randomizer"].get("name"), str):
+        _foreign(source)
+    return config
+
+
+def _encoder(
+    config: dict[str, Any], tensors: dict[str, npt.NDArray[Any]], training: PrivacyStatement | None, source: str
+) -> TextEncoder:
+    kind = config.get("kind")
+    if kind == MeanOfWords.name:
+        words = tensors["words"].tobytes().decode().split("\n")
+        vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
+        return MeanOfWords(vectors, weighting=config["weighting"])
+    if kind == SentenceEncoder.name:
+        try:
+            return SentenceEncoder(str(config["model"]), batch_size=config["batch_size"])
+        except ParameterError as error:
+            raise DataError(
+                f"{source}: the model of the encoder is not here ({error}); give it as encoder=SentenceEncoder(folder)"
+            ) from None
+    raise DataError(f"{source}: its encoder is a caller's, which no folder holds; give the same one as encoder=...")
+
+
+def _check_encoder(encoder: TextEncoder, said: Mapping[str, Parameter]) -> None:
+    mine = encoder.parameters()
+    differ = [name for name in mine if not _same(said, mine, name, 0.0)]
+    if differ:
+        raise ParameterError(
+            f"the encoder is not the one that was saved: {', '.join(differ)} differ; give that one, or save this one"
+        )
+
+
+def _statement(content: bytes, source: str, name: str) -> PrivacyStatement:
+    with suppress(UnicodeDecodeError):
+        return PrivacyStatement.from_json(content.decode())
+    raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
+
+
+def _same_numbers(one: Mapping[str, Any], other: Mapping[str, Any], near: float) -> bool:
+    return one.keys() == other.keys() and all(_same(one, other, name, near) for name in one)
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: float) -> bool:
+    if name not in one or name not in other:
+        return False
+    mine, theirs = one[name], other[name]
+    if isinstance(mine, float) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=near)
+    return type(mine) is type(theirs) and bool(mine == theirs)
+
+
+def _foreign(source: str, error: Exception | None = None) -> NoReturn:
+    why = f" ({error})" if isinstance(error, ParameterError) else ""
+    raise DataError(f"{source}: {_CONFIG} and {_TENSORS} are not of one encoder{why}; get the folder again") from None
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise StorageError.of("read", file, error) from None
+
+
+def _path(folder: str | os.PathLike[str]) -> Path:
+    try:
+        name = os.fspath(folder)
+    except TypeError:
+        name = ""
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ParameterError("expected the path of a folder: a string that is not empty and holds no NUL")
+    return Path(name)

