@@ -1,0 +1,217 @@
+"""Laplace, L2-Laplace and Gaussian noise on real vectors, rounded to a public grid: exactly.
+
+What comes out has the law of round((x + Z) / step) with Z a *real-valued* noise vector. Rounding is post-processing,
+so every promise of the real-valued mechanism holds as it is: no rounding of the input, nothing added to its
+sensitivity, no tail cut off. (Adding noise in double precision has no such proof, and leaks: Mironov 2012.)
+
+Z is a function of uniform real numbers. In doubles it is known up to an error, for which each function here computes a
+bound; a coordinate that lies within it of the border between two grid points (once in some ten million, on a grid of
+2^-12 of the noise) is computed from more random bits in decimal arithmetic (`dptext.noise.digits`). What the proof
+takes for granted is `ELEMENTARY`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.noise.digits import LEADING, Values, exponentials, normal_pair, settled, slip
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["ELEMENTARY", "rounded_gaussian", "rounded_l2_laplace", "rounded_laplace"]
+
+Floats = npt.NDArray[np.float64]
+Leads = npt.NDArray[np.int64]
+
+ELEMENTARY = "this machine's double-precision logarithm is right to 2^-47 of itself, its sine and cosine to 2^-47"
+"""The assumption of the functions here. (Libraries promise 2^-50; the tests look at many thousand values.)"""
+
+_SLIP = 2.0**-45  # what an elementary function and a few operations around it may be off by together, relatively
+_ROUNDED = 2.0**-51  # what -ln may move by when a uniform number is rounded to 53 bits
+
+
+def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
+    """(n, d) whole numbers, round((x + Z) / step), Z of independent coordinates of density exp(-|z| / scale).
+
+    **Guarantee.** Metric DP with epsilon = 1 / scale per unit of L1 distance of x, exactly. Assumption: `ELEMENTARY`.
+
+    Args:
+        bits: the stream of random bits.
+        x: (n, d) finite numbers.
+        scale: of the noise.
+        step: of the grid.
+    """
+    drawn = bits.integers(x.size).reshape(x.shape)
+    leads = (drawn >> np.uint64(1)).astype(np.int64)
+    negative = (drawn & np.uint64(1)).astype(bool)
+    energy = -np.log(_middles(leads))
+    error = _ROUNDED + _SLIP * _largest(energy) + _inverse(leads)
+    np.negative(energy, out=energy, where=negative)
+    cells, unsure = _round(x, energy, scale, step, error)
+    for place in zip(*np.nonzero(unsure), strict=True):
+        sign = -1 if negative[place] else 1
+        [cells[place]] = _settle(bits, [leads[place]], [x[place]], exponentials, sign * scale, step)
+    return cells
+
+
+def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) -> Floats:
+    """(n, d) whole numbers, round((x + Z) / step), Z of independent normal coordinates of standard deviation sigma.
+
+    **Guarantee.** That of the real-valued Gaussian mechanism, exactly: see `dptext.noise.analytic_gaussian`.
+    Assumption: `ELEMENTARY`. Arguments: as for `rounded_laplace`.
+    """
+    normal = _Normals.drawn(bits, *x.shape)
+    cells, unsure = _round(x, normal.values, sigma, step, normal.error)
+    half = normal.leads.shape[2]
+    rows, columns = np.nonzero(unsure)
+    for row, pair in sorted(set(zip(rows.tolist(), (columns % max(half, 1)).tolist(), strict=True))):
+        both = slice(pair, None, half)  # they hang on the same bits, so they are settled together
+        cells[row, both] = _settle(bits, normal.leads[:, row, pair], x[row, both], normal_pair, sigma, step)
+    return cells
+
+
+def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
+    """(n, d) whole numbers, round((x + Z) / step), Z of density proportional to exp(-||z|| / scale).
+
+    Z = scale sqrt(2 W) N with N normal and W ~ Gamma((d + 1) / 2): ||Z|| / scale has the moments
+    E[(2 W ||N||^2)^s] = 4^s G(d/2 + s) G((d+1)/2 + s) / (G(d/2) G((d+1)/2)) = G(d + 2 s) / G(d), G the gamma function
+    (its duplication formula), which are those of Gamma(d), as they should be. W is a sum of exponentials, and for even
+    d half a squared normal more.
+
+    **Guarantee.** Metric DP with epsilon = 1 / scale per unit of L2 distance of x, exactly. Assumption: `ELEMENTARY`.
+    Arguments: as for `rounded_laplace`.
+    """
+    count, dimension = x.shape
+    normal = _Normals.drawn(bits, count, dimension)
+    terms = (dimension + 1) // 2
+    leads = (bits.integers(count * terms) >> np.uint64(1)).astype(np.int64).reshape(count, terms)
+    weight = -np.log(_middles(leads)).sum(axis=1)
+    off = terms * (_ROUNDED + _inverse(leads)) + _SLIP * _largest(weight)
+    used = [normal.leads[0], normal.leads[1], leads]
+    if dimension % 2 == 0:
+        extra = _Normals.drawn(bits, count, 1)
+        weight += extra.values[:, 0] ** 2 / 2
+        off += (_largest(extra.values) + 1) * extra.error
+        used += [extra.leads[0], extra.leads[1]]
+    length = np.sqrt(2 * weight)
+    # |sqrt(2 W + 2 w) - sqrt(2 W)| <= 2 |w| / sqrt(2 W) on either side; the outer 2 holds the product of both errors
+    largest = _largest(normal.values)
+    off = 2 * _ratio(off, float(length.min(initial=math.inf)))
+    error = 2 * (_largest(length) * (normal.error + _SLIP * largest) + off * largest)
+    cells, unsure = _round(x, normal.values * length[:, None], scale, step, error)
+    for row in np.flatnonzero(unsure.any(axis=1)):
+        row_leads = np.concatenate([each[row] for each in used])
+        cells[row] = _settle(bits, row_leads, x[row], partial(_decimal_l2_laplace, dimension), scale, step)
+    return cells
+
+
+def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
+    """One Z at scale 1, from uniforms for the pairs of normals, the exponentials, and the extra normal."""
+    half = (dimension + 1) // 2
+    pairs = [normal_pair(uniforms[at : 2 * half : half], rest) for at in range(half)]
+    energies, off = exponentials(uniforms[2 * half : 3 * half], rest)
+    weight, off = sum(energies, Decimal(0)), half * off
+    if dimension % 2 == 0:
+        [extra, _], extra_off = normal_pair(uniforms[3 * half :], rest)
+        weight, off = weight + extra * extra / 2, off + (abs(extra) + 1) * extra_off
+    length = (2 * weight).sqrt()
+    normals = [pair[0] for pair, _ in pairs] + [pair[1] for pair, _ in pairs][: dimension - half]
+    largest = max(abs(each) for each in normals)
+    error = 2 * (length * (max(each for _, each in pairs) + slip() * largest) + 2 * off / length * largest)
+    return [length * each for each in normals], error
+
+
+@dataclass
+class _Normals:
+    """Standard normals in pairs, column j with column j + half, and what they were made from.
+
+    Attributes:
+        leads: (2, n, half) leading bits of the two uniforms of each pair.
+        values: (n, d).
+        error: what any of the values may be off by.
+    """
+
+    leads: Leads
+    values: Floats
+    error: float
+
+    @classmethod
+    def drawn(cls, bits: RandomBits, count: int, dimension: int) -> _Normals:
+        half = (dimension + 1) // 2
+        leads = (bits.integers(2 * count * half) >> np.uint64(1)).astype(np.int64).reshape(2, count, half)
+        uniforms = _middles(leads)
+        radius = np.sqrt(-2.0 * np.log(uniforms[0]))
+        angle = 2.0 * np.pi * uniforms[1]
+        values = np.empty((count, dimension))
+        np.multiply(radius, np.cos(angle), out=values[:, :half])
+        other = slice(0, dimension - half)
+        np.multiply(radius[:, other], np.sin(angle[:, other]), out=values[:, half:])
+        return cls(leads, values, cls._error(leads[0], radius))
+
+    @staticmethod
+    def _error(leads: Leads, radius: Floats) -> float:
+        """r cos a is off by at most 2 e / r + 2 s r, where E = r^2 / 2 is off by e <= 2^-51 + s E + 1 / lead.
+
+        1 / (lead r) falls and then rises with the lead, so it is largest at one of its ends.
+        """
+        if leads.size == 0:
+            return 0.0
+        least, most = float(radius.min()), float(radius.max())
+        open_bits = max(_ratio(_inverse(leads), most), _ratio(1 / max(int(leads.max()), 1), least))
+        return _ratio(2 * _ROUNDED, least) + 3 * _SLIP * most + 2 * open_bits
+
+
+def _round(x: Floats, noise: Floats, scale: float, step: float, error: float) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The whole numbers nearest to (x + scale * noise) / step, and which are in doubt; error is that of the noise."""
+    scaled = x / step
+    error = error * (scale / step) + 2.0**-50 * _largest(scaled)
+    scaled += noise * (scale / step)
+    error += 2.0**-50 * _largest(scaled)  # the operations in between, each right to 2^-53
+    cells = np.rint(scaled)
+    return cells, ~(np.abs(scaled - cells) < 0.5 - error)
+
+
+def _settle(
+    bits: RandomBits,
+    leads: Sequence[np.int64] | Leads,
+    x: Sequence[np.float64] | Floats,
+    noise: Values,
+    scale: float,
+    step: float,
+) -> list[int]:
+    """The whole numbers of coordinates that hang on the same bits (an odd last column leaves the other normal over)."""
+
+    def values(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
+        lengths, off = noise(uniforms, rest)
+        factor, unit = Decimal(scale), Decimal(step)  # doubles are decimals
+        reals = [(Decimal(float(at)) + factor * each) / unit for at, each in zip(x, lengths, strict=False)]
+        return reals, off * abs(factor) / unit + slip() * (1 + max(abs(Decimal(float(at))) for at in x) / unit)
+
+    return settled(bits, [int(lead) for lead in leads], values)
+
+
+def _middles(leads: Leads) -> Floats:
+    """The middle of what the leading bits leave open: in (0, 1)."""
+    middles = leads.astype(np.float64)
+    middles += 0.5
+    middles *= 2.0**-LEADING
+    return np.minimum(middles, 1 - 2.0**-53, out=middles)
+
+
+def _largest(values: Floats) -> float:
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+
+
+def _inverse(leads: Leads) -> float:
+    """The most by which the open bits can move -ln: 1 / lead."""
+    return _ratio(1.0, float(leads.min(initial=2**LEADING - 1)))
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else math.inf
