@@ -34,6 +34,10 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "no noise",
         "1.5 times too little",
         "the cap's mass forgotten",
+        "radius for diameter",
+        "L2 diameter in place of L1",
+        "classical formula",
+        "noise rounded alone",
     ):
         assert known in names
 

@@ -5,9 +5,16 @@ import sys
 import time
 from pathlib import Path
 
-from zoo import caps, noises, replacements, selections, trainings
+from zoo import caps, noises, replacements, selections, trainings, vectors
 
-CASES = [*selections.CASES, *replacements.CASES, *noises.CASES, *caps.CASES, *trainings.CASES]
+CASES = [
+    *selections.CASES,
+    *replacements.CASES,
+    *noises.CASES,
+    *caps.CASES,
+    *vectors.CASES,
+    *trainings.CASES,
+]
 FAMILY_ERROR = 1e-6
 """A true claim of the whole zoo is refuted with at most this probability in one pass (Bonferroni over the cases)."""
 

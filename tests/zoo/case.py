@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dptext import ApproxDP, Guarantee, MetricDP, PrivacyStatement, PureDP, Relation, Trust, Unit, Verdict
+from dptext.audits import judge_sample, require_refutable, sampled_loss
 
-__all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim"]
+__all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair"]
 
 SAMPLES = 200_000
 
@@ -37,4 +38,26 @@ def claim(guarantee: Guarantee, unit: Unit = Unit.DOCUMENT, slack: float = 0.0) 
         trust=Trust.LOCAL,
         mechanism="under audit",
         slack=slack,
+    )
+
+
+def judge_pair(pair, draw, score, guarantee: PureDP | ApproxDP, seed, error, samples=SAMPLES) -> Verdict:
+    """Audit one pair of inputs by samples: `draw` is (input, count, bits) -> outputs, `score` ranks outputs."""
+    epsilon, delta = guarantee.epsilon, getattr(guarantee, "delta", 0.0)
+    require_refutable(epsilon, samples, error=error, delta=delta)
+    bound = sampled_loss(
+        *(lambda count, bits, x=x: draw(x, count, bits) for x in pair),
+        samples=samples,
+        error=error,
+        delta=delta,
+        score=score,
+        seed=seed,
+    )
+    return judge_sample(
+        claim(guarantee),
+        bound,
+        allowed=epsilon,
+        error=error,
+        witness=f"the two given inputs, {bound.event}",
+        coverage=f"one pair of inputs, {samples:,} samples each",
     )

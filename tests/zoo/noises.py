@@ -3,30 +3,9 @@
 import numpy as np
 
 import dptext
-from dptext.audits import judge_sample, require_refutable, sampled_loss
-from zoo.case import SAMPLES, Case, PureDP, claim
+from zoo.case import SAMPLES, Case, PureDP, judge_pair
 
 DIMENSION = 64
-
-
-def _judge(pair, draw, score, epsilon, seed, error, samples):
-    """Audit one pair of inputs against pure epsilon."""
-    require_refutable(epsilon, samples, error=error)
-    bound = sampled_loss(
-        *(lambda count, bits, x=x: draw(x, count, bits) for x in pair),
-        samples=samples,
-        error=error,
-        score=score,
-        seed=seed,
-    )
-    return judge_sample(
-        claim(PureDP(epsilon)),
-        bound,
-        allowed=epsilon,
-        error=error,
-        witness=f"the two given inputs, {bound.event}",
-        coverage=f"one pair of inputs, {samples:,} samples each",
-    )
 
 
 # -- one number ------------------------------------------------------------------------------------------------
@@ -161,7 +140,10 @@ def _bit_ratio(chances):
 
 
 def _case(name, broken, pair, draw, score, why, epsilon=1.0, samples=SAMPLES):
-    return Case(name, broken, lambda seed, error: _judge(pair, draw, score, epsilon, seed, error, samples), why)
+    def run(seed, error):
+        return judge_pair(pair, draw, score, PureDP(epsilon), seed, error, samples)
+
+    return Case(name, broken, run, why)
 
 
 CASES = [
