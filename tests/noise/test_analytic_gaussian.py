@@ -66,6 +66,23 @@ def test_one_dimension_on_a_coarse_grid_keeps_the_promise():
                 assert delta == pytest.approx(by_scipy(sigma, epsilon, 1.0), rel=1e-3)
 
 
+@pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 4, 1.3])
+def test_two_dimensions_and_an_oblique_shift_keep_it_too(angle):
+    """The grid lies across the shift; delta on the grid is never above that of the reals, and on a fine one equal."""
+    epsilon, sigma = 0.7, 1.5
+    for step in (0.1, 1.0, 3.0):
+        borders = (np.arange(-120, 122) - 0.5) * step
+        shift = math.cos(angle), math.sin(angle)
+        one, other = (
+            np.outer(*(np.diff(special.ndtr((borders - sign * at / 2) / sigma)) for at in shift)) for sign in (1, -1)
+        )
+        delta = np.maximum(one - math.exp(epsilon) * other, 0).sum()
+        assert delta <= by_scipy(sigma, epsilon, 1.0) * (1 + 1e-9)
+        if step == 0.1:
+            assert delta == pytest.approx(by_scipy(sigma, epsilon, 1.0), rel=0.01)
+        assert step > 0.1 or delta > by_scipy(1.5 * sigma, epsilon, 1.0)
+
+
 def test_mills_ratio_agrees_with_scipy_and_has_no_seam():
     for x in (*np.linspace(-8, 9.999, 40), 10.0, 11.0, 20.0, 40.0):
         assert _mills(float(x)) == pytest.approx(math.sqrt(math.pi / 2) * special.erfcx(x / math.sqrt(2)), rel=1e-11)
