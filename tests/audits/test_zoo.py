@@ -38,6 +38,9 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "L2 diameter in place of L1",
         "classical formula",
         "noise rounded alone",
+        "chances of 24 bits",
+        "OUE's chances on any code",
+        "one cell too probable",
     ):
         assert known in names
 

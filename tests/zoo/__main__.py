@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from zoo import caps, noises, replacements, selections, trainings, vectors
+from zoo import caps, noises, replacements, selections, trainings, vectors, vectors_bits
 
 CASES = [
     *selections.CASES,
@@ -13,6 +13,7 @@ CASES = [
     *noises.CASES,
     *caps.CASES,
     *vectors.CASES,
+    *vectors_bits.CASES,
     *trainings.CASES,
 ]
 FAMILY_ERROR = 1e-6

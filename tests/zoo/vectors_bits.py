@@ -1,0 +1,307 @@
+"""Vectors as bits and as numbers of the cube: enumerated from the integers that the samplers use, and sampled."""
+
+from itertools import combinations, product
+
+import numpy as np
+
+from dptext.audits import judge_exact, judge_sample, require_refutable, sampled_loss
+from dptext.noise.bits import SCALE, flip_threshold
+from dptext.representations.bits import OneBit, WeightedBits, WeightedChannel, bit_budgets
+from dptext.representations.cube import CubeChannel, Hybrid, Piecewise, Plan
+from dptext.representations.unary import OptimizedUnary, SymmetricUnary
+from zoo.case import SAMPLES, Case, PureDP, claim
+
+# -- distributions ---------------------------------------------------------------------------------------------------
+
+
+def kron_rows(*tables):
+    """Independent parts, (inputs, outputs) each: all combinations of inputs, all combinations of outputs."""
+    joint = tables[0]
+    for table in tables[1:]:
+        joint = np.einsum("ia,jb->ijab", joint, table).reshape(len(joint) * len(table), joint.shape[1] * table.shape[1])
+    return joint
+
+
+def bits_given_codes(ones, zeros):
+    """(2^l, 2^l): each bit of a code sent as 1 with its chance; the lowest bit first."""
+    tables = [np.array([[1 - zero, zero], [1 - one, one]]) for one, zero in zip(ones, zeros, strict=True)]
+    return kron_rows(*reversed(tables))
+
+
+def code_table(thresholds, scale=SCALE):
+    """(2^l, 2^l) of one number of a code whose bits are flipped."""
+    flips = np.array(thresholds) / scale
+    return bits_given_codes(1 - flips, flips)
+
+
+def unary_table(channel):
+    """(k, 2^k): the codes with one 1 among all codes."""
+    d = channel.dimension
+    table = bits_given_codes([channel.one / SCALE] * d, [channel.zero / SCALE] * d)
+    return table[[1 << place for place in range(d)]]
+
+
+def number_table(channel):
+    """(2n + 1, outputs) of one number i / n that is sent: the outputs of the window, then the two of the bit."""
+    share, parts = channel.windowed / SCALE, []
+    if channel.window is not None:
+        parts.append(share * channel.window.distributions())
+        steps = channel.window.steps
+    else:
+        steps = 1
+    if channel.flip is not None:
+        places = np.arange(-steps, steps + 1) / steps
+        ones = np.rint(SCALE // 2 + places * (SCALE // 2 - channel.flip)) / SCALE
+        parts.append((1 - share) * np.stack([ones, 1 - ones], axis=1))
+    return np.concatenate(parts, axis=1)
+
+
+def cube_table(channel):
+    """All vectors of the grid (the first coordinate slowest), all subsets of coordinates and all they may send."""
+    table, d, k = number_table(channel), channel.dimension, channel.numbers
+    subsets = list(combinations(range(d), k))
+    rows = []
+    for vector in product(range(len(table)), repeat=d):
+        parts = [kron_rows(*(table[[vector[place]]] for place in subset))[0] for subset in subsets]
+        rows.append(np.concatenate(parts) / len(subsets))
+    return np.array(rows)
+
+
+def judged(table, epsilon):
+    with np.errstate(divide="ignore"):
+        logs = np.log(table)
+    names = [f"input {row}" for row in range(len(table))]
+    return judge_exact(claim(PureDP(epsilon)), logs, epsilon, names=names, coverage="all pairs of inputs")
+
+
+def _exact(name, broken, build, why):
+    def run(_seed, _error):
+        return judged(*build())
+
+    return Case(name, broken, run, why)
+
+
+# -- codes -----------------------------------------------------------------------------------------------------------
+
+EPSILON, BITS = 4.0, 4
+
+
+def weighted_bits():
+    """Two numbers of four bits."""
+    channel = WeightedBits(epsilon=2 * EPSILON, bits=BITS).channel(2)
+    table = code_table(channel.thresholds)
+    return kron_rows(table, table), channel.guarantee.epsilon
+
+
+def top_budget_for_all():
+    """Every bit flipped as rarely as the highest: an even split that forgets to split."""
+    highest = flip_threshold(bit_budgets(EPSILON, BITS)[-1])
+    return code_table([highest] * BITS), EPSILON
+
+
+def whole_budget_a_number():
+    """Two numbers, each with the budget of the vector."""
+    table = code_table([flip_threshold(each) for each in bit_budgets(EPSILON, BITS)])
+    return kron_rows(table, table), EPSILON
+
+
+def chances_of_24_bits():
+    """A budget of 14 for one bit, its chance rounded to the multiple of 2^-24 below."""
+    return code_table([int(2**24 / (1 + np.exp(14.0)))], 2**24), 14.0
+
+
+def chances_of_24_bits_that_vanish():
+    """A budget of 17: the chance is rounded to 0, and a bit is never flipped."""
+    return code_table([int(2**24 / (1 + np.exp(17.0)))], 2**24), 17.0
+
+
+def ome_chances():
+    """Bits alternate between two chances to stay 1, with one chance to become 1, as in OME with lambda = 10."""
+    lambda_ = 10.0
+    ones = [lambda_ / (1 + lambda_) if place % 2 == 0 else 1 / (1 + lambda_**3) for place in range(BITS)]
+    return bits_given_codes(ones, [1 / (1 + lambda_ * np.exp(EPSILON / BITS))] * BITS), EPSILON
+
+
+# -- unary -----------------------------------------------------------------------------------------------------------
+
+
+def unary(randomizer):
+    def build():
+        channel = randomizer.channel(6)
+        return unary_table(channel), channel.guarantee.epsilon
+
+    return build
+
+
+def optimized_on_any_code():
+    """OUE's chances on a code where every combination of bits may occur."""
+    channel = OptimizedUnary(epsilon=1.0).channel(4)
+    return bits_given_codes([channel.one / SCALE] * 4, [channel.zero / SCALE] * 4), 1.0
+
+
+def symmetric_without_half():
+    """Each bit at the whole budget, although two bits differ."""
+    zero = flip_threshold(1.0)
+    return bits_given_codes([1 - zero / SCALE] * 4, [zero / SCALE] * 4)[[1, 2, 4, 8]], 1.0
+
+
+# -- the cube --------------------------------------------------------------------------------------------------------
+
+STEPS = 4
+
+
+def cube(randomizer, dimension, plan):
+    def build():
+        channel = CubeChannel(randomizer.name, randomizer.epsilon, dimension, plan, steps=STEPS)
+        return cube_table(channel), channel.guarantee.epsilon
+
+    return build
+
+
+def one_cell_too_probable():
+    """The true value itself comes twice as often as the others of its window (an index cut at its end)."""
+    channel = CubeChannel("Piecewise", EPSILON, 1, Plan(1, 2, 1.0), steps=STEPS)
+    table = channel.window.distributions()
+    near = np.arange(len(table))
+    inside = channel.window.threshold / SCALE
+    in_window = np.isclose(table, inside / 5)
+    table[in_window] = inside / 6
+    table[near, near + channel.window.half] = inside / 3
+    return table, channel.guarantee.epsilon
+
+
+def window_cut_at_the_ends():
+    """Outputs beyond -1 and 1 are moved to the ends before the window is drawn, so windows differ in size."""
+    channel = CubeChannel("Piecewise", EPSILON, 1, Plan(1, 2, 1.0), steps=STEPS)
+    inside, places = channel.window.threshold / SCALE, np.arange(-STEPS, STEPS + 1)
+    near = np.abs(places - places[:, None]) <= 2
+    chosen = inside * near / near.sum(axis=1, keepdims=True)
+    return chosen + (1 - inside) * ~near / (~near).sum(axis=1, keepdims=True), channel.guarantee.epsilon
+
+
+def whole_budget_a_coordinate():
+    """Two of three coordinates, each with the budget of the vector."""
+    channel = CubeChannel("Piecewise", 2 * EPSILON, 3, Plan(2, 1, 1.0), steps=1)
+    return cube_table(channel), EPSILON
+
+
+CASES = [
+    _exact("weighted bits", False, weighted_bits, "all pairs of codes of two numbers"),
+    _exact("bits, the highest budget for all", True, top_budget_for_all, "four budgets that do not add to epsilon"),
+    _exact("bits, the whole budget a number", True, whole_budget_a_number, "two numbers spend twice epsilon"),
+    _exact("bits, chances of 24 bits", True, chances_of_24_bits, "rounded down, the flips are rarer than claimed"),
+    _exact("bits, a chance of 24 bits that vanishes", True, chances_of_24_bits_that_vanish, "infinite loss"),
+    _exact("OME's chances, four bits", True, ome_chances, "the worst cases of even and odd bits add"),
+    _exact("SUE, one-hot", False, unary(SymmetricUnary(epsilon=1.0)), "two bits differ"),
+    _exact("OUE, one-hot", False, unary(OptimizedUnary(epsilon=1.0)), "two bits differ"),
+    _exact("OUE's chances on any code", True, optimized_on_any_code, "sound for one-hot input only"),
+    _exact("SUE, each bit at epsilon", True, symmetric_without_half, "two bits differ"),
+    _exact("piecewise", False, cube(Piecewise(epsilon=EPSILON), 2, Plan(1, 2, 1.0)), "one of two coordinates"),
+    _exact("piecewise, all coordinates", False, cube(Piecewise(epsilon=8.0), 2, Plan(2, 1, 1.0)), "half the budget"),
+    _exact("hybrid", False, cube(Hybrid(epsilon=EPSILON), 2, Plan(1, 2, 0.4)), "the coin does not see the vector"),
+    _exact("piecewise, one cell too probable", True, one_cell_too_probable, "the true value twice as often"),
+    _exact("piecewise, windows cut at the ends", True, window_cut_at_the_ends, "short windows are denser"),
+    _exact("piecewise, the whole budget a coordinate", True, whole_budget_a_coordinate, "two are sent"),
+]
+
+
+# -- sampled: the bytes that a device sends ---------------------------------------------------------------------------
+
+DIMENSION = 2  # the loss of many bits is hardly ever reached
+ONES = np.ones(DIMENSION)
+
+
+def _sampled(name, broken, channel, epsilon, why):
+    """All numbers 1 against all -1; every bit that arrives counts by what it tells."""
+
+    def run(seed, error):
+        require_refutable(epsilon, SAMPLES, error=error)
+        chances = np.tile(np.array(channel.thresholds[::-1]) / SCALE, channel.dimension)
+        tells = np.log((1 - chances) / chances)
+
+        def draw(sign):
+            return lambda count, bits: channel.send(np.tile(sign * ONES, (count, 1)), bits)
+
+        def score(sent):
+            return np.unpackbits(sent, axis=1, count=channel.bits) @ tells
+
+        bound = sampled_loss(draw(1), draw(-1), samples=SAMPLES, error=error, score=score, seed=seed)
+        return judge_sample(
+            claim(PureDP(epsilon)),
+            bound,
+            allowed=epsilon,
+            error=error,
+            witness=f"the vector of ones and its opposite, {bound.event}",
+            coverage=f"one pair of vectors, {SAMPLES:,} samples each",
+        )
+
+    return Case(name, broken, run, why)
+
+
+def _too_little_noise(epsilon):
+    """Calibrated for 1.5 times the budget."""
+    thresholds = [flip_threshold(each) for each in bit_budgets(1.5 * epsilon / DIMENSION, 2)]
+    return WeightedChannel("WeightedBits", DIMENSION, thresholds)
+
+
+SPENT = 4.0
+CASES += [
+    _sampled("one bit a number, sent", False, OneBit(epsilon=SPENT).channel(DIMENSION), SPENT, "two bits"),
+    _sampled(
+        "weighted bits, sent",
+        False,
+        WeightedBits(epsilon=SPENT, bits=2).channel(DIMENSION),
+        SPENT,
+        "two numbers of two bits",
+    ),
+    _sampled(
+        "weighted bits, sent, 1.5 times too little noise",
+        True,
+        _too_little_noise(SPENT),
+        SPENT,
+        "claims 4, spends 6",
+    ),
+]
+
+
+def _cube_sampled(name, broken, channel, epsilon, why):
+    """Two corners of the square; what tells most is in which windows the outputs lie."""
+
+    def run(seed, error):
+        require_refutable(epsilon, SAMPLES, error=error)
+        reach = channel.window.half / channel.window.steps
+        size = channel.dimension / channel.numbers / channel.window.gain
+
+        def draw(sign):
+            return lambda count, bits: channel.sample(np.full((count, channel.dimension), sign), bits)
+
+        def score(outputs):
+            places = outputs / size  # in units of the numbers
+            above, below = np.abs(places - 1) <= reach + 1e-6, np.abs(places + 1) <= reach + 1e-6
+            return ((above.astype(float) - below) * (outputs != 0)).sum(axis=1)
+
+        bound = sampled_loss(draw(1.0), draw(-1.0), samples=SAMPLES, error=error, score=score, seed=seed)
+        return judge_sample(
+            claim(PureDP(epsilon)),
+            bound,
+            allowed=epsilon,
+            error=error,
+            witness=f"two opposite corners, {bound.event}",
+            coverage=f"one pair of vectors, {SAMPLES:,} samples each",
+        )
+
+    return Case(name, broken, run, why)
+
+
+CASES += [
+    _cube_sampled("piecewise, drawn", False, Piecewise(epsilon=3.0).channel(4), 3.0, "one of four coordinates"),
+    _cube_sampled(
+        "piecewise, drawn, 1.5 times too little noise",
+        True,
+        Piecewise(epsilon=4.5).channel(4),
+        3.0,
+        "claims 3, spends 4.5",
+    ),
+]
+
+__all__ = ["CASES", "bits_given_codes", "code_table", "cube_table", "judged", "number_table"]
