@@ -30,11 +30,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.bits import (
@@ -56,6 +58,8 @@ from dptext.representations.wire import BitChannel, BitRandomizer, Sent
 from dptext.threads import for_each_block
 
 __all__ = ["MOST_BITS", "OneBit", "WeightedBits", "bit_budgets"]
+
+Codes = npt.NDArray[np.uint16]
 
 MOST_BITS = 16
 _NUMBERS = 1 << 14  # worked on at once, so that they stay in the cache
@@ -94,27 +98,29 @@ class CodeChannel(BitChannel):
         return step * step / 4
 
     @abstractmethod
-    def _codes(self, numbers: Floats, bits: RandomBits) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
         """(m,) noisy codes of (m,) numbers between -1 and 1."""
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
-        private = np.empty(vectors.size, dtype=np.float32)
+        private = np.empty(vectors.shape, dtype=np.float32)
 
-        def take(place: slice, codes: np.ndarray[Any, np.dtype[np.uint16]]) -> None:
-            np.take(self._numbers, codes, out=private[place], mode="clip")  # no code is beyond the table
+        def look_up(rows: slice, codes: Codes) -> None:
+            np.take(self._numbers, codes, out=private[rows].reshape(-1), mode="clip")  # no code is beyond the table
 
-        self._for_each_code(vectors, bits, take)
-        return private.reshape(vectors.shape)
+        self._for_each_block(vectors, bits, look_up)
+        return private
 
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
-        sent = np.empty((vectors.size, self.bits_a_number), dtype=np.uint8)
+        sent = np.empty((len(vectors), self.bytes), dtype=np.uint8)
 
-        def spread(place: slice, codes: np.ndarray[Any, np.dtype[np.uint16]]) -> None:
-            for bit in range(self.bits_a_number):
-                sent[place, self.bits_a_number - 1 - bit] = codes >> np.uint16(bit) & np.uint16(1)
+        def pack(rows: slice, codes: Codes) -> None:
+            ones = np.empty((codes.size, self.bits_a_number), dtype=np.uint8)
+            for place in range(self.bits_a_number):
+                ones[:, self.bits_a_number - 1 - place] = codes >> np.uint16(place) & np.uint16(1)
+            sent[rows] = np.packbits(ones.reshape(-1, self.bits), axis=1)
 
-        self._for_each_code(vectors, bits, spread)
-        return np.packbits(sent.reshape(len(vectors), self.bits), axis=1)
+        self._for_each_block(vectors, bits, pack)
+        return sent
 
     def _decode(self, sent: Sent) -> Private:
         private = np.empty((len(sent), self.dimension), dtype=np.float32)
@@ -130,16 +136,19 @@ class CodeChannel(BitChannel):
         for_each_block(read, range(0, len(sent), step))
         return private
 
-    def _for_each_code(self, vectors: Floats, bits: RandomBits, use: Any) -> None:
-        numbers = vectors.reshape(-1)
-        starts = range(0, numbers.size, _NUMBERS_A_TASK)
+    def _for_each_block(self, vectors: Floats, bits: RandomBits, use: Callable[[slice, Codes], None]) -> None:
+        """Call ``use`` on blocks of rows and the noisy codes of their numbers, on all cores."""
+        count = len(vectors)
+        step = max(1, _NUMBERS // self.dimension)
+        rows_a_task = step * max(1, _NUMBERS_A_TASK // (step * self.dimension))
+        starts = range(0, count, rows_a_task)
 
         def work(task: tuple[int, RandomBits]) -> None:
             first, stream = task
-            last = min(first + _NUMBERS_A_TASK, numbers.size)
-            for start in range(first, last, _NUMBERS):
-                place = slice(start, min(start + _NUMBERS, last))
-                use(place, self._codes(numbers[place], stream))
+            last = min(first + rows_a_task, count)
+            for start in range(first, last, step):
+                rows = slice(start, min(start + step, last))
+                use(rows, self._codes(vectors[rows].reshape(-1), stream))
 
         for_each_block(work, zip(starts, bits.spawn(len(starts)), strict=True))
 
@@ -167,7 +176,7 @@ class CodeChannel(BitChannel):
 class WeightedChannel(CodeChannel):
     """Rounded to a code at random, each bit flipped with its own chance."""
 
-    def _codes(self, numbers: Floats, bits: RandomBits) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
         last = 2**self.bits_a_number - 1
         codes = round_at_random(bits, (numbers + 1) * (last / 2)).astype(np.uint16)
         flip_codes(codes, self.thresholds, bits)
@@ -177,7 +186,7 @@ class WeightedChannel(CodeChannel):
 class OneBitChannel(CodeChannel):
     """Rounding and flipping in one comparison."""
 
-    def _codes(self, numbers: Floats, bits: RandomBits) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
         return leaning_coins(bits, numbers, self.thresholds[0]).astype(np.uint16)
 
 

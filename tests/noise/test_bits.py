@@ -1,0 +1,149 @@
+"""Coins and flips: their chances are the integers that were asked for, and epsilons come from these integers."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext.errors import ParameterError
+from dptext.noise import bits as module
+from dptext.noise.bits import (
+    SCALE,
+    asked_less_rounding,
+    coins,
+    flip_codes,
+    flip_epsilon,
+    flip_threshold,
+    leaning_coins,
+    packed_coins,
+    stated,
+)
+from dptext.privacy.randomness import RandomBits
+
+FALSE_ALARM = 1e-6
+DRAWS = 400_000
+
+
+def is_the_chance(heads, draws, chance, tests=1):
+    return stats.binomtest(int(heads), draws, chance).pvalue > FALSE_ALARM / tests
+
+
+# -- epsilons of integers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 0.5, 1.0, math.log(3), 2.0, 8.0, 15.0, 20.0])
+def test_the_threshold_is_the_least_that_keeps_the_promise(epsilon):
+    threshold = flip_threshold(epsilon)
+    assert flip_epsilon(threshold) <= epsilon < flip_epsilon(threshold - 1)
+    assert flip_epsilon(threshold) > 0.99 * epsilon
+
+
+@pytest.mark.parametrize("epsilon", [22.2, 100.0, 1e6])
+def test_beyond_32_bits_the_chance_stays_above_zero(epsilon):
+    assert flip_threshold(epsilon) == 1
+    assert flip_epsilon(1) == math.log(2**32 - 1)
+
+
+def test_a_budget_that_tells_nothing_is_refused():
+    with pytest.raises(ParameterError, match="fair coin"):
+        flip_threshold(1e-10)
+
+
+def test_a_threshold_of_24_bits_breaks_the_promise_that_one_of_32_keeps():
+    coarse = math.floor(2**24 / (1 + math.exp(14.0)))
+    assert math.log((2**24 - coarse) / coarse) > 14.05
+    assert flip_epsilon(flip_threshold(14.0)) <= 14.0
+
+
+def test_what_is_stated_covers_the_arithmetic_and_stays_below_what_was_asked():
+    for epsilon in np.geomspace(1e-3, 500, 50):
+        assert stated(asked_less_rounding(epsilon)) <= epsilon
+        assert stated(epsilon) > epsilon
+
+
+# -- coins -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 7, 2**31, SCALE - 1])
+def test_a_coin_counts_the_integers_below_its_threshold(threshold, monkeypatch):
+    """Every coin compares one uniform integer of 32 bits with the threshold, so its chance is exact."""
+    edges = np.array([0, max(threshold - 1, 0), threshold, SCALE - 1], dtype=np.uint32)
+    monkeypatch.setattr(module, "_words", lambda _bits, count: np.resize(edges, count))
+    assert coins(None, 4, threshold).tolist() == [edge < threshold for edge in edges.tolist()]
+    packed = packed_coins(RandomBits(1), 1, np.full(4, threshold, dtype=np.uint32))
+    assert np.unpackbits(packed)[:4].tolist() == coins(None, 4, threshold).tolist()
+    codes = np.zeros(4, dtype=np.uint16)
+    flip_codes(codes, [0, threshold], None)
+    assert (codes >> 1).tolist() == coins(None, 4, threshold).tolist()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2**16, 2**16 + 3])
+def test_words_are_uniform_whatever_the_block(count):
+    words = module._words(RandomBits(1), count)
+    assert words.dtype == np.uint32 and words.shape == (count,)
+    assert coins(RandomBits(1), count, 2**31).shape == (count,)
+
+
+@pytest.mark.parametrize("width", [1, 8, 13, 64])
+@pytest.mark.parametrize("alike", [True, False])
+def test_packed_coins_have_their_chances_and_wrong_ones_are_rejected(width, alike):
+    rows = DRAWS // width
+    chances = np.full(width, 0.3) if alike else np.linspace(0.1, 0.9, width)
+    packed = packed_coins(RandomBits(2), rows, (chances * SCALE).astype(np.uint32))
+    assert packed.shape == (rows, -(-width // 8))
+    heads = np.unpackbits(packed, axis=1)
+    assert not heads[:, width:].any()
+    counts = heads[:, :width].sum(axis=0)
+    assert all(is_the_chance(*each, tests=width) for each in zip(counts, [rows] * width, chances, strict=True))
+    assert not is_the_chance(counts.sum(), rows * width, chances.mean() / 1.5)
+
+
+def test_coins_of_different_columns_rows_and_blocks_are_independent():
+    rows = 60_000  # several blocks, two tasks
+    heads = np.unpackbits(packed_coins(RandomBits(3), rows, np.full(32, SCALE // 2, dtype=np.uint32)), axis=1)
+    signs = heads.astype(np.float64) * 2 - 1
+    # each correlation is nearly normal with deviation 1 / sqrt(rows); 32 * 31 / 2 + 31 of them
+    limit = stats.norm.isf(FALSE_ALARM / 2 / 527) / math.sqrt(rows)
+    correlations = signs.T @ signs / rows
+    assert np.abs(correlations[np.triu_indices(32, 1)]).max() < limit
+    assert np.abs((signs[1:] * signs[:-1]).mean(axis=0)).max() < limit
+    assert np.abs((signs[:30_000] * signs[30_000:]).mean(axis=0)).max() < limit * math.sqrt(2)
+    copied = np.concatenate([signs[:, :16], signs[:, :16]], axis=1)
+    assert np.abs((copied.T @ copied / rows)[np.triu_indices(32, 1)]).max() > limit
+
+
+def test_no_rows_and_no_columns_are_fine():
+    assert packed_coins(RandomBits(1), 0, np.full(9, 5, dtype=np.uint32)).shape == (0, 2)
+    assert packed_coins(RandomBits(1), 3, np.empty(0, dtype=np.uint32)).shape == (3, 0)
+
+
+def test_codes_are_flipped_bit_by_bit():
+    thresholds = [int(share * SCALE) for share in (0.4, 0.2, 0.05)]
+    codes = np.full(DRAWS, 0b101, dtype=np.uint16)
+    flip_codes(codes, thresholds, RandomBits(4))
+    flips = np.array(thresholds) / SCALE
+    flipped = np.arange(8)[:, None] ^ 0b101
+    law = np.where(flipped >> np.arange(3) & 1, flips, 1 - flips).prod(axis=1)
+    counts = np.bincount(codes, minlength=8)
+    assert stats.chisquare(counts, law * DRAWS).pvalue > FALSE_ALARM
+    other = np.where(flipped >> np.arange(3) & 1, flips / 1.5, 1 - flips / 1.5).prod(axis=1)
+    assert stats.chisquare(counts, other * DRAWS).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("number", [-1.0, -0.3, 0.0, 1e-12, 0.7, 1.0])
+def test_a_leaning_coin_leans_by_its_number(number):
+    threshold = flip_threshold(1.5)
+    heads = leaning_coins(RandomBits(5), np.full(DRAWS, number), threshold).sum()
+    flip = threshold / SCALE
+    assert is_the_chance(heads, DRAWS, 0.5 + number * (0.5 - flip))
+    assert not is_the_chance(heads, DRAWS, 0.5 + (number + 0.05) * (0.5 - flip))
+
+
+def test_a_leaning_coin_never_leans_further_than_its_threshold(monkeypatch):
+    """Its extreme chances are t and 2^32 - t: the integers of equation (flip)."""
+    for threshold in (1, 12_345, flip_threshold(0.001)):
+        edges = np.array([threshold - 1, threshold, SCALE - threshold - 1, SCALE - threshold], dtype=np.uint32)
+        monkeypatch.setattr(module, "_words", lambda _bits, count, edges=edges: edges[:count])
+        assert leaning_coins(None, np.full(4, -1.0), threshold).tolist() == [True, False, False, False]
+        assert leaning_coins(None, np.full(4, 1.0), threshold).tolist() == [True, True, True, False]

@@ -1,0 +1,75 @@
+"""The discrete window: its law, its moments as sums over the law, and its exact epsilon."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext.audits.exact import exact_loss
+from dptext.errors import ParameterError
+from dptext.noise.bits import SCALE
+from dptext.noise.window import Window, chance_inside, window_moments, window_within
+from dptext.privacy.randomness import RandomBits
+
+FALSE_ALARM = 1e-6
+DRAWS = 200_000
+WINDOWS = [(1, 0), (4, 0), (4, 1), (4, 5), (7, 3)]
+
+
+@pytest.mark.parametrize(("steps", "half"), WINDOWS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 12.0])
+def test_the_loss_of_all_pairs_is_the_stated_epsilon(steps, half, epsilon):
+    window = window_within(epsilon, steps, half)
+    found = exact_loss(np.log(window.distributions()), allowed=epsilon)
+    assert found.largest == pytest.approx(window.epsilon, abs=1e-11)
+    assert 0.99 * epsilon < window.epsilon <= epsilon
+
+
+def test_a_window_with_its_true_value_twice_as_likely_is_refuted():
+    window = window_within(1.0, 4, 1)
+    table = window.distributions()
+    inside = window.threshold / SCALE
+    for row in range(9):
+        table[row, row : row + 3] = inside * np.array([0.25, 0.5, 0.25])
+    assert exact_loss(np.log(table), allowed=1.0).excess > 0.3
+
+
+@pytest.mark.parametrize(("steps", "half"), WINDOWS)
+def test_the_moments_are_the_sums_over_the_law(steps, half):
+    window = window_within(2.0, steps, half)
+    outputs = np.arange(-window.reach, window.reach + 1) / (window.gain * steps)
+    places = np.arange(-steps, steps + 1) / steps
+    constant, slope = window.moments
+    np.testing.assert_allclose(window.distributions() @ outputs, places, atol=1e-12)
+    np.testing.assert_allclose(window.distributions() @ outputs**2, constant + slope * places**2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("place", [-4, 0, 3])
+def test_draws_follow_the_law_and_that_of_another_epsilon_is_rejected(place):
+    window = window_within(1.5, 4, 2)
+    counts = np.bincount(window.draw(RandomBits(1), np.full(DRAWS, place)) + window.reach, minlength=13)
+    law = window.distributions()[place + 4]
+    assert stats.chisquare(counts, law * DRAWS).pvalue > FALSE_ALARM
+    for epsilon in (1.0, 2.25):
+        other = window_within(epsilon, 4, 2).distributions()[place + 4]
+        assert stats.chisquare(counts, other * DRAWS).pvalue < FALSE_ALARM
+
+
+def test_it_tends_to_the_published_density():
+    """Wang et al. 2019: half width 1 / r, variance x^2 / (r - 1) + (r + 3) / (3 (r - 1)^2), where r = e^(eps/2)."""
+    steps = 2**20
+    for epsilon in (0.5, 2.0, 5.0):
+        half = round(steps * math.exp(-epsilon / 2))
+        constant, slope = window_moments(steps, float(half), float(chance_inside(steps, float(half), epsilon)))
+        root = math.exp(epsilon / 2)
+        assert constant == pytest.approx((root + 3) / (3 * (root - 1) ** 2), rel=1e-5)
+        assert slope - 1 == pytest.approx(1 / (root - 1), rel=1e-5)
+
+
+def test_extremes_are_total_or_refused():
+    assert window_within(1e6, 2**20, 0).threshold == SCALE - 1
+    assert window_within(500.0, 2**20, 0).epsilon < 37
+    with pytest.raises(ParameterError, match="raise epsilon"):
+        window_within(1e-11, 2**20, 2**19)
+    assert Window(4, 1, SCALE // 2).draw(RandomBits(1), np.empty(0, dtype=np.int64)).size == 0
