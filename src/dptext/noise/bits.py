@@ -58,7 +58,7 @@ def stated(epsilon: float) -> float:
 
 def flip_epsilon(threshold: int) -> float:
     """ln((2^32 - t) / t), equation (flip): what a bit that is flipped with chance t / 2^32 tells."""
-    return math.log((SCALE - threshold) / threshold)
+    return math.log1p((SCALE - 2 * threshold) / threshold)
 
 
 def flip_threshold(epsilon: float) -> int:

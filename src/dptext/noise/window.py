@@ -52,7 +52,7 @@ class Window:
     def epsilon(self) -> float:
         """Equation (window): what an output tells about the input."""
         inside, outside = self.threshold * 2 * self.steps, (SCALE - self.threshold) * (2 * self.half + 1)
-        return math.log(inside) - math.log(outside)
+        return math.log1p((inside - outside) / outside)
 
     @property
     def gain(self) -> float:
@@ -116,7 +116,7 @@ def window_within(epsilon: float, steps: int, half: int) -> Window:
     window = Window(steps, half, min(math.floor(SCALE * chance) + 1, SCALE - 1))
     while window.epsilon > epsilon and window.threshold > 1:
         window = Window(steps, half, window.threshold - 1)
-    if not 0 < window.epsilon <= epsilon:
+    if not min(epsilon, 1.0) / 2 < window.epsilon <= epsilon:
         raise ParameterError(
             f"a budget of {epsilon:.3g} for one number is less than a chance of 32 bits can tell from none: "
             "raise epsilon"

@@ -203,7 +203,7 @@ def bit_budgets(epsilon: float, bits: int) -> Floats:
     array([0.79, 1.25, 1.96])
     """
     square: Floats = 2 * np.log(_weights(bits))
-    low, high = -1e4, 1e4  # ln lambda
+    low, high = -700.0, 200.0  # ln lambda, for epsilons from 1e-12 to 600
     for _ in range(64):
         middle = (low + high) / 2
         if _at_slope(middle - square).sum() > epsilon:

@@ -33,7 +33,8 @@ _BITS_AT_ONCE = 1 << 20
 
 def unary_epsilon(one: int, zero: int) -> float:
     """Equation (unary) from the thresholds of p and q."""
-    return math.log(one) - math.log(zero) + math.log(SCALE - zero) - math.log(SCALE - one)
+    outside = (SCALE - one) * zero
+    return math.log1p((one * (SCALE - zero) - outside) / outside)
 
 
 class UnaryChannel(BitChannel):

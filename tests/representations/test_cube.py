@@ -1,0 +1,261 @@
+"""Piecewise and hybrid: exact losses on small grids, errors, and the choice of what is sent."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from dptext.audits.exact import exact_loss
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.cube import STEPS, CubeChannel, Hybrid, Piecewise, Plan
+from zoo.vectors_bits import cube_table, number_table
+
+FALSE_ALARM = 1e-6
+BOTH = [Piecewise, Hybrid]
+
+
+def small(epsilon, dimension, plan, steps=3):
+    return CubeChannel("under test", epsilon, dimension, plan, steps=steps)
+
+
+PLANS = [
+    (1, Plan(1, 1, 1.0)),
+    (1, Plan(1, 1, 0.4)),
+    (1, Plan(1, 1, 0.0)),
+    (2, Plan(1, 1, 1.0)),
+    (2, Plan(2, 0, 1.0)),
+    (2, Plan(2, 1, 0.5)),
+    (3, Plan(2, 1, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("dimension", "plan"), PLANS)
+@pytest.mark.parametrize("epsilon", [0.2, 2.0, 6.0])
+def test_the_loss_of_all_pairs_is_the_stated_epsilon(dimension, plan, epsilon):
+    channel = small(epsilon, dimension, plan, steps=3 if dimension < 3 else 1)
+    found = exact_loss(np.log(cube_table(channel)), allowed=channel.guarantee.epsilon)
+    assert found.excess <= 0
+    assert 0.99 * epsilon < found.largest <= channel.guarantee.epsilon <= epsilon
+
+
+def test_every_coordinate_at_the_whole_budget_is_refuted():
+    broken = small(4.0, 2, Plan(2, 0, 1.0))
+    assert exact_loss(np.log(cube_table(broken)), allowed=2.0).excess > 1.9
+
+
+@pytest.mark.parametrize(("dimension", "plan"), PLANS)
+def test_the_law_is_unbiased_with_the_stated_error(dimension, plan):
+    """Sums over the enumerated outputs of one number: mean x, and A + B x^2."""
+    channel = small(2.0, dimension, plan)
+    table, steps = number_table(channel), 3 if channel.window else 1
+    values = []
+    if channel.window is not None:
+        window = channel.window
+        values.append(np.arange(-window.reach, window.reach + 1) / (window.gain * steps))
+    if channel.flip is not None:
+        values.append(np.array([1, -1]) / (1 - 2 * channel.flip / 2**32))
+    outputs, places = np.concatenate(values), np.arange(-steps, steps + 1) / steps
+    np.testing.assert_allclose(table @ outputs, places, atol=1e-9)
+    squares = table @ outputs**2
+    np.testing.assert_allclose(squares, channel._constant + channel._slope * places**2, rtol=1e-9)
+    d, k = dimension, plan.numbers
+    of_ends = d / k * (squares[-1] + (d - 1) * squares[steps]) - 1  # the first axis: one number 1, the others 0
+    rounding = d / k * d * channel._slope / (4 * 3 * 3)
+    assert channel.expected_squared_error == pytest.approx(of_ends + rounding * (channel.window is not None), rel=1e-8)
+
+
+def outputs_of(channel):
+    """What one number may be sent as, in the order of `number_table`."""
+    window = np.arange(-channel.window.reach, channel.window.reach + 1) / (channel.window.gain * channel.window.steps)
+    bit = 1 / (1 - 2 * channel.flip / 2**32)
+    return np.concatenate([window, [bit, -bit]]) * channel.dimension / channel.numbers
+
+
+@pytest.mark.parametrize("x", [-1.0, 0.0, 2 / 3])
+def test_draws_follow_the_enumerated_law_and_that_of_another_share_is_rejected(x):
+    channel, draws = small(1.5, 1, Plan(1, 1, 0.6)), 200_000
+    drawn = channel.sample(np.full((draws, 1), x), RandomBits(1))[:, 0]
+    outputs = outputs_of(channel)
+    nearest = np.abs(drawn[:, None] - outputs).argmin(axis=1)
+    np.testing.assert_allclose(drawn, outputs[nearest], rtol=1e-6)
+    counts = np.bincount(nearest, minlength=outputs.size)
+    row = round(x * 3) + 3
+    assert stats.chisquare(counts, number_table(channel)[row] * draws).pvalue > FALSE_ALARM
+    for other in (small(1.5, 1, Plan(1, 1, 0.4)), small(2.25, 1, Plan(1, 1, 0.6))):
+        assert stats.chisquare(counts, number_table(other)[row] * draws).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("build", BOTH)
+@pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 1), (4.0, 1), (4.0, 5), (12.0, 5), (20.0, 64)])
+def test_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected(build, epsilon, dimension):
+    draws = 400_000 // max(dimension, 4)
+    channel = build(epsilon=epsilon).channel(dimension)
+    x = np.linspace(-0.8, 1.0, dimension)
+    x /= np.sqrt((x**2).sum())
+    private = channel.sample(np.tile(x, (draws, 1)), RandomBits(3)).astype(np.float64)
+    limit = stats.norm.isf(FALSE_ALARM / 2 / (dimension + 2))
+    assert (np.abs(private.mean(axis=0) - x) < limit * private.std(axis=0) / math.sqrt(draws)).all()
+    errors = ((private - x) ** 2).sum(axis=1)
+    spread = limit * errors.std() / math.sqrt(draws)
+    assert abs(errors.mean() - channel.expected_squared_error) < spread
+    assert abs(errors.mean() - channel.expected_squared_error / 1.5) > spread
+    assert ((private != 0).sum(axis=1) <= channel.numbers).all()
+
+
+# -- the choice of window, coordinates and share -------------------------------------------------------------------
+
+
+def published_piecewise(epsilon):
+    root = math.exp(epsilon / 2)
+    return 4 * root / (3 * (root - 1) ** 2)
+
+
+def published_hybrid(epsilon):
+    root, whole = math.exp(epsilon / 2), math.exp(epsilon)
+    if epsilon <= 0.61:
+        return ((whole + 1) / (whole - 1)) ** 2
+    return (root + 3) / (3 * root * (root - 1)) + (whole + 1) ** 2 / (root * (whole - 1) ** 2)
+
+
+def moments(half, epsilon):
+    """(A, B) of the continuous window of half width a, from integrals (scipy as an independent oracle)."""
+    from scipy.integrate import quad
+
+    whole = math.exp(epsilon)
+    outside = 1 / (2 * (1 + half * whole))
+    gain = outside * (whole - 1) * 2 * half
+
+    def square(x):
+        everywhere = quad(lambda y: y * y, -1 - half, 1 + half)[0]
+        return outside * (everywhere + (whole - 1) * quad(lambda y: y * y, x - half, x + half)[0]) / gain**2
+
+    return square(0.0), square(1.0) - square(0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5, 5.0, 8.0])
+def test_in_one_dimension_both_are_better_than_published(epsilon):
+    piecewise = Piecewise(epsilon=epsilon).expected_squared_error(1)
+    assert sum(moments(math.exp(-epsilon / 2), epsilon)) - 1 == pytest.approx(published_piecewise(epsilon), rel=1e-6)
+    assert piecewise < published_piecewise(epsilon) * (1 + 1e-6)
+    channel = Hybrid(epsilon=epsilon).channel(1)
+    worst = max(channel._constant, channel._constant + channel._slope - 1)  # at 0 and at 1
+    assert worst < published_hybrid(epsilon) * (1 + 1e-5)
+    if epsilon >= 5:
+        assert piecewise < 0.6 * published_piecewise(epsilon)
+
+
+@pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 1), (3.0, 4), (8.0, 1), (6.0, 64)])
+def test_the_window_is_the_one_that_an_optimiser_finds(epsilon, dimension):
+    channel = Piecewise(epsilon=epsilon).channel(dimension)
+    d, k = dimension, channel.numbers
+
+    def error(log_half):
+        constant, slope = moments(math.exp(log_half), epsilon / k)
+        return d / k * (d * constant + slope) - 1
+
+    found = optimize.minimize_scalar(error, bounds=(-8, 1), method="bounded", options={"xatol": 1e-6})
+    assert channel.expected_squared_error == pytest.approx(found.fun, rel=1e-4)
+
+
+@pytest.mark.parametrize("build", BOTH)
+@pytest.mark.parametrize(("epsilon", "dimension"), [(0.5, 6), (3.0, 6), (9.0, 6), (30.0, 12)])
+def test_no_other_number_of_coordinates_is_better(build, epsilon, dimension):
+    """Also not one beyond those that are tried: the largest error over the cube for Hybrid, of length 1 else."""
+
+    def error(channel, whole_cube):
+        d, k = dimension, channel.numbers
+        at_zero = d / k * d * channel._constant
+        return (
+            at_zero + max(0.0, d / k * channel._slope - 1) * d if whole_cube else at_zero + d / k * channel._slope - 1
+        )
+
+    chosen = error(build(epsilon=epsilon).channel(dimension), build is Hybrid)
+    for numbers in range(1, dimension + 1):
+        for half in np.unique(np.geomspace(1, 2 * STEPS, 80).astype(int)):
+            shares = (1.0,) if build is Piecewise else (0.0, 0.3, 0.6, 1.0)
+            for share in shares:
+                other = CubeChannel("other", epsilon, dimension, Plan(numbers, int(half), share))
+                assert chosen < error(other, build is Hybrid) * (1 + 1e-4)
+
+
+def test_the_error_of_the_hybrid_is_the_same_for_all_vectors():
+    channel = Hybrid(epsilon=12.0).channel(4)
+    assert 0 < channel.windowed < 2**32
+    assert 4 / channel.numbers * channel._slope == pytest.approx(1.0, abs=1e-6)
+    draws = 100_000
+    for x in (np.zeros(4), np.ones(4), np.array([1.0, -0.5, 0.0, 0.2])):
+        errors = ((channel.sample(np.tile(x, (draws, 1)), RandomBits(6)).astype(np.float64) - x) ** 2).sum(axis=1)
+        limit = stats.norm.isf(FALSE_ALARM / 2) * errors.std() / math.sqrt(draws)
+        assert abs(errors.mean() - channel.expected_squared_error) < limit
+
+
+# -- second moments ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("build", BOTH)
+@pytest.mark.parametrize("epsilon", [16.0, 60.0])
+def test_second_moments_are_unbiased(build, epsilon):
+    channel = build(epsilon=epsilon).channel(4)
+    assert channel.numbers > 1
+    rng = np.random.default_rng(3)
+    vectors = rng.uniform(-1, 1, (200_000, 1)) * [1.0, 0.5, -0.8, 0.0] + rng.uniform(-0.2, 0.2, (200_000, 4))
+    np.clip(vectors, -1, 1, out=vectors)
+    private = channel.sample(vectors, RandomBits(7)).astype(np.float64)
+    products = private[:, :, None] * private[:, None, :]
+    debiased = channel.debiased_second_moment(products.mean(axis=0))
+    scale = np.full((4, 4), channel.numbers * 3 / (4 * max(channel.numbers - 1, 1)))
+    np.fill_diagonal(scale, channel.numbers / 4 / channel._slope)
+    limit = stats.norm.isf(FALSE_ALARM / 2 / 16) * scale * products.std(axis=0) / math.sqrt(len(vectors))
+    truth = vectors.T @ vectors / len(vectors)
+    assert (np.abs(debiased - truth) < limit + 1e-6).all()
+
+
+def test_second_moments_that_outputs_do_not_tell_are_refused():
+    for channel in (
+        Piecewise(epsilon=1.0).channel(8),  # one coordinate at a time
+        small(4.0, 2, Plan(2, 1, 0.0)),  # bits
+    ):
+        with pytest.raises(ParameterError, match="second moments"):
+            channel.debiased_second_moment(np.eye(channel.dimension))
+
+
+# -- total functions, arguments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("build", BOTH)
+def test_no_vector_is_an_error_and_strange_ones_are_those_of_the_cube(build):
+    strange = np.tile([[np.nan, np.inf, -np.inf], [0.0, 1e308, -5e-324]], (300, 1))
+    plain = np.tile([[0.0, 1.0, -1.0], [0.0, 1.0, 0.0]], (300, 1))
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        private = build(epsilon=6.0).randomize(strange, seed=1)
+    assert np.isfinite(private).all() and private.dtype == np.float32
+    np.testing.assert_array_equal(private, build(epsilon=6.0).randomize(plain, seed=1))
+    assert build(epsilon=6.0).randomize(np.empty((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("build", BOTH)
+@pytest.mark.parametrize("epsilon", [1e-3, 500.0])
+@pytest.mark.parametrize("dimension", [1, 3, 768])
+def test_extreme_budgets_work(build, epsilon, dimension):
+    channel = build(epsilon=epsilon).channel(dimension)
+    assert 0 < channel.guarantee.epsilon <= epsilon
+    assert np.isfinite(channel.sample(np.ones((3, dimension)), RandomBits(1))).all()
+
+
+@pytest.mark.parametrize("build", BOTH)
+def test_bad_arguments_say_what_was_expected(build):
+    for epsilon in (0.0, -1.0, math.inf, math.nan, True, "1"):
+        with pytest.raises(ParameterError, match="epsilon"):
+            build(epsilon=epsilon)
+    with pytest.raises(ParameterError, match="raise epsilon"):
+        build(epsilon=1e-10).channel(2)
+
+
+def test_the_statement_tells_what_is_sent():
+    statement = Piecewise(epsilon=8.0).statement(64)
+    assert statement.parameters["numbers_sent"] == 1
+    assert statement.parameters["steps"] == STEPS
+    assert 7.99 < statement.epsilon <= 8.0 and statement.slack == 0.0
+    assert {"window_threshold", "flip_threshold"} <= set(Hybrid(epsilon=8.0).statement(4).parameters)
