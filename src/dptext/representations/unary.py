@@ -22,12 +22,15 @@ from dptext.noise.bits import SCALE, asked_less_rounding, coins, flip_threshold,
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.randomizer import Private, checked_dimension
 from dptext.representations.wire import BitChannel, BitRandomizer, Sent
+from dptext.threads import for_each_block
 
 __all__ = ["OptimizedUnary", "SymmetricUnary", "unary_epsilon"]
 
+_NUMBERS = 1 << 14  # worked on at once, so that they stay in the cache
+_STEPS_A_TASK = 64
 _BITS_AT_ONCE = 1 << 20
 
 
@@ -56,11 +59,27 @@ class UnaryChannel(BitChannel):
         self._variance_of_one, self._variance_of_zero = (each * (1 - each) / (p - q) ** 2 for each in (p, q))
         self.expected_squared_error = self._variance_of_one + (dimension - 1) * self._variance_of_zero
 
+    def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
+        """See `BitChannel.send`; n one-hot copies of the vectors are never held."""
+        given = checked_vectors(vectors, self.dimension)
+        true = np.empty(len(given), dtype=np.int64)
+        step = max(1, _NUMBERS // self.dimension)
+
+        def find(first: int) -> None:
+            for start in range(first, min(first + _STEPS_A_TASK * step, len(given)), step):
+                rows = slice(start, start + step)
+                true[rows] = self.domain.bound(given[rows]).argmax(axis=1)
+
+        for_each_block(find, range(0, len(given), _STEPS_A_TASK * step))
+        return self._send_true(true, bits)
+
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
-        sent = packed_coins(bits, len(vectors), np.full(self.dimension, self.zero, dtype=np.uint32))
-        true = vectors.argmax(axis=1)
-        rows, byte, mask = np.arange(len(vectors)), true >> 3, (128 >> (true & 7)).astype(np.uint8)
-        drawn = np.where(coins(bits, len(vectors), self.one), mask, 0).astype(np.uint8)
+        return self._send_true(vectors.argmax(axis=1), bits)
+
+    def _send_true(self, true: npt.NDArray[np.int64], bits: RandomBits) -> Sent:
+        sent = packed_coins(bits, true.size, np.full(self.dimension, self.zero, dtype=np.uint32))
+        rows, byte, mask = np.arange(true.size), true >> 3, (128 >> (true & 7)).astype(np.uint8)
+        drawn = np.where(coins(bits, true.size, self.one), mask, 0).astype(np.uint8)
         sent[rows, byte] = sent[rows, byte] & ~mask | drawn
         return sent
 
