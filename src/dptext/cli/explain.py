@@ -12,7 +12,7 @@ from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOpt
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.files import file_digest
-from dptext.words.corpus import statement_path
+from dptext.text.release import statement_path
 
 __all__ = ["data_agrees", "data_and_statement", "explain", "read_statement"]
 

@@ -14,8 +14,8 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.blocks import Block
+from dptext.text.release import with_columns
 from dptext.text.tokens import letters_between
-from dptext.words.corpus import with_columns
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter
 

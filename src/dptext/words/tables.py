@@ -14,7 +14,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import check_kept_columns
 from dptext.text.parquet import as_table
-from dptext.words.corpus import with_columns
+from dptext.text.release import with_columns
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter
 

@@ -1,0 +1,318 @@
+"""A private file out of files of texts, whatever is done to the texts: resumable, charged to a ledger, in constant
+memory, its statement beside it.
+
+What is particular about a release (how a block of rows becomes bytes, what is promised) is a `Run`; all else that a
+release owes its owner stands here: an output is never destroyed or half there, nothing is released twice or without a
+statement, and an error says how to go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.text.blocks import Block, Reject
+from dptext.text.charges import Charges
+from dptext.text.documents import DocumentReader, OnError, PathLike, read_documents
+from dptext.text.files import HashedFile, file_digest, replacing
+from dptext.text.job import Job
+
+__all__ = [
+    "Piece",
+    "Progress",
+    "Released",
+    "Run",
+    "check_output",
+    "is_released",
+    "rejects_path",
+    "release_file",
+    "statement_path",
+    "with_columns",
+    "write_statement",
+]
+
+Progress = Callable[[DocumentReader, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A block that is done.
+
+    Attributes:
+        place: which block of the job it is.
+        data: its rows as bytes.
+        rows: how many these are.
+        facts: what has to be remembered of it until the end, across interruptions.
+        rejects: rows that were left out before it.
+    """
+
+    place: int
+    data: bytes
+    rows: int
+    facts: Mapping[str, int]
+    rejects: tuple[Reject, ...]
+
+
+class Run(Protocol):
+    """What one release does to its rows."""
+
+    def promise(self) -> PrivacyStatement:
+        """What is promised for a row, before any is read: a ledger charges it."""
+        ...
+
+    def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
+        """The blocks, given with their places, done and in order; a block that is done again repeats its noise.
+
+        Args:
+            row: the number of the first of these rows in the output, from 1.
+        """
+        ...
+
+    def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
+        """Make the output from the bytes of all pieces, where these one after the other are not the output."""
+        ...
+
+    def statement(self, facts: Sequence[Mapping[str, int]]) -> PrivacyStatement:
+        """The statement of the release, from what was remembered of its pieces."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What `release_file` returns.
+
+    Attributes:
+        statement: what was promised; it stands in ``OUT.privacy.json``.
+        rows: rows written.
+        skipped: rows that could not be read and were left out; they are listed in ``OUT.rejects.jsonl``.
+        resumed: rows that were done already when the run went on.
+        facts: what was remembered of the pieces, in order.
+    """
+
+    statement: PrivacyStatement
+    rows: int
+    skipped: int
+    resumed: int
+    facts: Sequence[Mapping[str, int]]
+
+
+def statement_path(data: Path) -> Path:
+    """Where the statement of a data file stands."""
+    return data.with_name(f"{data.name}.privacy.json")
+
+
+def rejects_path(data: Path) -> Path:
+    """Where the rows stand that could not be read. The list is for the owner of the data."""
+    return data.with_name(f"{data.name}.rejects.jsonl")
+
+
+def release_file(
+    source: PathLike | Sequence[PathLike],
+    out: Path,
+    begin: Callable[[NoiseKey, str], Run],
+    *,
+    options: Mapping[str, Any],
+    key: NoiseKey,
+    is_assembled: bool,
+    text: str = "text",
+    keep: Sequence[str] = (),
+    on_error: OnError = "fail",
+    resume: bool = False,
+    force: bool = False,
+    ledger: PathLike | None = None,
+    ledger_key: str | None = None,
+    suffix: str | None = None,
+    progress: Progress | None = None,
+) -> Released:
+    """Read rows, let a `Run` change them, and put the private file and its statement in place.
+
+    Args:
+        source: one file or several; their rows go to one output.
+        out: the private file.
+        begin: the run, from the secret of the job and the id of the release.
+        options: all that decides about the output besides the input and the arguments here that do.
+        key: the secret of a new job; a resumed one has its own.
+        is_assembled: whether the output is made by `Run.finish`, not by joining the pieces alone.
+        text, keep, on_error, suffix: as in `dptext.text.documents.read_documents`.
+        resume: go on with an interrupted run, if there is one.
+        force: replace an output, or throw an interrupted run away.
+        ledger, ledger_key: as in `dptext.text.charges.Charges`.
+        progress: called with the reader and the number of rows done, block after block.
+
+    Raises:
+        DataError: a row cannot be read or written; it is named, its content never is.
+        ParameterError: the output is there already, or is the input; a run was interrupted (``resume``, ``force``).
+        RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
+        StorageError: a file cannot be read or written.
+    """
+    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+    charges = Charges(None if ledger is None else Path(ledger), ledger_key)
+    columns = tuple(dict.fromkeys((*keep, *(() if ledger_key is None else (ledger_key,)))))
+
+    def read() -> DocumentReader:
+        return read_documents(sources, text=text, keep=columns, on_error=on_error, suffix=suffix)
+
+    reader = read()
+    options = {**options, "text": text, "keep": list(keep), "on_error": on_error, "ledger": charges.kind}
+    with contextlib.closing(reader):
+        check_output(sources, out, force=force, resume=resume)
+        job = Job(
+            out,
+            options,
+            key=key,
+            release_id=new_release_id(),
+            resume=resume,
+            restart=force and not resume,
+            is_assembled=is_assembled,
+        )
+        with job, _kept_for_later(job, charges):
+            resumed = job.rows
+            run = begin(job.key, job.release_id)
+            charges.void(job.abandoned)
+            if job.statement is None:
+                if charges.kind is not None:
+                    charges.reserve(job.release_id, run.promise(), read())
+                _do(job, reader, run, progress)
+                charges.check_same(part.digest for part in job.parts)
+                made = _statement(job, run, keep, skip=on_error == "skip")
+                job.remember(made.to_json(), digest=made.data_sha256)
+            released = Released(
+                statement=PrivacyStatement.from_json(str(job.statement)),
+                rows=job.rows,
+                skipped=sum(each.count for each in job.rejects()),
+                resumed=resumed,
+                facts=[part.facts for part in job.parts],
+            )
+            _publish(job, released.statement, charges)
+    return released
+
+
+def check_output(sources: Sequence[PathLike], out: Path, *, force: bool, resume: bool = False) -> None:
+    """Refuse an output that would destroy something.
+
+    Raises:
+        ParameterError: OUT is an input, is a folder, or is there already (without force).
+    """
+    targets = (out, statement_path(out), rejects_path(out))
+    for source in map(Path, sources):
+        if any(target.exists() and source.exists() and target.samefile(source) for target in targets):
+            raise ParameterError("OUT, or what stands beside it, is the same file as IN: choose another name for OUT")
+    for target in targets:
+        if target.is_dir():
+            raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
+        if target.exists() and not force and not (resume and Job.is_open(out)):
+            raise ParameterError(f"{str(target)!r} is there already: choose another name, or add --force")
+
+
+def is_released(out: Path, mechanism: str, parameters: Mapping[str, Parameter], keep: Sequence[str]) -> bool:
+    """Whether this very release is there: the private file, whole, and its statement with these parameters.
+
+    Raises:
+        ParameterError: something else is there.
+    """
+    if not out.exists() or Job.is_open(out):
+        return False
+    beside = statement_path(out)
+    text = beside.read_text(encoding="utf-8") if beside.exists() else ""
+    with contextlib.suppress(DataError):
+        statement = PrivacyStatement.from_json(text)
+        same = {**statement.parameters, **parameters} == dict(statement.parameters)
+        kept = {each for each in statement.exposed if each.startswith("the column ")}
+        same = same and kept == {_as_it_was(name) for name in keep}
+        if same and statement.mechanism == mechanism and statement.data_sha256 == file_digest(out):
+            return True
+    raise ParameterError(f"{str(out)!r} is there already, and is of another run: choose another name, or add --force")
+
+
+def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
+    """The statement, when columns were kept or bad rows skipped."""
+    left_out = ("that rows which could not be read are missing",) if skip else ()
+    return statement.replace(exposed=(*statement.exposed, *map(_as_it_was, keep), *left_out))
+
+
+def _as_it_was(column: str) -> str:
+    return f"the column {column!r}, as it was"
+
+
+def write_statement(path: Path, statement: PrivacyStatement) -> None:
+    """The statement in a file, whole or not at all.
+
+    Raises:
+        StorageError: the folder is missing, read-only or full.
+    """
+    with replacing(path) as stream:
+        stream.write((statement.to_json() + "\n").encode())
+
+
+@contextlib.contextmanager
+def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
+    """Whatever stops a run: what is done is kept, and the error says so; a job with nothing done goes."""
+    try:
+        yield
+    except BaseException as error:
+        if job.rows:
+            error.add_note(
+                f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
+                "start over"
+            )
+        else:
+            job.discard()
+            charges.void(job.release_id)
+        raise
+
+
+def _do(job: Job, reader: DocumentReader, run: Run, progress: Progress | None) -> None:
+    """Do all blocks that are not done yet."""
+    identities: dict[int, bytes] = {}  # of the few blocks under way
+
+    def missing() -> Iterator[tuple[int, Block]]:
+        place = -1
+        for place, block in enumerate(reader.blocks()):
+            identity = block.identity()
+            if not job.is_done(place, identity):
+                identities[place] = identity
+                yield place, block
+        if place + 1 < len(job.parts):
+            raise RefusedError(
+                "the input is shorter than it was when the run was interrupted: add --force to start over"
+            )
+
+    for piece in run.work(missing(), row=job.rows + 1):
+        identity = identities.pop(piece.place)
+        job.add(piece.data, digest=identity, rows=piece.rows, facts=piece.facts, rejects=piece.rejects)
+        if progress is not None:
+            progress(reader, job.rows)
+
+
+def _statement(job: Job, run: Run, keep: Sequence[str], *, skip: bool) -> PrivacyStatement:
+    """The statement of all that the job did, with the digest of the file as it will appear."""
+    if job.is_assembled:
+        with job.assembled() as (blocks, stream):
+            run.finish(blocks, [part.size for part in job.parts], stream)
+        digest = stream.digest()
+    else:
+        digest = file_digest(job.content)
+    statement = run.statement([part.facts for part in job.parts])
+    return with_columns(statement, keep, skip=skip).replace(data_sha256=digest)
+
+
+def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
+    """Put everything in place, the statement before the data: no data is ever without one."""
+    charges.settle(job.release_id)
+    rejects = rejects_path(job.out)
+    listed = [json.dumps(asdict(reject), ensure_ascii=False) + "\n" for reject in job.rejects()]
+    if listed:
+        with replacing(rejects) as stream:
+            stream.write("".join(listed).encode("utf-8", "backslashreplace"))
+    else:
+        rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
+    write_statement(statement_path(job.out), statement)
+    job.publish()
