@@ -25,9 +25,11 @@ class Charges:
     Args:
         ledger: the file of the ledger, or None.
         by: the column that says which row or person a row is; None: the text itself.
+        missing: the text that a missing one (null) counts as; None: nothing is released of such a row, so that by its
+            text it is charged nothing.
     """
 
-    def __init__(self, ledger: str | Path | None, by: str | None) -> None:
+    def __init__(self, ledger: str | Path | None, by: str | None, *, missing: str | None = None) -> None:
         if by is not None and ledger is None:
             raise ParameterError("a key column is for a ledger: name the ledger too (--ledger FILE)")
         if by == TEXT:
@@ -36,6 +38,7 @@ class Charges:
                 "out to go by the text, or rename the column"
             )
         self.column = by
+        self._missing = missing
         self._ledger = None if ledger is None else Ledger(ledger)
         self._seen: bytes | None = None
 
@@ -88,7 +91,8 @@ class Charges:
             for block in reader.blocks():
                 digest.update(block.identity())
                 if self.column is None:
-                    yield from (text for text in block.texts if text is not None)
+                    texts = (self._missing if text is None else text for text in block.texts)
+                    yield from (text for text in texts if text is not None)
                     continue
                 first = reader.count - len(block.texts) + 1
                 for number, value in enumerate(as_lists(block.columns)[self.column], first):

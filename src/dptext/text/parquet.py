@@ -1,4 +1,5 @@
-"""Parquet through pyarrow: a column of texts out of it, the kept columns of whatever type beside, and back.
+"""Parquet through pyarrow: a column of texts out of it, the kept columns of whatever type beside, and back; or a column
+of vectors in their place.
 
 Kept columns never become Python objects on the way from parquet to parquet, so they keep their types. Metadata of the
 source's schema is dropped: it may name, or hold, what was not kept.
@@ -13,15 +14,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dptext.errors import DataError, DptextError, StorageError
 from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Columns, Reject, is_no_text
 from dptext.text.files import extra, shown
 
-__all__ = ["ParquetSource", "as_lists", "as_table", "assemble", "segment"]
+__all__ = ["ParquetSource", "as_lists", "as_table", "as_vectors", "assemble", "segment"]
+
 
 _ROWS_AT_A_TIME = 1024
 _ROW_GROUP = 1 << 16
 _BUFFER = 1 << 20
+_INSTEAD = "write .jsonl, or keep another column"
 
 
 def _pyarrow() -> Any:
@@ -207,12 +213,38 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
         DataError: a text that is none, a kept column that is missing or whose values have no common type.
     """
     arrow = _pyarrow()
-    where = f"rows {row} to {row + len(texts) - 1}"
     for number, text in enumerate(texts, row):
         if text is not None and not text.isascii() and is_no_text(text):
             raise DataError(f"row {number} holds half a surrogate pair, which is no text")
     small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
-    values = [arrow.array(texts, type=arrow.string() if small else arrow.large_string())]
+    array = arrow.array(texts, type=arrow.string() if small else arrow.large_string())
+    return _table(name, array, columns, keep, row, instead=_INSTEAD)
+
+
+def as_vectors(
+    name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int, *, instead: str
+) -> Any:
+    """A pyarrow table of vectors, as lists of a fixed size, and kept columns.
+
+    Args:
+        name: of the column of vectors.
+        vectors: (n, k).
+        columns, keep, row: as in `as_table`.
+        instead: what to do about a kept column that cannot be written, for errors.
+
+    Raises:
+        DataError: a kept column that is missing or whose values have no common type.
+    """
+    arrow = _pyarrow()
+    numbers = arrow.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
+    array = arrow.FixedSizeListArray.from_arrays(numbers, vectors.shape[1])
+    return _table(name, array, columns, keep, row, instead=instead)
+
+
+def _table(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
+    arrow = _pyarrow()
+    where = f"rows {row} to {row + len(array) - 1}"
+    values = [array]
     names = columns if isinstance(columns, Mapping) else columns.column_names
     for column in keep:
         if column not in names:
@@ -221,7 +253,7 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
             values.append(_only_values(columns.column(column)))
             continue
         value = None
-        what = "holds values of several types, which parquet cannot: write .jsonl, or keep another column"
+        what = f"holds values of several types, which parquet cannot: {instead}"
         try:
             value = arrow.array(columns[column])
         except (arrow.ArrowException, OverflowError):
@@ -256,7 +288,7 @@ def _plain(kind: Any) -> Any:
     return kind
 
 
-def segment(table: Any, row: int) -> bytes:
+def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:
     """A table as bytes that stand for themselves, to be assembled later; ``row`` is its first, for errors.
 
     Raises:
@@ -267,8 +299,7 @@ def segment(table: Any, row: int) -> bytes:
         return content
     wrong = next((name for name in table.column_names if _as_bytes(table.select([name])) is None), None)
     raise DataError(
-        f"rows {row} to {row + table.num_rows - 1}: parquet has no type for the values of the kept {wrong!r}: write "
-        ".jsonl, or keep another column"
+        f"rows {row} to {row + table.num_rows - 1}: parquet has no type for the values of the kept {wrong!r}: {instead}"
     )
 
 
@@ -282,18 +313,21 @@ def _as_bytes(table: Any) -> bytes | None:
     return None
 
 
-def assemble(spool: Path, ends: Sequence[int], out: Any) -> None:
+def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int | None = None, instead: str = _INSTEAD) -> None:
     """One parquet file out of the segments that lie one after the other in ``spool``, in constant memory.
 
     Args:
         spool: the segments.
         ends: where each of them ends.
         out: a writable binary file.
+        rows: of a row group, where rows are wide.
+        instead: what to do about a column that cannot be written, for errors.
 
     Raises:
         DataError: the types of a kept column differ between segments and have no common type.
     """
     arrow = _pyarrow()
+    rows = _ROW_GROUP if rows is None else rows
     starts = [0, *ends[:-1]]
 
     def tables() -> Iterator[Any]:
@@ -312,13 +346,11 @@ def assemble(spool: Path, ends: Sequence[int], out: Any) -> None:
                 table = arrow.parquet.read_table(source).replace_schema_metadata(None)
                 table = table if table.schema.equals(schema) else table.cast(schema)
                 waiting = arrow.concat_tables([waiting, table])
-                while waiting.num_rows >= _ROW_GROUP:  # of a fixed size: where a block ended is nobody's business
-                    writer.write_table(waiting.slice(0, _ROW_GROUP).combine_chunks())
-                    waiting = waiting.slice(_ROW_GROUP)
+                while waiting.num_rows >= rows:  # of a fixed size: where a block ended is nobody's business
+                    writer.write_table(waiting.slice(0, rows).combine_chunks())
+                    waiting = waiting.slice(rows)
             if waiting.num_rows:
                 writer.write_table(waiting.combine_chunks())
         done = True
     if not done:
-        raise DataError(
-            "a kept column holds values of several types, which parquet cannot: write .jsonl, or keep another column"
-        )
+        raise DataError(f"a kept column holds values of several types, which parquet cannot: {instead}")

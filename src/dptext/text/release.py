@@ -129,6 +129,7 @@ def release_file(
     force: bool = False,
     ledger: PathLike | None = None,
     ledger_key: str | None = None,
+    missing: str | None = None,
     suffix: str | None = None,
     progress: Progress | None = None,
 ) -> Released:
@@ -144,7 +145,7 @@ def release_file(
         text, keep, on_error, suffix: as in `dptext.text.documents.read_documents`.
         resume: go on with an interrupted run, if there is one.
         force: replace an output, or throw an interrupted run away.
-        ledger, ledger_key: as in `dptext.text.charges.Charges`.
+        ledger, ledger_key, missing: as in `dptext.text.charges.Charges`.
         progress: called with the reader and the number of rows done, block after block.
 
     Raises:
@@ -154,7 +155,7 @@ def release_file(
         StorageError: a file cannot be read or written.
     """
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
-    charges = Charges(None if ledger is None else Path(ledger), ledger_key)
+    charges = Charges(None if ledger is None else Path(ledger), ledger_key, missing=missing)
     columns = tuple(dict.fromkeys((*keep, *(() if ledger_key is None else (ledger_key,)))))
 
     def read() -> DocumentReader:
