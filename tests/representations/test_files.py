@@ -1,0 +1,425 @@
+"""Files through an encoder: every text a vector, nothing lost, nothing twice, the same noise whatever happens."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.privacy.ledger import Ledger
+from dptext.representations.files import VECTOR, encode_file, statement_for_user
+from dptext.representations.privunit import PrivUnit
+from dptext.text import blocks, documents, parquet
+from dptext.text.files import file_digest
+from dptext.text.release import rejects_path, statement_path
+
+MARKER = "qsecretq"
+WIDTH = 8
+
+
+class StandIn:
+    """Counts of letters through PrivUnit: what an encoder offers, and no more."""
+
+    def __init__(self, epsilon=8.0, width=WIDTH):
+        self.randomizer, self.width = PrivUnit(epsilon=epsilon), width
+        self.statement = self.randomizer.statement(width)
+
+    def parameters(self):
+        return dict(self.statement.parameters)
+
+    def embed(self, texts):
+        counts = np.zeros((len(texts), self.width))
+        for row, text in enumerate(texts):
+            for letter in text or "":
+                counts[row, ord(letter) % self.width] += 1
+        return counts
+
+    def encode_with(self, texts, bits):
+        return self.randomizer.channel(self.width).sample(self.embed(texts), bits)
+
+
+@pytest.fixture
+def encoder():
+    return StandIn()
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for module in (blocks, documents, parquet):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 10)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows(count, start=0):
+    return [
+        {"text": f"the doctor of {MARKER}{n % 7} said {n}, fine.", "id": n, "author": f"a{n % 2}"}
+        for n in range(start, start + count)
+    ]
+
+
+def write(name, rows):
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def vectors_of(name):
+    return np.array(pq.read_table(name)[VECTOR].to_pylist(), dtype=np.float32)
+
+
+def statement_of(name):
+    return dptext.PrivacyStatement.from_json(statement_path(Path(name)).read_text())
+
+
+def names():
+    return sorted(each.name for each in Path().iterdir())
+
+
+class Stop(BaseException):
+    """What a power cut is to a program, as far as a test in the same process can say."""
+
+
+def stop_after(count):
+    def progress(_reader, rows):
+        if rows >= count:
+            raise Stop
+
+    return progress
+
+
+# -- one run --------------------------------------------------------------------------------------------------
+
+
+def test_a_file_its_schema_and_its_statement(work, encoder):
+    write("in.jsonl", rows(5))
+    release = encode_file("in.jsonl", "out.parquet", encoder, keep=["id"])
+    assert (release.documents, release.skipped, release.resumed, release.width) == (5, 0, 0, WIDTH)
+    table = pq.read_table("out.parquet")
+    assert table.schema.names == [VECTOR, "id"]
+    assert table.schema.field(VECTOR).type == pa.list_(pa.float32(), WIDTH)
+    assert table["id"].to_pylist() == list(range(5))
+    assert vectors_of("out.parquet").shape == (5, WIDTH)
+    assert MARKER.encode() not in (work / "out.parquet").read_bytes()
+    statement = statement_of("out.parquet")
+    assert statement == release.statement
+    assert statement.data_sha256 == file_digest("out.parquet")
+    assert statement.guarantee == encoder.statement.guarantee
+    assert (statement.unit, statement.relation, statement.trust) == ("document", "substitution", "local")
+    assert "the column 'id', as it was" in statement.exposed
+    assert not statement.seeded
+    assert names() == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
+
+
+def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, encoder, small_blocks):
+    """Blocks of ten rows, each with a stream of its own, and the same rows in memory."""
+    write("in.jsonl", rows(25))
+    strong = StandIn(epsilon=400.0)
+    encode_file("in.jsonl", "out.parquet", strong)
+    unit = strong.embed([row["text"] for row in rows(25)])
+    unit /= np.sqrt((unit**2).sum(axis=1, keepdims=True))
+    assert np.abs(vectors_of("out.parquet") - unit).max() < 0.2
+    encode_file("in.jsonl", "other.parquet", strong)
+    assert (vectors_of("out.parquet") != vectors_of("other.parquet")).any(axis=1).all()
+
+
+@pytest.mark.parametrize(
+    "suffix", [".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".jsonl.gz", ".csv.zst", ".tsv.gz", ".txt.zst"]
+)
+def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
+    from dptext.text.files import HashedFile
+    from dptext.text.writers import DocumentWriter
+
+    keep = [] if suffix.startswith(".txt") else ["id"]
+    found = [row["text"] for row in rows(25)]
+    writer = DocumentWriter(Path(f"in{suffix}"), keep=keep)
+    data = writer.encode(found, {"id": list(range(25))}, row=1, first=True)
+    Path("spool").write_bytes(data)
+    with open(f"in{suffix}", "wb") as stream:
+        if writer.is_assembled:
+            writer.finish(Path("spool"), [len(data)], HashedFile(stream))
+        else:
+            stream.write(data)
+    monkeypatch.setattr(parquet, "_ROWS_AT_A_TIME", 5)  # blocks of ten rows here too
+    encode_file(f"in{suffix}", "out.parquet", encoder, keep=keep, seed=4)
+    write("plain.jsonl", rows(25))
+    encode_file("plain.jsonl", "plain.parquet", encoder, seed=4)
+    assert np.array_equal(vectors_of("out.parquet"), vectors_of("plain.parquet"))
+    if keep:
+        assert [int(each) for each in pq.read_table("out.parquet")["id"].to_pylist()] == list(range(25))
+
+
+def test_kept_columns_of_parquet_keep_their_types_and_nothing_else_comes_along(work, encoder, small_blocks):
+    import datetime
+
+    table = pa.table(
+        {
+            "when": pa.array([datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)] * 30, pa.timestamp("us", "UTC")),
+            "kind": pa.array(["a", "b"] * 15).dictionary_encode(),
+            "text": ["the doctor", None] * 15,
+            "dropped": [MARKER] * 30,
+        },
+        metadata={"note": MARKER},
+    )
+    pq.write_table(table, "in.parquet", row_group_size=7)
+    encode_file("in.parquet", "out.parquet", encoder, keep=["when", "kind"])
+    found = pq.read_table("out.parquet")
+    assert found.schema.names == [VECTOR, "when", "kind"]
+    assert found.select(["when", "kind"]).equals(table.select(["when", "kind"]).replace_schema_metadata(None))
+    assert MARKER.encode() not in (work / "out.parquet").read_bytes()
+
+
+def test_a_missing_text_is_encoded_as_the_empty_one_and_does_not_show(work, encoder):
+    (work / "in.jsonl").write_text('{"text": null}\n{"text": ""}\n{"text": "the"}\n')
+    seen = []
+    encoder.embed = lambda texts: seen.extend(texts) or np.ones((len(texts), WIDTH))
+    release = encode_file("in.jsonl", "out.parquet", encoder)
+    assert seen == ["", "", "the"]
+    assert pq.read_table("out.parquet")[VECTOR].null_count == 0
+    assert np.isfinite(vectors_of("out.parquet")).all()
+    assert not any("null" in each for each in release.statement.exposed)
+
+
+def test_equal_blocks_of_one_run_get_different_noise(work, encoder, small_blocks):
+    write("in.jsonl", [{"text": "the doctor said that he was of the city"}] * 20)
+    encode_file("in.jsonl", "out.parquet", encoder, seed=5)
+    vectors = vectors_of("out.parquet")
+    assert len(np.unique(vectors, axis=0)) == 20
+
+
+def test_other_parameters_get_other_noise_under_one_seed(work):
+    """Equal noise at two budgets would give the text away."""
+    write("in.jsonl", rows(3))
+    draws = []
+    for epsilon in (8.0, 8.5):
+        encoder = StandIn(epsilon)
+        encoder.encode_with = lambda texts, bits: bits.normal(len(texts), WIDTH).astype(np.float32)
+        encode_file("in.jsonl", f"{epsilon}.parquet", encoder, seed=1)
+        draws.append(vectors_of(f"{epsilon}.parquet"))
+    assert not np.isclose(*draws).any()
+
+
+def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
+    """A block ends after so many characters of text; a row group that ends there would tell how long they were."""
+    for module in (blocks, documents, parquet):
+        monkeypatch.setattr(module, "BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr("dptext.representations.files._ROW_GROUP", 16)
+    shapes = set()
+    for text in ("cat", "y" * 250):
+        write("in.jsonl", [{"text": text}] * 40)
+        encode_file("in.jsonl", "out.parquet", encoder, force=True)
+        file = pq.read_metadata("out.parquet")
+        shapes.add(tuple(file.row_group(n).num_rows for n in range(file.num_row_groups)))
+    assert shapes == {(16, 16, 8)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"out": "out.jsonl"}, "expected a name that ends in .parquet"),
+        ({"out": "out.parquet.gz"}, "expected a file name that ends in"),
+        ({"keep": [VECTOR]}, "a kept column cannot be named 'vector'"),
+        ({"keep": ["text"]}, "to keep it would release it as it was"),
+        ({"ledger_key": "id"}, "a key column is for a ledger"),
+        ({"out": "in.jsonl"}, "expected a name that ends in .parquet"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_read(work, encoder, arguments, message):
+    write("in.jsonl", rows(2))
+    with pytest.raises(ParameterError, match=message):
+        encode_file("in.jsonl", **{"out": "out.parquet", "encoder": encoder, **arguments})
+    assert names() == ["in.jsonl"]
+
+
+# -- bad rows -------------------------------------------------------------------------------------------------
+
+
+def test_bad_rows_are_named_or_left_out_and_listed(work, encoder, small_blocks):
+    lines = [json.dumps(row) for row in rows(30)]
+    lines[3] = '{"text": "' + MARKER
+    lines[17] = json.dumps({"text": 7, "id": 17})
+    (work / "in.jsonl").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="row 4: expected a JSON object") as caught:
+        encode_file("in.jsonl", "out.parquet", encoder)
+    assert MARKER not in str(caught.value)
+    assert names() == ["in.jsonl"]
+    release = encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], on_error="skip")
+    assert (release.documents, release.skipped) == (28, 2)
+    assert pq.read_table("out.parquet")["id"].to_pylist() == [n for n in range(30) if n not in (3, 17)]
+    listed = rejects_path(work / "out.parquet").read_text()
+    assert [json.loads(line)["first"] for line in listed.splitlines()] == [4, 18]
+    assert MARKER not in listed
+    assert "that rows which could not be read are missing" in release.statement.exposed
+
+
+@pytest.mark.parametrize("value", ['"a"', "{}", "1e400", '[1, "a"]'])
+def test_a_kept_column_that_parquet_cannot_hold_says_what_can_be_done_here(work, encoder, value):
+    (work / "in.jsonl").write_text(f'{{"text": "{MARKER}", "id": 1}}\n{{"text": "{MARKER}", "id": {value}}}\n')
+    try:
+        encode_file("in.jsonl", "out.parquet", encoder, keep=["id"])
+    except DataError as error:
+        assert "convert the column, or do not keep it" in str(error)
+        assert MARKER not in str(error)
+    else:
+        assert value == "1e400"  # an infinity is a number
+
+
+# -- interrupted ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [7, None])
+def test_a_resumed_run_equals_one_that_was_not_interrupted(work, encoder, small_blocks, seed, monkeypatch):
+    write("in.jsonl", rows(95))
+    if seed is None:  # the key of the job, so that two jobs can be compared
+        from dptext.privacy.noise_key import NoiseKey
+        from dptext.representations import files
+
+        monkeypatch.setattr(files, "NoiseKey", lambda _seed: NoiseKey.restored(bytes(range(32)), seeded=False))
+    encode_file("in.jsonl", "whole.parquet", encoder, keep=["id"], seed=seed)
+    for count in (10, 40, 41, 90):
+        with pytest.raises(Stop) as caught:
+            encode_file(
+                "in.jsonl",
+                "out.parquet",
+                encoder,
+                keep=["id"],
+                seed=seed,
+                resume=count > 10,
+                progress=stop_after(count),
+            )
+        assert "rows are done and kept: run the same command with --resume" in caught.value.__notes__[0]
+        assert not (work / "out.parquet").exists()
+    with pytest.raises(ParameterError, match="add --resume to go on with it"):
+        encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], seed=seed)
+    release = encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], seed=seed, resume=True)
+    assert release.resumed >= 90
+    assert release.documents == 95
+    assert (work / "out.parquet").read_bytes() == (work / "whole.parquet").read_bytes()
+    assert release.statement.replace(release_id=None) == statement_of("whole.parquet").replace(release_id=None)
+    assert not [name for name in names() if name.startswith(".")]
+
+
+def test_what_changed_since_the_interruption_is_named(work, encoder, small_blocks):
+    write("in.jsonl", rows(30))
+    with pytest.raises(Stop):
+        encode_file("in.jsonl", "out.parquet", encoder, progress=stop_after(10))
+    assert MARKER.encode() not in (work / ".out.parquet.job").read_bytes()
+    assert MARKER.encode() not in (work / ".out.parquet.rows").read_bytes()
+    assert (work / ".out.parquet.job").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(ParameterError, match=r"was another one \(.*epsilon"):
+        encode_file("in.jsonl", "out.parquet", StandIn(epsilon=2.0), resume=True)
+    with pytest.raises(ParameterError, match=r"was another one \(keep changed\)"):
+        encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], resume=True)
+    with pytest.raises(ParameterError, match=r"was another one \(seed changed\)"):
+        encode_file("in.jsonl", "out.parquet", encoder, seed=1, resume=True)
+    write("in.jsonl", rows(30, start=1))
+    with pytest.raises(RefusedError, match="the input is not what it was"):
+        encode_file("in.jsonl", "out.parquet", encoder, resume=True)
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_files import StandIn
+from dptext.representations.files import encode_file
+from dptext.text import documents
+documents.BLOCK_ROWS = 500
+encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, resume=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
+def test_kill_9_at_any_moment_loses_nothing(work):
+    write("in.jsonl", rows(20_000))
+    (work / "run.py").write_text(KILLED.format(folder=str(Path(__file__).parent)))
+    spool = work / ".out.parquet.rows"
+    kills = 0
+    for share in (0.0, 0.3, 0.6):
+        process = subprocess.Popen([sys.executable, "run.py", "out.parquet"], stderr=subprocess.PIPE)
+        while process.poll() is None and not (spool.exists() and spool.stat().st_size > share * 20_000 * 32 * 3):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        process.stderr.close()
+    assert kills >= 2
+    for name in ("out.parquet", "whole.parquet"):
+        subprocess.run([sys.executable, "run.py", name], check=True)
+    assert (work / "out.parquet").read_bytes() == (work / "whole.parquet").read_bytes()
+    assert not [name for name in names() if name.startswith(".")]
+
+
+def test_an_output_that_appears_meanwhile_is_not_overwritten(work, encoder):
+    write("in.jsonl", rows(3))
+
+    def appear(_reader, _rows):
+        (work / "out.parquet").write_text("mine")
+
+    with pytest.raises(StorageError, match="has appeared while the run was going on"):
+        encode_file("in.jsonl", "out.parquet", encoder, progress=appear)
+    assert (work / "out.parquet").read_text() == "mine"
+
+
+# -- the ledger and the person --------------------------------------------------------------------------------
+
+
+def test_a_ledger_refuses_the_second_release(work, encoder):
+    Ledger.create("l.db", epsilon=8)
+    write("in.jsonl", rows(6))
+    encode_file("in.jsonl", "a.parquet", encoder, ledger="l.db")
+    with pytest.raises(RefusedError, match="6 of 6"):
+        encode_file("in.jsonl", "b.parquet", encoder, ledger="l.db")
+    assert not [name for name in names() if "b.parquet" in name]
+    (release,) = Ledger("l.db").releases()
+    assert (release.state, release.mechanism) == ("released", "PrivUnit")
+
+
+def test_texts_of_one_person_add_up(work, encoder):
+    """Six texts of two authors at epsilon 8: 24 each."""
+    write("in.jsonl", rows(6))
+    Ledger.create("small.db", epsilon=23.9)
+    with pytest.raises(RefusedError, match="2 of 2 values of 'author' would be overspent"):
+        encode_file("in.jsonl", "out.parquet", encoder, ledger="small.db", ledger_key="author")
+    Ledger.create("l.db", epsilon=48)
+    for name in ("a", "b"):
+        encode_file("in.jsonl", f"{name}.parquet", encoder, ledger="l.db", ledger_key="author")
+        assert pq.read_schema(f"{name}.parquet").names == [VECTOR]
+    assert Ledger("l.db").left("a0").left == 0.0
+    with pytest.raises(RefusedError):
+        encode_file("in.jsonl", "c.parquet", encoder, ledger="l.db", ledger_key="author")
+
+
+def test_a_missing_text_is_charged_as_the_empty_one(work, encoder):
+    """Its vector is a release like any other."""
+    Ledger.create("l.db", epsilon=8)
+    (work / "null.jsonl").write_text('{"text": null}\n')
+    (work / "empty.jsonl").write_text('{"text": ""}\n')
+    encode_file("null.jsonl", "a.parquet", encoder, ledger="l.db")
+    with pytest.raises(RefusedError, match="1 of 1"):
+        encode_file("empty.jsonl", "b.parquet", encoder, ledger="l.db")
+
+
+def test_the_promise_for_a_person_is_the_sum_over_his_texts(encoder):
+    statement = encoder.statement.replace(slack=1e-6)
+    of_user = statement_for_user(statement, texts=3)
+    assert of_user.guarantee == dptext.PureDP(24.0)
+    assert of_user.slack == pytest.approx(3e-6)
+    assert of_user.unit is dptext.Unit.USER
+    assert "at most 3" in of_user.neighbours
+    approximate = statement.replace(guarantee=dptext.ApproxDP(2.0, 1e-6))
+    assert statement_for_user(approximate, texts=4).guarantee == dptext.ApproxDP(8.0, 4e-6)
+    for texts in (0, True, 1.5, 10**9):
+        with pytest.raises(ParameterError, match="texts must be an integer from 1 to 100,000"):
+            statement_for_user(statement, texts=texts)
+    with pytest.raises(ParameterError, match="expected a statement for one text"):
+        statement_for_user(of_user, texts=2)
