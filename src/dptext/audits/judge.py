@@ -1,88 +1,57 @@
-"""From a measured loss to a verdict against a statement, and the audit of a whole word mechanism.
-
-Nothing here knows a concrete mechanism: distances are computed again from the public vectors, distributions are taken
-as the mechanism shows them or sampled from it, and the claim is a `PrivacyStatement`.
-"""
+"""The audit of a whole mechanism, of words or of vectors, as it comes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from dptext.audits.canaries import CanaryBound
-from dptext.audits.distances import Distance, distance_named
-from dptext.audits.exact import exact_delta, exact_loss
-from dptext.audits.sampled import LossBound, sampled_loss, strongest_bound
-from dptext.audits.verdict import Outcome, Verdict
+from dptext.audits.distances import Distance
+from dptext.audits.judgement import judge_canaries, judge_exact, judge_sample, require_refutable
+from dptext.audits.vectors import ChannelLike, Pair, VectorScore, audit_vectors
+from dptext.audits.verdict import Verdict
+from dptext.audits.words import Labels, WordMechanismLike, audit_words
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, PureDP, approx_from_zcdp
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import ONE_GROUP, Unit
 
 __all__ = ["audit", "judge_canaries", "judge_exact", "judge_sample", "require_refutable"]
 
-_ALL_PAIRS_UP_TO = 2_000
-_CHOSEN = 600
-_RUN = 20
-_ZCDP_DELTA = 1e-6
 
-Labels: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
+class RandomizerLike(Protocol):
+    """A choice of noise that becomes a channel for vectors of a dimension."""
 
-
-class WordVectorsLike(Protocol):
-    """Public words and their points."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words."""
+    def channel(self, dimension: int) -> Any:
+        """What draws the noise."""
         ...
 
-    @property
-    def matrix(self) -> npt.NDArray[np.float32]:
-        """(V, d) points."""
-        ...
-
-
-class WordMechanismLike(Protocol):
-    """What `audit` asks of a mechanism; ``distributions`` or ``probabilities`` make the audit exact."""
-
-    vectors: Any
-
-    @property
-    def statement(self) -> PrivacyStatement:
-        """The claim for one word."""
-        ...
-
-    def sample(self, words: list[str], *, seed: int | None = None) -> list[str]:
-        """One output for each word."""
+    def statement(self, dimension: int) -> PrivacyStatement:
+        """The claim for one vector."""
         ...
 
 
 def audit(
-    mechanism: WordMechanismLike,
+    mechanism: WordMechanismLike | RandomizerLike | ChannelLike,
     claim: PrivacyStatement | None = None,
     *,
     words: Sequence[str] | None = None,
     distance: Distance | None = None,
     labels: Labels | None = None,
+    dimension: int | None = None,
+    pair: Pair | None = None,
+    score: VectorScore | None = None,
     samples: int = 200_000,
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """Try to refute what a word mechanism promises for one word.
+    """Try to refute what a mechanism promises, for one word or for one vector.
 
-    Exact where the mechanism shows its distribution (``log_distributions``, ``distributions`` or ``probabilities``):
-    every pair of the audited words, every output. Else sampled: the pair of words whose promise is the tightest, as a
-    black box.
+    A word mechanism (`dptext.audits.words.audit_words`): exact where it shows its distribution (``log_distributions``,
+    ``distributions`` or ``probabilities``), over every pair of the audited words and every output. Else sampled: the
+    pair of words whose promise is the tightest, as a black box. A randomizer of vectors
+    (`dptext.audits.vectors.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
-        mechanism: a word mechanism.
-        claim: the statement to put to the test; None: the mechanism's own.
+        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension.
+        claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
         distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
@@ -90,14 +59,17 @@ def audit(
         labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
             (pairs of two groups are left out, as the claim leaves them out). For a claim in rank distance: the place of
             each word in the public list.
+        dimension: for a randomizer: of the vectors to audit it with.
+        pair: for vectors: which two; None: chosen.
+        score: for vectors: what ranks the outputs; None: chosen; ``"learnt"``: by a classifier.
         samples: outputs of each input that test a sampled bound.
         error: how often a sampled audit may refute a true claim.
-        seed: for the choice of words and for draws; None for fresh randomness.
+        seed: for the choice of inputs and for draws; None for fresh randomness.
 
     Raises:
-        ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
-            caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``; the
-            mechanism breaks its contract.
+        ParameterError: the claim is not about one word or one vector, or promises nothing; it speaks of a metric that
+            only its caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``;
+            the mechanism breaks its contract; an option that is not for it.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -105,281 +77,27 @@ def audit(
     >>> str(verdict.outcome), verdict.loss <= verdict.allowed
     ('exact', True)
     """
-    claim = checked_claim(mechanism.statement if claim is None else claim)
-    if claim.unit is not Unit.WORD:
-        raise ParameterError(
-            f"expected a claim about one word, got one about a {claim.unit}: audit the word, the rest is composition"
-        )
-    vectors = mechanism.vectors
-    measure = None
-    if isinstance(claim.guarantee, MetricDP) and not _in_ranks(claim):
-        measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
-    label = _checked_labels(claim, vectors, labels)
-    chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
-    if len(set(chosen)) < 2:
-        raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
-    row = {word: place for place, word in enumerate(vectors.words)}
-    points = vectors.matrix[[row[word] for word in chosen]].astype(np.float64)
-    of_chosen = None if label is None else label[[row[word] for word in chosen]]
-    allowed = _Allowed(claim, points, chosen, measure, of_chosen)
-    coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
-    if _in_groups(claim):
-        coverage += ", of which those of one group count"
-    logs = _log_distribution(mechanism, chosen)
-    if logs is not None:
-        return judge_exact(claim, logs, allowed, names=chosen, outputs=vectors.words, coverage=coverage)
-    first, second = allowed.tightest()
-    bound = sampled_loss(
-        *(_word_draw(mechanism, chosen[each], row) for each in (first, second)),
-        samples=samples,
-        error=error,
-        seed=seed,
-    )
-    return judge_sample(
-        claim,
-        bound,
-        allowed=float(allowed(first, slice(second, second + 1))[0]),
-        error=error,
-        witness=f"{chosen[first]!r} against {chosen[second]!r}, {bound.event}",
-        coverage=f"the pair of {len(chosen):,} words that the promise binds most, {samples:,} samples each",
-    )
+    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+    of_words = {"words": words, "distance": distance, "labels": labels}
+    of_vectors = {"dimension": dimension, "pair": pair, "score": score}
+    if hasattr(mechanism, "vectors"):
+        _refuse(of_vectors, "a word mechanism")
+        return audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
+    _refuse(of_words, "a mechanism of vectors")
+    given: Any = mechanism
+    if callable(getattr(given, "channel", None)):
+        if dimension is None:
+            raise ParameterError("the loss of a randomizer depends on the dimension: say of which, dimension=64")
+        claim = given.statement(dimension) if claim is None else claim
+        given = given.channel(dimension)
+    elif dimension is not None:
+        raise ParameterError("a channel has its dimension already: leave dimension= out")
+    if claim is None:
+        raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
+    return audit_vectors(given, claim, pair=pair, score=score, **how)
 
 
-def checked_claim(claim: object) -> PrivacyStatement:
-    """A statement that promises something.
-
-    Raises:
-        ParameterError: a bare guarantee or number (who is protected against what would be unknown); no guarantee.
-    """
-    if not isinstance(claim, PrivacyStatement):
-        raise ParameterError(
-            f"a claim must be a PrivacyStatement, which names unit and relation, got {type(claim).__name__}"
-        )
-    if isinstance(claim.guarantee, NoGuarantee):
-        raise ParameterError("the statement promises nothing (NoGuarantee), so there is nothing to refute")
-    return claim
-
-
-def judge_exact(
-    claim: PrivacyStatement,
-    log_probabilities: npt.ArrayLike,
-    allowed: Any,
-    *,
-    names: Sequence[str],
-    outputs: Sequence[str] | None = None,
-    coverage: str,
-) -> Verdict:
-    """The verdict of an exact audit. See `dptext.audits.exact.exact_loss` for ``log_probabilities``, ``allowed``."""
-    guarantee = checked_claim(claim).guarantee
-    if not isinstance(guarantee, PureDP | MetricDP):
-        return _judge_delta(claim, log_probabilities, names, coverage)
-    found = exact_loss(log_probabilities, allowed=allowed)
-    output = f"output {found.output}" if outputs is None else f"the output {outputs[found.output]!r}"
-    return Verdict(
-        outcome=Outcome.REFUTED if found.excess > 0 else Outcome.EXACT,
-        claim=guarantee,
-        method="exact, from the distribution that the sampler draws from",
-        loss=found.loss,
-        allowed=found.allowed,
-        witness=f"{output} under {names[found.first]!r} against {names[found.second]!r}",
-        coverage=(
-            f"{coverage} ({found.pairs:,} pairs, every output); the largest loss of any pair is {found.largest:.4g}, "
-            f"the largest share of an allowance that is used {found.ratio:.1%}"
-        ),
-    )
-
-
-def _judge_delta(claim: PrivacyStatement, logs: npt.ArrayLike, names: Sequence[str], coverage: str) -> Verdict:
-    guarantee = _as_approx(claim)
-    delta, first, second = exact_delta(logs, epsilon=guarantee.epsilon + claim.slack)
-    return Verdict(
-        outcome=Outcome.REFUTED if delta > guarantee.delta else Outcome.EXACT,
-        claim=claim.guarantee,
-        method=f"exact hockey-stick divergence: delta {delta:.3g} is needed where {guarantee.delta:.3g} was promised",
-        loss=guarantee.epsilon if delta <= guarantee.delta else math.inf,
-        allowed=guarantee.epsilon + claim.slack,
-        delta=delta,
-        witness=f"{names[first]!r} against {names[second]!r}",
-        coverage=coverage,
-    )
-
-
-def judge_sample(
-    claim: PrivacyStatement, bound: LossBound, *, allowed: float, error: float, witness: str, coverage: str
-) -> Verdict:
-    """The verdict of a sampled audit: refuted where the lower bound lies above what the claim allows."""
-    return Verdict(
-        outcome=Outcome.REFUTED if bound.loss > allowed else Outcome.CONSISTENT,
-        claim=checked_claim(claim).guarantee,
-        method="sampled outputs; the event chosen on one half, bounded on the other (Clopper-Pearson)",
-        loss=bound.loss,
-        allowed=allowed,
-        delta=_delta(claim),
-        error=error,
-        strongest=bound.strongest,
-        witness=witness,
-        coverage=coverage,
-    )
-
-
-def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:
-    """The verdict of a one-run canary audit."""
-    guarantee = _as_approx(checked_claim(claim))
-    allowed = guarantee.epsilon + claim.slack
-    return Verdict(
-        outcome=Outcome.REFUTED if bound.loss > allowed else Outcome.CONSISTENT,
-        claim=claim.guarantee,
-        method="canaries in one training run (Steinke, Nasr and Jagielski 2023)",
-        loss=bound.loss,
-        allowed=allowed,
-        delta=guarantee.delta,
-        error=error,
-        strongest=bound.strongest,
-        witness=f"{bound.correct:,} of {bound.guesses:,} guesses about {bound.canaries:,} canaries were right",
-        coverage=coverage,
-    )
-
-
-def require_refutable(claim_loss: float, samples: int, *, error: float, delta: float = 0.0) -> None:
-    """Refuse, before it runs, a sampled audit that could not refute the claim whatever it saw.
-
-    Raises:
-        ParameterError: with how much this many samples can show.
-    """
-    most = strongest_bound(samples, error=error, delta=delta)
-    if most <= claim_loss:
-        raise ParameterError(
-            f"{samples:,} samples can show a loss of {most:.4g} at most, the claim allows {claim_loss:.4g}: no result "
-            "could refute it; use more samples, a pair of inputs with a smaller allowance, or an exact audit"
-        )
-
-
-class _Allowed:
-    """What a claim allows for pairs of words at the given points: distances in the claim's metric, computed here."""
-
-    def __init__(
-        self,
-        claim: PrivacyStatement,
-        points: npt.NDArray[np.float64],
-        words: Sequence[str],
-        distance: Distance | None,
-        labels: npt.NDArray[np.int64] | None = None,
-    ) -> None:
-        guarantee = claim.guarantee
-        self._claim, self._points, self._distance, self._labels = claim, points, distance, labels
-        # a claim may make an exception of unknown words: any pair with one counts as farthest apart
-        excepted = isinstance(guarantee, MetricDP) and "unknown word" in guarantee.metric
-        self._farthest = np.array([excepted and word == "<unk>" for word in words])
-
-    def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
-        losses = self._of_neighbours(i, others)
-        if self._labels is not None and _in_groups(self._claim):
-            losses[self._labels[others] != self._labels[i]] = math.inf  # no neighbours: the claim is silent
-        return losses
-
-    def _of_neighbours(self, i: int, others: slice) -> npt.NDArray[np.float64]:
-        claim = self._claim
-        if not isinstance(claim.guarantee, MetricDP):
-            return np.full(others.stop - others.start, _as_approx(claim).epsilon + claim.slack)
-        if self._distance is None:
-            assert self._labels is not None
-            far = np.abs(self._labels[others] - self._labels[i]).astype(np.float64)
-        else:
-            far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
-        if not (far >= 0).all():  # a NaN would allow everything
-            raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
-        far[self._farthest[others] | self._farthest[i]] = math.inf
-        most = math.inf if claim.guarantee.max_distance is None else claim.guarantee.max_distance
-        losses: npt.NDArray[np.float64] = claim.guarantee.epsilon * np.minimum(far, most) + claim.slack
-        return losses
-
-    def tightest(self) -> tuple[int, int]:
-        """The pair of different points with the smallest allowance."""
-        best = (math.inf, 0, 1)
-        for i in range(len(self._points) - 1):
-            losses = self(i, slice(i + 1, len(self._points)))
-            place = int(np.argmin(losses))
-            best = min(best, (float(losses[place]), i, i + 1 + place))
-        return best[1], best[2]
-
-
-def _as_approx(claim: PrivacyStatement) -> ApproxDP:
-    match claim.guarantee:
-        case ApproxDP():
-            return claim.guarantee
-        case PureDP(epsilon):
-            return ApproxDP(epsilon, 0.0)
-        case MetricDP():
-            return ApproxDP(claim.guarantee.pure_epsilon, 0.0)
-        case guarantee:
-            assert not isinstance(guarantee, NoGuarantee)
-            return approx_from_zcdp(guarantee, delta=_ZCDP_DELTA)
-
-
-def _delta(claim: PrivacyStatement) -> float:
-    return 0.0 if isinstance(claim.guarantee, MetricDP) else _as_approx(claim).delta
-
-
-def _in_groups(claim: PrivacyStatement) -> bool:
-    return ONE_GROUP in claim.neighbours
-
-
-def _in_ranks(claim: PrivacyStatement) -> bool:
-    return isinstance(claim.guarantee, MetricDP) and claim.guarantee.metric.split(",")[0] == "rank"
-
-
-def _checked_labels(
-    claim: PrivacyStatement, vectors: WordVectorsLike, labels: Labels | None
-) -> npt.NDArray[np.int64] | None:
-    """(V,) the public number of each word, where the claim depends on it."""
-    asked = _in_groups(claim) or _in_ranks(claim)
-    if asked and labels is None:
-        what = f"about two words of {ONE_GROUP}" if _in_groups(claim) else "in rank distance, on a public list"
-        raise ParameterError(
-            f"the claim is {what}: give the group, or the place in the list, of each word of the vocabulary as labels="
-        )
-    if not asked and labels is not None:
-        raise ParameterError("the claim speaks of no groups and no list, so labels mean nothing: leave labels= out")
-    if labels is None:
-        return None
-    if len(labels) != len(vectors.words):
-        raise ParameterError(f"expected a label for each of {len(vectors.words):,} words, got {len(labels):,}")
-    return np.asarray(labels, dtype=np.int64)
-
-
-def _chosen_words(vectors: WordVectorsLike, bits: RandomBits, labels: npt.NDArray[np.int64] | None = None) -> list[str]:
-    words = vectors.words
-    if len(words) <= _ALL_PAIRS_UP_TO:
-        return list(words)
-    if labels is not None:  # runs of words that are near by their labels: whole groups, stretches of a list
-        order = np.argsort(labels, kind="stable")
-        starts = np.argsort(bits.uniform(len(words) // _RUN))[: _CHOSEN // _RUN] * _RUN
-        return [words[row] for row in np.unique(order[(starts[:, None] + np.arange(_RUN)).ravel()])]
-    picked = np.argsort(bits.uniform(len(words)))[: _CHOSEN // 2]
-    points = vectors.matrix.astype(np.float64)
-    near = [int(np.argsort(((points - points[row]) ** 2).sum(axis=1))[1]) for row in picked]
-    unknown = [words.index("<unk>")] if "<unk>" in words else []
-    return [words[row] for row in dict.fromkeys([*unknown, *picked.tolist(), *near])]
-
-
-def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float64] | None:
-    if hasattr(mechanism, "log_distributions"):  # some are below what a float64 holds
-        return np.asarray(mechanism.log_distributions(words), dtype=np.float64)
-    if hasattr(mechanism, "distributions"):
-        with np.errstate(divide="ignore"):
-            logs: npt.NDArray[np.float64] = np.log(mechanism.distributions(words))
-        return logs
-    if hasattr(mechanism, "probabilities"):
-        with np.errstate(divide="ignore"):
-            return np.log(np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in words]))
-    return None
-
-
-def _word_draw(mechanism: WordMechanismLike, word: str, row: dict[str, int]) -> Any:
-    def draw(count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
-        seed = int(bits.integers(1)[0])
-        drawn = mechanism.sample([word] * count, seed=seed)
-        # an output outside the vocabulary is a category of its own
-        return np.fromiter((row.get(each, len(row)) for each in drawn), dtype=np.int64, count=len(drawn))
-
-    return draw
+def _refuse(options: dict[str, Any], what: str) -> None:
+    foreign = [name for name, value in options.items() if value is not None]
+    if foreign:
+        raise ParameterError(f"{', '.join(f'{name}=' for name in foreign)} means nothing for {what}: leave it out")

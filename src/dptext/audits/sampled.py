@@ -27,7 +27,15 @@ import numpy.typing as npt
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["LossBound", "clopper_pearson", "loss_bound", "sampled_loss", "samples_needed", "strongest_bound"]
+__all__ = [
+    "LossBound",
+    "clopper_pearson",
+    "learn_score",
+    "loss_bound",
+    "sampled_loss",
+    "samples_needed",
+    "strongest_bound",
+]
 
 Draw: TypeAlias = Callable[[int, RandomBits], npt.NDArray[Any]]
 Score: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
@@ -148,7 +156,7 @@ def sampled_loss(
     for draw in draws:
         draw.check_randomness(bits)
     if score is None:
-        score = _learn_score(*(draw(samples, bits) for draw in draws))
+        score = learn_score(*(draw(samples, bits) for draw in draws))
     scores = [np.concatenate([score(draw(samples, bits)) for _ in range(2)]) for draw in draws]
     return loss_bound(*scores, error=error, delta=delta)
 
@@ -245,8 +253,12 @@ class _Checked:
             )
 
 
-def _learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
-    """The log-odds that a trained classifier gives for "first": logistic or boosted, whichever separates better."""
+def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
+    """The log-odds that a trained classifier gives for "first": logistic or boosted, whichever separates better.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.linear_model import LogisticRegression

@@ -1,0 +1,268 @@
+"""Sampled audits of what makes private vectors of vectors: a pair of inputs as far apart as can be, and the score that
+tells their outputs apart best.
+
+Nothing here knows a mechanism. Which pair and which score is found on outputs of their own; the bound comes from fresh
+ones, at that one pair with that one score, so that nothing has to be corrected for the search:
+
+    <z, x - x'>                 optimal where noise is normal, or uniform in and outside of a cap (PrivUnit)
+    ||z - x'||_2 - ||z - x||_2  for noise whose density falls with the Euclidean length
+    ||z - x'||_1 - ||z - x||_1  for Laplace noise on every coordinate
+
+or one that a classifier learns (``score="learnt"``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.audits.judgement import as_approx, checked_claim, delta_of, judge_sample
+from dptext.audits.sampled import learn_score, loss_bound
+from dptext.audits.verdict import Verdict
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation
+
+__all__ = ["ChannelLike", "Draw", "Pair", "VectorScore", "audit_vectors", "extreme_pairs"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Draw: TypeAlias = Callable[[Floats, RandomBits], npt.ArrayLike]
+"""((n, d) vectors, bits) -> (n, k) private ones, each with noise of its own."""
+Pair: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
+"""(n, k) outputs -> (n,) scores; **higher means likelier under the first** vector of the pair."""
+
+_NUMBERS_AT_ONCE = 1 << 22
+_TRIED = 64
+_LOOKED_AT = 20_000  # outputs of each vector, on which a pair and a score are chosen
+
+
+class ChannelLike(Protocol):
+    """A randomizer for vectors of one dimension."""
+
+    @property
+    def domain(self) -> str:
+        """Which vectors come in: ``unit sphere``, ``unit ball``, ``unit cube`` or ``one-hot``."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """d, of the vectors that come in."""
+        ...
+
+    def sample(self, vectors: Any, bits: RandomBits) -> Any:
+        """(n, d) vectors -> (n, k) private ones."""
+        ...
+
+
+def audit_vectors(
+    mechanism: ChannelLike | Draw,
+    claim: PrivacyStatement,
+    *,
+    pair: Pair | None = None,
+    score: VectorScore | None = None,
+    samples: int = 200_000,
+    error: float = 1e-6,
+    seed: int | None = None,
+) -> Verdict:
+    """Try to refute what a randomizer promises for two vectors, by samples.
+
+    Args:
+        mechanism: a channel (``domain``, ``dimension``, ``sample``), or a function that draws, with a ``pair``.
+        claim: a statement under substitution; the loss is tested at its delta.
+        pair: two (d,) vectors; None: those of `extreme_pairs`, of which the more telling one is kept.
+        score: what ranks the outputs; None: the most telling of those above; ``"learnt"``: a classifier's (and where
+            outputs are of another width than inputs).
+        samples: outputs of each vector that test the bound; as many more choose the event. They are drawn a few
+            million numbers at a time.
+        error: how often the audit may refute a true claim.
+        seed: None for fresh randomness.
+
+    Raises:
+        ParameterError: no pair for a function that draws; a claim that is not about substitution, or in a metric; the
+            mechanism breaks its contract; too few samples.
+    """
+    guarantee = checked_claim(claim).guarantee
+    if claim.relation is not Relation.SUBSTITUTION or isinstance(guarantee, MetricDP):
+        raise ParameterError(
+            "expected a claim for any two vectors (substitution, no metric), got another: what two vectors may lose "
+            "would not follow from it"
+        )
+    draw: Draw = mechanism.sample if hasattr(mechanism, "sample") else mechanism
+    if pair is not None:
+        pairs = {"the two given vectors": _checked(pair)}
+    elif not callable(mechanism):
+        pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
+    else:
+        raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
+    if samples < 100:
+        raise ParameterError(f"samples must be at least 100, got {samples}")
+    bits = RandomBits(seed)
+    size = next(iter(pairs.values()))[0].size
+    comparable = _width(draw, pairs, bits) == size
+    delta = delta_of(claim)
+    few = min(samples, _LOOKED_AT)
+    if score == "learnt" or (score is None and not comparable):
+        (name, *_), used = pairs, "a learnt score"
+        ranking = _given(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
+    else:
+        rankings = _RANKINGS if score is None else {"the given score": _given(score)}
+        name, used = _most_telling(draw, pairs, rankings, few, error, delta, bits)
+        ranking = rankings[used]
+    pair = pairs[name]
+    # draws that nothing was chosen on
+    scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
+    bound = loss_bound(scores[0], scores[1], error=error, delta=delta)
+    return judge_sample(
+        claim,
+        bound,
+        allowed=as_approx(claim).epsilon + claim.slack,
+        error=error,
+        witness=f"{name}, ranked by {used}: {bound.event}",
+        coverage=f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of vectors of {size} numbers, one of them "
+        f"with {samples:,} samples each",
+    )
+
+
+def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats]]:
+    """Vectors of a domain that are as far apart as two can be, with their names.
+
+    Raises:
+        ParameterError: an unknown domain; no two vectors in it.
+
+    >>> extreme_pairs("one-hot", 3)["the first category against the second"]
+    (array([1., 0., 0.]), array([0., 1., 0.]))
+    """
+    axes = np.eye(max(dimension, 2), dimension)
+    if domain == "one-hot" and dimension > 1:
+        return {"the first category against the second": (axes[0], axes[1])}
+    ones = np.ones(dimension)
+    reach = {"unit sphere": dimension**-0.5, "unit ball": dimension**-0.5, "unit cube": 1.0}.get(domain)
+    if reach is None or domain == "one-hot":
+        raise ParameterError(
+            f"expected vectors of the unit sphere, the unit ball, the unit cube or one-hot ones, got {domain!r} in "
+            f"{dimension} dimensions: give two vectors as pair="
+        )
+    return {
+        "a diagonal against its opposite": (ones * reach, -ones * reach),
+        "the first axis against its opposite": (axes[0], -axes[0]),
+    }
+
+
+# -- scores ---------------------------------------------------------------------------------------------------
+
+Ranking: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
+"""(n, k) outputs and the two vectors -> (n,) scores."""
+
+
+def _projection(outputs: Floats, first: Floats, second: Floats) -> Floats:
+    return outputs @ (first - second)
+
+
+def _nearer(outputs: Floats, first: Floats, second: Floats) -> Floats:
+    return _length(outputs - second) - _length(outputs - first)
+
+
+def _nearer_by_coordinates(outputs: Floats, first: Floats, second: Floats) -> Floats:
+    nearer: Floats = np.abs(outputs - second).sum(axis=1) - np.abs(outputs - first).sum(axis=1)
+    return nearer
+
+
+def _length(vectors: Floats) -> Floats:
+    length: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return length
+
+
+_RANKINGS: dict[str, Ranking] = {
+    "the projection on their difference": _projection,
+    "how much nearer it is to the first": _nearer,
+    "how much nearer it is to the first, coordinate by coordinate": _nearer_by_coordinates,
+}
+
+
+def _given(score: Callable[[Floats], Floats]) -> Ranking:
+    return lambda outputs, _first, _second: score(outputs)
+
+
+def _most_telling(
+    draw: Draw,
+    pairs: dict[str, tuple[Floats, Floats]],
+    rankings: dict[str, Ranking],
+    count: int,
+    error: float,
+    delta: float,
+    bits: RandomBits,
+) -> tuple[str, str]:
+    """The names of the pair and of the ranking that show most on these outputs."""
+    found = {}
+    for name, pair in pairs.items():
+        ranked = [_outputs(draw, vector, count, bits, partial(_all, rankings, pair)) for vector in pair]
+        for place, each in enumerate(rankings):
+            first, second = (scores[:, place] for scores in ranked)
+            found[name, each] = loss_bound(first, second, error=error, delta=delta).loss
+    return max(found, key=lambda each: found[each])
+
+
+def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Floats) -> Floats:
+    """(n, r) scores, one of each ranking."""
+    return np.stack([ranking(outputs, *pair) for ranking in rankings.values()], axis=1)
+
+
+# -- outputs --------------------------------------------------------------------------------------------------
+
+
+def _outputs(
+    draw: Draw, vector: Floats, count: int, bits: RandomBits, score: Callable[[Floats], Floats] | None = None
+) -> Floats:
+    """Outputs of one vector, or their scores: drawn in blocks, so that no more than scores has to be held."""
+    step = max(1, _NUMBERS_AT_ONCE // vector.size)
+    found = []
+    for start in range(0, count, step):
+        given = np.repeat(vector[None, :], min(step, count - start), axis=0)
+        outputs = np.nan_to_num(np.asarray(draw(given, bits), dtype=np.float64))
+        found.append(outputs if score is None else np.asarray(score(outputs), dtype=np.float64))
+    return np.concatenate(found)
+
+
+def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits) -> int:
+    """k, of the outputs.
+
+    Raises:
+        ParameterError: the mechanism raises, or its outputs are no array of shape (n, k), or never change, for one of
+            the vectors.
+    """
+    widths: set[int] = set()
+    for vector in (each for pair in pairs.values() for each in pair):
+        given = np.repeat(vector[None, :], _TRIED, axis=0)
+        try:
+            once, again = (np.asarray(draw(given.copy(), bits), dtype=np.float64) for _ in range(2))
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's mechanism raises
+            raise ParameterError(
+                f"the mechanism raised {type(error).__name__}: it must return something for every vector (an error for "
+                "some only is itself an infinite loss)"
+            ) from None
+        if once.ndim != 2 or len(once) != _TRIED:
+            raise ParameterError(f"the mechanism returned shape {once.shape} for {_TRIED} vectors: expected (n, k)")
+        # equal rows may be chance where outputs are few, or no noise at all, which the bound will show
+        if np.array_equal(once, again) and not (once == once[0]).all():
+            raise ParameterError(f"the mechanism returned the same {_TRIED} outputs twice: a fixed seed is no noise")
+        widths.add(once.shape[1])
+    if len(widths) > 1:
+        raise ParameterError("the mechanism returns outputs of several widths: their width tells the vectors apart")
+    return widths.pop()
+
+
+def _checked(pair: Pair) -> tuple[Floats, Floats]:
+    try:
+        first, second = (np.asarray(each, dtype=np.float64) for each in pair)
+    except (TypeError, ValueError):
+        raise ParameterError("pair must hold two vectors of numbers, got something else") from None
+    if first.ndim != 1 or first.shape != second.shape or first.size == 0 or np.array_equal(first, second):
+        raise ParameterError("pair must hold two different vectors of the same length, got something else")
+    return first, second

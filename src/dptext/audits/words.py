@@ -1,0 +1,257 @@
+"""The audit of a whole word mechanism.
+
+Nothing here knows a concrete mechanism: distances are computed again from the public vectors, distributions are taken
+as the mechanism shows them or sampled from it, and the claim is a `PrivacyStatement`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.audits.distances import Distance, distance_named
+from dptext.audits.judgement import as_approx, checked_claim, judge_exact, judge_sample
+from dptext.audits.sampled import sampled_loss
+from dptext.audits.verdict import Verdict
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import ONE_GROUP, Unit
+
+__all__ = ["Labels", "WordMechanismLike", "audit_words"]
+
+_ALL_PAIRS_UP_TO = 2_000
+_CHOSEN = 600
+_RUN = 20
+
+Labels: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
+
+
+class WordVectorsLike(Protocol):
+    """Public words and their points."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words."""
+        ...
+
+    @property
+    def matrix(self) -> npt.NDArray[np.float32]:
+        """(V, d) points."""
+        ...
+
+
+class WordMechanismLike(Protocol):
+    """What `audit_words` asks of a mechanism; ``distributions`` or ``probabilities`` make the audit exact."""
+
+    vectors: Any
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """The claim for one word."""
+        ...
+
+    def sample(self, words: list[str], *, seed: int | None = None) -> list[str]:
+        """One output for each word."""
+        ...
+
+
+def audit_words(
+    mechanism: WordMechanismLike,
+    claim: PrivacyStatement | None = None,
+    *,
+    words: Sequence[str] | None = None,
+    distance: Distance | None = None,
+    labels: Labels | None = None,
+    samples: int = 200_000,
+    error: float = 1e-6,
+    seed: int | None = None,
+) -> Verdict:
+    """Try to refute what a word mechanism promises for one word.
+
+    Exact where the mechanism shows its distribution (``log_distributions``, ``distributions`` or ``probabilities``):
+    every pair of the audited words, every output. Else sampled: the pair of words whose promise is the tightest, as a
+    black box.
+
+    Args:
+        mechanism: a word mechanism.
+        claim: the statement to put to the test; None: the mechanism's own.
+        words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
+            their nearest neighbours, the unknown word among them).
+        distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
+            asked for here because a mechanism must not bring along what it is measured with.
+        labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
+            (pairs of two groups are left out, as the claim leaves them out). For a claim in rank distance: the place of
+            each word in the public list.
+        samples: outputs of each input that test a sampled bound.
+        error: how often a sampled audit may refute a true claim.
+        seed: for the choice of words and for draws; None for fresh randomness.
+
+    Raises:
+        ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
+            caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``; the
+            mechanism breaks its contract.
+
+    >>> import dptext
+    >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> verdict = audit_words(dptext.TEM(vectors, epsilon=2.0))
+    >>> str(verdict.outcome), verdict.loss <= verdict.allowed
+    ('exact', True)
+    """
+    claim = checked_claim(mechanism.statement if claim is None else claim)
+    if claim.unit is not Unit.WORD:
+        raise ParameterError(
+            f"expected a claim about one word, got one about a {claim.unit}: audit the word, the rest is composition"
+        )
+    vectors = mechanism.vectors
+    measure = None
+    if isinstance(claim.guarantee, MetricDP) and not _in_ranks(claim):
+        measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
+    label = _checked_labels(claim, vectors, labels)
+    chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
+    if len(set(chosen)) < 2:
+        raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
+    row = {word: place for place, word in enumerate(vectors.words)}
+    points = vectors.matrix[[row[word] for word in chosen]].astype(np.float64)
+    of_chosen = None if label is None else label[[row[word] for word in chosen]]
+    allowed = _Allowed(claim, points, chosen, measure, of_chosen)
+    coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
+    if _in_groups(claim):
+        coverage += ", of which those of one group count"
+    logs = _log_distribution(mechanism, chosen)
+    if logs is not None:
+        return judge_exact(claim, logs, allowed, names=chosen, outputs=vectors.words, coverage=coverage)
+    first, second = allowed.tightest()
+    bound = sampled_loss(
+        *(_word_draw(mechanism, chosen[each], row) for each in (first, second)),
+        samples=samples,
+        error=error,
+        seed=seed,
+    )
+    return judge_sample(
+        claim,
+        bound,
+        allowed=float(allowed(first, slice(second, second + 1))[0]),
+        error=error,
+        witness=f"{chosen[first]!r} against {chosen[second]!r}, {bound.event}",
+        coverage=f"the pair of {len(chosen):,} words that the promise binds most, {samples:,} samples each",
+    )
+
+
+class _Allowed:
+    """What a claim allows for pairs of words at the given points: distances in the claim's metric, computed here."""
+
+    def __init__(
+        self,
+        claim: PrivacyStatement,
+        points: npt.NDArray[np.float64],
+        words: Sequence[str],
+        distance: Distance | None,
+        labels: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        guarantee = claim.guarantee
+        self._claim, self._points, self._distance, self._labels = claim, points, distance, labels
+        # a claim may make an exception of unknown words: any pair with one counts as farthest apart
+        excepted = isinstance(guarantee, MetricDP) and "unknown word" in guarantee.metric
+        self._farthest = np.array([excepted and word == "<unk>" for word in words])
+
+    def __call__(self, i: int, others: slice) -> npt.NDArray[np.float64]:
+        losses = self._of_neighbours(i, others)
+        if self._labels is not None and _in_groups(self._claim):
+            losses[self._labels[others] != self._labels[i]] = math.inf  # no neighbours: the claim is silent
+        return losses
+
+    def _of_neighbours(self, i: int, others: slice) -> npt.NDArray[np.float64]:
+        claim = self._claim
+        if not isinstance(claim.guarantee, MetricDP):
+            return np.full(others.stop - others.start, as_approx(claim).epsilon + claim.slack)
+        if self._distance is None:
+            assert self._labels is not None
+            far = np.abs(self._labels[others] - self._labels[i]).astype(np.float64)
+        else:
+            far = np.array(self._distance(self._points[i : i + 1], self._points[others]), dtype=np.float64)[0]
+        if not (far >= 0).all():  # a NaN would allow everything
+            raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
+        far[self._farthest[others] | self._farthest[i]] = math.inf
+        most = math.inf if claim.guarantee.max_distance is None else claim.guarantee.max_distance
+        losses: npt.NDArray[np.float64] = claim.guarantee.epsilon * np.minimum(far, most) + claim.slack
+        return losses
+
+    def tightest(self) -> tuple[int, int]:
+        """The pair of different points with the smallest allowance."""
+        best = (math.inf, 0, 1)
+        for i in range(len(self._points) - 1):
+            losses = self(i, slice(i + 1, len(self._points)))
+            place = int(np.argmin(losses))
+            best = min(best, (float(losses[place]), i, i + 1 + place))
+        return best[1], best[2]
+
+
+def _in_groups(claim: PrivacyStatement) -> bool:
+    return ONE_GROUP in claim.neighbours
+
+
+def _in_ranks(claim: PrivacyStatement) -> bool:
+    return isinstance(claim.guarantee, MetricDP) and claim.guarantee.metric.split(",")[0] == "rank"
+
+
+def _checked_labels(
+    claim: PrivacyStatement, vectors: WordVectorsLike, labels: Labels | None
+) -> npt.NDArray[np.int64] | None:
+    """(V,) the public number of each word, where the claim depends on it."""
+    asked = _in_groups(claim) or _in_ranks(claim)
+    if asked and labels is None:
+        what = f"about two words of {ONE_GROUP}" if _in_groups(claim) else "in rank distance, on a public list"
+        raise ParameterError(
+            f"the claim is {what}: give the group, or the place in the list, of each word of the vocabulary as labels="
+        )
+    if not asked and labels is not None:
+        raise ParameterError("the claim speaks of no groups and no list, so labels mean nothing: leave labels= out")
+    if labels is None:
+        return None
+    if len(labels) != len(vectors.words):
+        raise ParameterError(f"expected a label for each of {len(vectors.words):,} words, got {len(labels):,}")
+    return np.asarray(labels, dtype=np.int64)
+
+
+def _chosen_words(vectors: WordVectorsLike, bits: RandomBits, labels: npt.NDArray[np.int64] | None = None) -> list[str]:
+    words = vectors.words
+    if len(words) <= _ALL_PAIRS_UP_TO:
+        return list(words)
+    if labels is not None:  # runs of words that are near by their labels: whole groups, stretches of a list
+        order = np.argsort(labels, kind="stable")
+        starts = np.argsort(bits.uniform(len(words) // _RUN))[: _CHOSEN // _RUN] * _RUN
+        return [words[row] for row in np.unique(order[(starts[:, None] + np.arange(_RUN)).ravel()])]
+    picked = np.argsort(bits.uniform(len(words)))[: _CHOSEN // 2]
+    points = vectors.matrix.astype(np.float64)
+    near = [int(np.argsort(((points - points[row]) ** 2).sum(axis=1))[1]) for row in picked]
+    unknown = [words.index("<unk>")] if "<unk>" in words else []
+    return [words[row] for row in dict.fromkeys([*unknown, *picked.tolist(), *near])]
+
+
+def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float64] | None:
+    if hasattr(mechanism, "log_distributions"):  # some are below what a float64 holds
+        return np.asarray(mechanism.log_distributions(words), dtype=np.float64)
+    if hasattr(mechanism, "distributions"):
+        with np.errstate(divide="ignore"):
+            logs: npt.NDArray[np.float64] = np.log(mechanism.distributions(words))
+        return logs
+    if hasattr(mechanism, "probabilities"):
+        with np.errstate(divide="ignore"):
+            return np.log(np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in words]))
+    return None
+
+
+def _word_draw(mechanism: WordMechanismLike, word: str, row: dict[str, int]) -> Any:
+    def draw(count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
+        seed = int(bits.integers(1)[0])
+        drawn = mechanism.sample([word] * count, seed=seed)
+        # an output outside the vocabulary is a category of its own
+        return np.fromiter((row.get(each, len(row)) for each in drawn), dtype=np.int64, count=len(drawn))
+
+    return draw

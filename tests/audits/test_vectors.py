@@ -1,0 +1,306 @@
+"""Sampled audits of vectors: sound noise stands, 1.5 times too little does not, and neither do the classics.
+
+Every audit refutes a true claim with probability at most 1e-6 (its ``error``); seeds are fixed.
+"""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.audits import Outcome, audit_vectors
+from dptext.audits.vectors import extreme_pairs
+from dptext.errors import ParameterError
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.representations.privunit import PrivUnit, PrivUnitG
+
+SAMPLES = 40_000
+GRID = 2.0**20
+
+
+def claim(guarantee, **changes):
+    statement = dptext.PrivacyStatement(
+        guarantee=guarantee,
+        unit=Unit.DOCUMENT,
+        relation=Relation.SUBSTITUTION,
+        neighbours="any two vectors",
+        trust=Trust.LOCAL,
+        mechanism="under audit",
+    )
+    return statement.replace(**changes)
+
+
+class Additive:
+    """Noise of a scale on vectors of a domain, on a grid: in doubles as they come, low digits would tell the input."""
+
+    def __init__(self, domain, dimension, noise, scale):
+        self.domain, self.dimension = domain, dimension
+        self._noise, self._scale = noise, scale
+
+    def sample(self, vectors, bits):
+        assert vectors.shape[1] == self.dimension
+        exact = vectors + self._scale * self._noise(bits, *vectors.shape)
+        return (np.rint(exact * GRID) / GRID).astype(np.float32)
+
+
+def normal(bits, *shape):
+    return bits.normal(*shape)
+
+
+def laplace(bits, *shape):
+    return bits.exponential(*shape) - bits.exponential(*shape)
+
+
+def l2_laplace(bits, count, dimension):
+    directions = bits.normal(count, dimension)
+    directions /= np.sqrt((directions**2).sum(axis=1, keepdims=True))
+    return directions * bits.exponential(count, dimension).sum(axis=1)[:, None]
+
+
+def responses(dimension, truth, lie):
+    """One-hot input, every coordinate 1 with probability ``truth`` where it was, ``lie`` elsewhere."""
+
+    class Responses:
+        domain = "one-hot"
+
+        def sample(self, vectors, bits):
+            return (bits.uniform(*vectors.shape) <= np.where(vectors > 0, truth, lie)).astype(np.float32)
+
+    Responses.dimension = dimension
+    return Responses()
+
+
+# -- sound and broken -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [PrivUnit, PrivUnitG])
+@pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 16), (4.0, 8)])
+def test_the_randomizers_keep_their_promise_and_their_twins_do_not(kind, epsilon, dimension):
+    sound = kind(epsilon=epsilon)
+    verdict = dptext.audit(sound, dimension=dimension, samples=SAMPLES, seed=1)
+    assert verdict.outcome is Outcome.CONSISTENT
+    assert verdict.refutable
+    assert 0.85 * epsilon < verdict.loss <= epsilon  # an audit that shows little would be no audit
+    twin = kind(epsilon=1.5 * epsilon).channel(dimension)
+    verdict = dptext.audit(twin, sound.statement(dimension), samples=SAMPLES, seed=1)
+    assert verdict.refuted
+    assert verdict.loss > 1.2 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("domain", "dimension", "noise", "sensitivity", "epsilon"),
+    [
+        ("unit cube", 1, laplace, 2.0, 1.0),
+        ("unit cube", 3, laplace, 6.0, 3.0),
+        ("unit ball", 3, l2_laplace, 2.0, 3.0),
+        ("unit sphere", 2, l2_laplace, 2.0, 1.0),
+        ("one-hot", 4, laplace, 2.0, 2.0),
+    ],
+)
+def test_laplace_noise_of_the_right_scale_stands_and_less_does_not(domain, dimension, noise, sensitivity, epsilon):
+    for share, refuted in ((1.0, False), (1 / 1.5, True)):
+        channel = Additive(domain, dimension, noise, share * sensitivity / epsilon)
+        verdict = audit_vectors(channel, claim(dptext.PureDP(epsilon)), samples=SAMPLES, seed=3)
+        assert verdict.refuted == refuted, verdict.explain()
+        assert verdict.refutable
+
+
+def test_normal_noise_is_judged_at_its_delta():
+    """The least sigma for (4, .02) at sensitivity 2, by Balle and Wang 2018, Theorem 8."""
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    epsilon, delta = 4.0, 0.02
+
+    def excess(sigma):
+        gap = 2 / sigma
+        return norm.cdf(gap / 2 - epsilon / gap) - np.exp(epsilon) * norm.cdf(-gap / 2 - epsilon / gap) - delta
+
+    sigma = brentq(excess, 0.1, 10)
+    for share, refuted in ((1.0, False), (1 / 1.5, True)):
+        channel = Additive("unit ball", 5, normal, share * sigma)
+        verdict = audit_vectors(channel, claim(dptext.ApproxDP(epsilon, delta)), samples=SAMPLES, seed=4)
+        assert verdict.refuted == refuted, verdict.explain()
+        assert verdict.delta == delta
+    channel = Additive("unit ball", 5, normal, sigma)
+    assert audit_vectors(channel, claim(dptext.PureDP(2.5)), samples=SAMPLES, seed=4).refuted
+    assert not audit_vectors(channel, claim(dptext.ApproxDP(2.5, 0.1)), samples=SAMPLES, seed=4).refuted
+
+
+def test_the_slack_of_a_statement_counts_in_its_favour():
+    channel = Additive("unit ball", 2, l2_laplace, 2.0 / 1.5)
+    assert audit_vectors(channel, claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1).refuted
+    assert not audit_vectors(channel, claim(dptext.PureDP(1.0), slack=0.5), samples=SAMPLES, seed=1).refuted
+
+
+def test_unary_responses_are_told_apart_by_two_categories():
+    """SUE at epsilon 2: p = e / (1 + e), q = 1 - p, exact on one-hot input."""
+    keep = np.e / (1 + np.e)
+    verdict = audit_vectors(responses(6, keep, 1 - keep), claim(dptext.PureDP(2.0)), samples=SAMPLES, seed=1)
+    assert not verdict.refuted
+    assert verdict.loss > 1.8
+    assert "the first category against the second" in verdict.witness
+    assert audit_vectors(responses(6, keep, 1 - keep), claim(dptext.PureDP(1.6)), samples=SAMPLES, seed=1).refuted
+
+
+def test_what_the_field_got_wrong_is_refuted():
+    same = Additive("unit cube", 8, lambda bits, count, d: np.repeat(laplace(bits, count, 1), d, axis=1), 1.0)
+
+    def differences(outputs):  # one scalar for all coordinates: their differences are those of the input
+        return outputs[:, 0] - outputs[:, 1]
+
+    pair = (np.tile([1.0, -1.0], 4), np.tile([-1.0, 1.0], 4))
+    verdict = audit_vectors(same, claim(dptext.PureDP(1.0)), pair=pair, score=differences, samples=SAMPLES, seed=1)
+    assert verdict.refuted
+    assert verdict.loss > 7
+    per_coordinate = Additive("unit cube", 8, laplace, 2.0)  # as if one coordinate were all
+    assert audit_vectors(per_coordinate, claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1).refuted
+
+
+def test_doubles_as_they_come_are_refuted_though_the_density_is_right():
+    """Mironov 2012: x + Laplace noise in float64 has values that x' + noise has not, and the scores find them."""
+
+    def naive(vectors, bits):
+        uniform = bits.uniform(*vectors.shape) - 0.5
+        return vectors - np.sign(uniform) * np.log1p(-2 * np.abs(uniform)) * 2.0
+
+    verdict = audit_vectors(naive, claim(dptext.PureDP(1.0)), pair=([1.0], [-1.0]), samples=SAMPLES, seed=1)
+    assert verdict.refuted
+    assert verdict.loss > 3
+
+
+def test_a_learnt_score_finds_what_no_projection_shows():
+    """The second moment alone differs: noise of another size under the one vector."""
+    pytest.importorskip("sklearn")
+
+    def draw(vectors, bits):
+        return bits.normal(len(vectors), 3) * np.where(vectors[:, :1] > 0, 1.0, 3.0)
+
+    how = {"pair": ([1.0, 0.0], [-1.0, 0.0]), "samples": 2_000, "seed": 1}
+    verdict = audit_vectors(draw, claim(dptext.PureDP(1.0)), **how)  # three numbers out, two in: nothing to project on
+    assert verdict.refuted
+    assert "a learnt score" in verdict.witness
+    with_score = audit_vectors(
+        draw, claim(dptext.PureDP(1.0)), score=lambda outputs: -np.abs(outputs).sum(axis=1), **how
+    )
+    assert with_score.refuted
+
+
+# -- the audit itself -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", ["unit sphere", "unit ball", "unit cube", "one-hot"])
+def test_the_pairs_are_as_far_apart_as_the_domain_allows(domain):
+    from dptext.representations.domains import Domain
+
+    sensitivity = Domain(domain).sensitivity(5)
+    pairs = extreme_pairs(domain, 5).values()
+    assert max(np.linalg.norm(one - other) for one, other in pairs) == pytest.approx(sensitivity.l2)
+    assert max(np.abs(one - other).sum() for one, other in pairs) == pytest.approx(sensitivity.l1)
+    for pair in pairs:
+        assert np.allclose(Domain(domain).bound(np.stack(pair)), np.stack(pair))
+
+
+def test_the_draws_that_test_the_bound_are_not_those_that_chose():
+    seen = []
+
+    def draw(vectors, bits):
+        outputs = bits.normal(len(vectors), 2)
+        seen.append(outputs[:, 0].copy())
+        return outputs
+
+    audit_vectors(draw, claim(dptext.PureDP(1.0)), pair=([1.0, 0.0], [-1.0, 0.0]), samples=2_000, seed=1)
+    drawn = np.concatenate(seen)
+    assert len(np.unique(drawn)) == len(drawn)
+
+
+def test_no_noise_at_all_is_refuted():
+    bare = Additive("unit cube", 3, laplace, 0.0)
+    verdict = audit_vectors(bare, claim(dptext.PureDP(5.0)), samples=SAMPLES, seed=1)
+    assert verdict.refuted
+    assert verdict.loss == pytest.approx(verdict.strongest)
+
+
+def test_few_outputs_that_come_again_and_again_are_no_error():
+    """Two categories at epsilon 12: most often the same one."""
+    keep = 1 / (1 + np.exp(-6))
+    verdict = audit_vectors(responses(2, keep, 1 - keep), claim(dptext.PureDP(12.0)), samples=SAMPLES, seed=1)
+    assert not verdict.refuted
+
+
+def test_a_seed_repeats_the_verdict():
+    found = {dptext.audit(PrivUnit(epsilon=2.0), dimension=3, samples=2_000, seed=seed).loss for seed in (1, 1, 2)}
+    assert len(found) == 2
+
+
+def test_memory_does_not_grow_with_the_outputs():
+    """200,000 outputs of 256 numbers would be 400 MiB in doubles."""
+    channel = Additive("unit sphere", 256, lambda _bits, *shape: np.zeros(shape), 1.0)
+    channel.sample = lambda vectors, bits: vectors.astype(np.float32) + bits.uniform(len(vectors), 1).astype(np.float32)
+    tracemalloc.start()
+    audit_vectors(channel, claim(dptext.PureDP(1.0)), pair=(np.eye(256)[0], np.eye(256)[1]), samples=100_000, seed=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200e6
+
+
+def test_too_few_samples_say_that_nothing_was_tested():
+    verdict = dptext.audit(PrivUnit(epsilon=30.0), dimension=4, samples=1_000, seed=1)
+    assert not verdict.refuted
+    assert not verdict.refutable
+    assert "NOT TESTED" in verdict.explain()
+    assert max(map(len, verdict.explain().splitlines())) <= 100
+    assert json.loads(verdict.to_json())["refutable"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"claim": claim(dptext.NoGuarantee("none"))}, "promises nothing"),
+        ({"claim": 1.0}, "must be a PrivacyStatement"),
+        ({"claim": claim(dptext.MetricDP(1.0, "euclidean"))}, "expected a claim for any two vectors"),
+        ({"claim": claim(dptext.PureDP(1.0), relation=Relation.ADD_REMOVE)}, "expected a claim for any two vectors"),
+        ({"mechanism": lambda vectors, bits: vectors}, "give two of them as pair="),
+        ({"pair": ([1.0], [1.0])}, "two different vectors"),
+        ({"pair": ([1.0], [1.0, 2.0])}, "two different vectors"),
+        ({"pair": 7}, "two vectors of numbers"),
+        ({"samples": 10}, "samples must be at least 100"),
+        ({"mechanism": Additive("unit torus", 3, laplace, 1.0)}, "expected vectors of the unit sphere"),
+        ({"mechanism": Additive("one-hot", 1, laplace, 1.0)}, "expected vectors of the unit sphere"),
+    ],
+)
+def test_bad_arguments_get_clear_errors(arguments, message):
+    given = {"mechanism": Additive("unit ball", 3, laplace, 1.0), "claim": claim(dptext.PureDP(1.0)), **arguments}
+    with pytest.raises(ParameterError, match=message):
+        audit_vectors(given.pop("mechanism"), given.pop("claim"), **given)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda vectors, bits: np.arange(128.0).reshape(64, 2), "a fixed seed is no noise"),
+        (lambda vectors, bits: bits.normal(len(vectors)), r"returned shape \(64,\) for 64 vectors"),
+        (lambda vectors, bits: 1 / 0, "raised ZeroDivisionError"),
+        (lambda vectors, bits: bits.normal(len(vectors), 1 + (vectors[0, 0] > 0)), "outputs of several widths"),
+    ],
+)
+def test_what_is_no_mechanism_is_said(draw, message):
+    with pytest.raises(ParameterError, match=message):
+        audit_vectors(draw, claim(dptext.PureDP(1.0)), pair=([1.0, 0.0], [-1.0, 0.0]), samples=1_000)
+
+
+def test_the_judge_takes_what_it_is_given(glove):
+    randomizer = PrivUnit(epsilon=2.0)
+    with pytest.raises(ParameterError, match="dimension=64"):
+        dptext.audit(randomizer)
+    with pytest.raises(ParameterError, match="a channel brings no claim along"):
+        dptext.audit(randomizer.channel(4))
+    with pytest.raises(ParameterError, match="leave dimension= out"):
+        dptext.audit(randomizer.channel(4), randomizer.statement(4), dimension=4)
+    with pytest.raises(ParameterError, match="words= means nothing for a mechanism of vectors"):
+        dptext.audit(randomizer, dimension=4, words=["the"])
+    words = dptext.TEM(dptext.load_vectors(glove, limit=50), epsilon=2.0)
+    with pytest.raises(ParameterError, match="dimension=, score= means nothing for a word mechanism"):
+        dptext.audit(words, dimension=4, score="learnt")
