@@ -30,7 +30,7 @@ from dptext.text.files import HashedFile, extra, file_format
 from dptext.text.parquet import as_vectors, assemble, segment
 from dptext.text.release import Piece, Progress, is_released, release_file
 
-__all__ = ["VECTOR", "TextEncoder", "VectorRelease", "encode_file", "is_encoded", "statement_for_user"]
+__all__ = ["VECTOR", "DeviceLike", "VectorRelease", "encode_file", "is_encoded", "statement_for_user"]
 
 VECTOR = "vector"
 """The column of the private vectors."""
@@ -41,7 +41,7 @@ _MOST_TEXTS = 100_000  # of a person; far beyond what any budget stands
 _INSTEAD = "convert the column, or do not keep it"
 
 
-class TextEncoder(Protocol):
+class DeviceLike(Protocol):
     """Text to private vector, frozen: what a device holds (`dptext.representations.release.DeviceEncoder`)."""
 
     @property
@@ -87,7 +87,7 @@ class VectorRelease:
 def encode_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike,
-    encoder: TextEncoder,
+    encoder: DeviceLike,
     *,
     text: str = "text",
     keep: Sequence[str] = (),
@@ -165,7 +165,7 @@ def encode_file(
     )
 
 
-def is_encoded(out: Path, encoder: TextEncoder, keep: Sequence[str]) -> bool:
+def is_encoded(out: Path, encoder: DeviceLike, keep: Sequence[str]) -> bool:
     """Whether this very release is there: the private file, whole, and its statement with these parameters.
 
     Raises:
@@ -209,7 +209,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
 class _Encoding:
     """The texts of a file through an encoder (`dptext.text.release.Run`)."""
 
-    def __init__(self, encoder: TextEncoder, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
+    def __init__(self, encoder: DeviceLike, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
         self._encoder, self._key, self._keep = encoder, key, tuple(keep)
         self._statement = encoder.statement.replace(release_id=release_id, seeded=key.seeded)
         described = [encoder.statement.to_json(), dict(encoder.parameters())]
