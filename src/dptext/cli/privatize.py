@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -19,25 +18,22 @@ from dptext.cli.console import (
     JsonOption,
     QuietOption,
     VerboseOption,
-    progress_bar,
     say,
     stopped_with_notes,
 )
-from dptext.cli.places import is_pipe, make_folder, places
+from dptext.cli.places import is_pipe, places
+from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import ParameterError, StorageError
 from dptext.privacy.guarantee import MetricDP, at_most
-from dptext.text.documents import NoDocumentsError, read_documents
+from dptext.text.documents import read_documents
 from dptext.text.files import STANDARD, file_format
 from dptext.text.writers import DocumentWriter
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.words.corpus import (
-    FileRelease,
     check_output,
     is_released,
     privatize_file,
     privatize_stream,
-    rejects_path,
-    statement_path,
 )
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
@@ -194,35 +190,25 @@ def privatize(
         if sent.skipped:
             say(f"Left out {sent.skipped:,} rows that could not be read.", quiet=quiet)
         return
-    releases: list[FileRelease] = []
-    with stopped_with_notes(), progress_bar(quiet=quiet) as progress, _told_what_is_done(releases, len(to)):
-        for place in to:
-            if place.is_in_folder:
-                make_folder(place.out.parent)
-            if place.out in done:
-                say(f"{place.out} is there already: left as it is.", quiet=quiet)
-                continue
-            try:
-                release = privatize_file(
-                    place.sources,
-                    place.out,
-                    built,
-                    resume=resume,
-                    ledger=ledger,
-                    ledger_key=ledger_key,
-                    progress=progress,
-                    **how,
-                )
-            except NoDocumentsError:
-                if not place.is_in_folder:
-                    raise
-                say(f"{place.sources[0]} holds no documents: left out.", quiet=quiet)
-                continue
-            releases.append(release)
+    releases = release_all(
+        to,
+        done,
+        lambda place, progress: privatize_file(
+            place.sources,
+            place.out,
+            built,
+            resume=resume,
+            ledger=ledger,
+            ledger_key=ledger_key,
+            progress=progress,
+            **how,
+        ),
+        quiet=quiet,
+    )
     for release in releases:
-        tell(release, quiet=quiet)
+        tell(release, "private documents", quiet=quiet, note=release.tally.warning())
     if as_json:
-        typer.echo(json.dumps(_summary(releases), ensure_ascii=False))
+        print_summary(releases)
 
 
 @contextmanager
@@ -235,50 +221,6 @@ def _quiet_when_the_reader_leaves() -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             told.add_note(note)
         raise told from None
-
-
-@contextmanager
-def _told_what_is_done(releases: list[FileRelease], count: int) -> Iterator[None]:
-    """An error at one file of many says that others are out already."""
-    try:
-        yield
-    except BaseException as error:
-        if releases:
-            error.add_note(
-                f"{len(releases)} of {count} files are released already; --resume leaves them as they are and goes on"
-            )
-        raise
-
-
-def tell(release: FileRelease, *, quiet: bool) -> None:
-    """What was done, for the person who runs the command."""
-    out = release.out
-    if release.resumed:
-        say(f"Went on after {release.resumed:,} documents that were done already.", quiet=quiet)
-    say(
-        f"Wrote {release.documents:,} private documents to {out} and what was promised to {statement_path(out)}.",
-        quiet=quiet,
-    )
-    if release.skipped:
-        listed = rejects_path(out)
-        say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.", quiet=quiet)
-    warning = release.tally.warning()
-    if warning is not None:
-        say(f"Note (for you alone, it is in no statement): {warning}.", quiet=quiet)
-    say(f"Read it aloud: dptext explain {out}", quiet=quiet)
-
-
-def _summary(releases: list[FileRelease]) -> Any:
-    found = [
-        {
-            "documents": each.documents,
-            "skipped": each.skipped,
-            "out": str(each.out),
-            "statement": json.loads(each.statement.to_json()),
-        }
-        for each in releases
-    ]
-    return found[0] if len(found) == 1 else found
 
 
 def build_mechanism(
