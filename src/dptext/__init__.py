@@ -1,5 +1,6 @@
 """dptext: differentially private text, with a statement that one can trust."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dptext.audits.judge import audit
@@ -15,6 +16,17 @@ from dptext.errors import (
 from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.representations.additive import Gaussian, L2Laplace, Laplace
+from dptext.representations.bits import OneBit, WeightedBits
+from dptext.representations.cube import Hybrid, Piecewise
+from dptext.representations.encoders import CallableEncoder
+from dptext.representations.files import VectorRelease, encode_file
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.recommend import Recommendation, recommend
+from dptext.representations.release import DeviceEncoder
+from dptext.representations.sentence_encoder import SentenceEncoder
+from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 from dptext.text.documents import Document
 from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -37,6 +49,8 @@ from dptext.words.training import statement_with_training
 from dptext.words.vickrey import Vickrey
 
 if TYPE_CHECKING:
+    from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
+    from dptext.representations.estimator import PrivateEncoder as PrivateEncoder
     from dptext.words.estimator import WordPrivatizer as WordPrivatizer
 
 __all__ = [
@@ -44,54 +58,78 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "Calibration",
+    "CallableEncoder",
     "CusText",
     "DataError",
     "Deniability",
+    "DeviceEncoder",
     "Document",
     "DptextError",
     "FileRelease",
+    "Gaussian",
     "Guarantee",
+    "Hybrid",
+    "L2Laplace",
+    "Laplace",
     "Madlib",
     "Mahalanobis",
+    "MeanOfWords",
     "MetricDP",
     "MissingExtraError",
     "NoGuarantee",
+    "OneBit",
+    "OptimizedUnary",
     "OrderedList",
     "ParameterError",
+    "Piecewise",
+    "PrivUnit",
+    "PrivUnitG",
     "PrivacyStatement",
     "PrivateBags",
     "PrivateTable",
     "PrivateTexts",
     "PureDP",
+    "Recommendation",
     "RefusedError",
     "Relation",
     "SanText",
     "SanTextPlus",
+    "SentenceEncoder",
     "StorageError",
+    "SymmetricUnary",
     "TruncatedGumbel",
     "Trust",
     "Unit",
+    "VectorRelease",
     "Verdict",
     "Vickrey",
+    "WeightedBits",
     "WordVectors",
     "audit",
     "batch_privatizer",
     "calibrate",
     "deniability",
+    "encode_file",
     "load_vectors",
     "privatize",
     "privatize_bags",
     "privatize_file",
     "privatize_table",
+    "recommend",
     "save_vectors",
     "statement_with_training",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`WordPrivatizer` needs scikit-learn, so it comes when it is asked for (and ``import *`` does without it)."""
-    if name == "WordPrivatizer":
-        from dptext.words.estimator import WordPrivatizer
+_ESTIMATORS = {
+    "NoisyClassifier": "dptext.representations.classifiers",
+    "PrivateEncoder": "dptext.representations.estimator",
+    "WordPrivatizer": "dptext.words.estimator",
+}
 
-        return WordPrivatizer
+
+def __getattr__(name: str) -> Any:
+    """Estimators need scikit-learn, so they come when they are asked for (and ``import *`` does without them)."""
+    if name in _ESTIMATORS:
+        return getattr(import_module(_ESTIMATORS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,12 +7,31 @@ from dataclasses import fields
 from typing import Any
 
 from dptext.errors import DataError, ParameterError
+from dptext.representations.additive import Gaussian, L2Laplace, Laplace
+from dptext.representations.bits import OneBit, WeightedBits
+from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.randomizer import Randomizer
+from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 
 __all__ = ["RANDOMIZERS", "randomizer_from_parameters"]
 
-RANDOMIZERS: dict[str, type[Randomizer]] = {each.name: each for each in (PrivUnit, PrivUnitG)}
+RANDOMIZERS: dict[str, type[Randomizer]] = {
+    each.name: each
+    for each in (
+        PrivUnit,
+        PrivUnitG,
+        L2Laplace,
+        Laplace,
+        Gaussian,
+        Piecewise,
+        Hybrid,
+        OneBit,
+        WeightedBits,
+        SymmetricUnary,
+        OptimizedUnary,
+    )
+}
 
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
