@@ -1,4 +1,4 @@
-"""Whatever comes in ends up in the domain, no further apart than its sensitivity says; only public texts decide where."""
+"""Whatever comes in ends up in the domain, no further apart than its sensitivity; public texts alone decide where."""
 
 import pickle
 

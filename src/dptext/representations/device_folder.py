@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import Bound
 from dptext.representations.encoders import TextEncoder
 from dptext.representations.mean_of_words import MeanOfWords
@@ -143,12 +143,22 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
     try:
         bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
         randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
-        if encoder is None:
-            encoder = _encoder(config["encoder"], tensors, training, source)
+        found = encoder
+        if found is None:
+            found = _encoder(config["encoder"], tensors, training, source)
     except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
         _foreign(source, error)
-    _check_encoder(encoder, statement.parameters)
-    return StoredDevice(source, encoder, bound, randomizer, statement)
+    mine = found.parameters()
+    differ = [name for name in mine if not _same(statement.parameters, mine, name, 0.0)]
+    if differ and encoder is not None:
+        raise ParameterError(
+            f"the encoder is not the one that was saved: {', '.join(differ)} differ; give that one, or save this one"
+        )
+    if differ:
+        raise DataError(
+            f"{source}: the encoder is not the one that was saved: {', '.join(differ)} differ; get it again"
+        )
+    return StoredDevice(source, found, bound, randomizer, statement)
 
 
 def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
@@ -219,15 +229,6 @@ def _encoder(
                 f"{source}: the model of the encoder is not here ({error}); give it as encoder=SentenceEncoder(folder)"
             ) from None
     raise DataError(f"{source}: its encoder is a caller's, which no folder holds; give the same one as encoder=...")
-
-
-def _check_encoder(encoder: TextEncoder, said: Mapping[str, Parameter]) -> None:
-    mine = encoder.parameters()
-    differ = [name for name in mine if not _same(said, mine, name, 0.0)]
-    if differ:
-        raise ParameterError(
-            f"the encoder is not the one that was saved: {', '.join(differ)} differ; give that one, or save this one"
-        )
 
 
 def _statement(content: bytes, source: str, name: str) -> PrivacyStatement:
