@@ -1,0 +1,251 @@
+"""The server's side: a scikit-learn classifier of noisy vectors that knows their noise (extra ``sklearn``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.representations.device_model import DeviceModel
+from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.linear import fit_linear, linear_prior
+from dptext.representations.mlp import Epoch, Labels, TrainingOptions, train_mlp
+from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.randomizer import Channel, Randomizer
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, check_X_y
+except ImportError:
+    raise MissingExtraError(
+        "NoisyClassifier needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\""
+    ) from None
+
+__all__ = ["NoisyClassifier"]
+
+_MODELS = ("linear", "mlp")
+_KNOWN = (PrivUnit, PrivUnitG)
+
+
+class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Learn from the private vectors that arrived, and their labels; predict for noisy vectors or for clean ones.
+
+    Two models come out of one fit. ``predict`` and ``score`` are for vectors that arrive *noisy*, as those of the
+    training did. `device_model` is for *clean* ones: sent back to the device, it classifies there and nothing
+    leaves. They differ, because noise that is there at training and missing at use would otherwise be mistaken for
+    variation of the text (``dptext.representations.linear`` has the equations).
+
+    **Guarantee**: post-processing of private vectors: what the statement that came with them says, and nothing more is
+    spent, however often one fits. *Labels are taken as public*: the statement of a vector says nothing of its label.
+
+    Args:
+        model: ``"linear"`` (numpy) or ``"mlp"`` (one hidden layer; extra ``train``).
+        channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` that came with the vectors;
+            None: not known, and the vectors are taken as they are.
+        public: (vectors, labels) of *public* examples, (m, d) as a device has them before the noise, or None. The
+            linear model shrinks towards what they say; the perceptron trains on them too, with noise drawn anew in
+            each epoch.
+        hidden, dropout, learning_rate, momentum, weight_decay, batch_size, epochs, validation_fraction, patience,
+            extra_noise: of the perceptron, see `dptext.representations.mlp.TrainingOptions`.
+        progress: called with an `dptext.representations.mlp.Epoch` after each epoch.
+        seed: of the perceptron's initial weights, batches and dropout. No privacy rests on it.
+
+    Attributes:
+        classes_: the labels, sorted.
+        n_features_in_: k, the width of the vectors.
+        channel_: the noise as it was understood, or None.
+        strength_, intensity_: of the linear model, see `dptext.representations.linear.LinearFit`.
+        epochs_, best_epoch_: of the perceptron: what ``progress`` saw, and the epoch whose weights were kept.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
+        ParameterError: from ``fit``: an argument out of range, public labels that the private ones do not have.
+
+    >>> from dptext.representations.privunit import PrivUnit
+    >>> clean = np.tile([[1.0, 0.2, 0.0], [-1.0, 0.2, 0.0]], (200, 1))
+    >>> labels = np.tile(["good", "bad"], 200)
+    >>> arrived = PrivUnit(epsilon=3.0).randomize(clean, seed=1)
+    >>> server = NoisyClassifier(channel=PrivUnit(epsilon=3.0)).fit(arrived, labels)
+    >>> server.device_model().predict([[0.9, 0.1, 0.3], [-2.0, 0.0, 0.1]]).tolist()
+    ['good', 'bad']
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    channel_: Channel | None
+
+    def __init__(
+        self,
+        model: str = "linear",
+        *,
+        channel: Channel | Randomizer | PrivacyStatement | None = None,
+        public: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        hidden: int = 128,
+        dropout: float = 0.5,
+        learning_rate: float = 0.01,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-6,
+        batch_size: int = 32,
+        epochs: int = 50,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        extra_noise: float = 0.0,
+        progress: Callable[[Epoch], object] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.model = model
+        self.channel = channel
+        self.public = public
+        self.hidden = hidden
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.extra_noise = extra_noise
+        self.progress = progress
+        self.seed = seed
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803  the names that scikit-learn asks for
+        """Learn from (n, k) noisy vectors and (n,) labels of two classes or more.
+
+        Raises:
+            DataError: labels of one class only; the channel does not put out vectors of this width.
+        """
+        if self.model not in _MODELS:
+            raise ParameterError(f"model must be one of {', '.join(map(repr, _MODELS))}, got {self.model!r}")
+        options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
+        given, targets = _validated(self, X, y)
+        check_classification_targets(targets)
+        self.classes_, codes = np.unique(targets, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError("a classifier needs labels of two classes or more, got one class")
+        self.channel_ = _channel(self.channel, given.shape[1])
+        public = self._checked_public()
+        if self.model == "linear":
+            self._fit_linear(given, codes, public)
+        else:
+            self._fit_mlp(given, codes, public, options)
+        return self
+
+    def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Scores of *noisy* vectors: (n, classes), or (n,) of two classes, above 0 for the second."""
+        check_is_fitted(self)
+        scores = self._noisy.scores(_validated(self, X, reset=False))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
+        """The class of each of (n, k) *noisy* vectors."""
+        scores = self.decision_function(X)
+        codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+        predicted: npt.NDArray[Any] = self.classes_[codes]
+        return predicted
+
+    def device_model(self) -> DeviceModel:
+        """The model for *clean* vectors (as they are before the noise): frozen, numpy only, saved as JSON.
+
+        Raises:
+            NotFittedError: ``fit`` was not called.
+        """
+        check_is_fitted(self)
+        return self._clean
+
+    def _fit_linear(self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
+        classes = len(self.classes_)
+        prior = None if public is None else linear_prior(*public, classes)
+        found = fit_linear(given, codes, classes, channel=self.channel_, prior=prior)
+        self.strength_, self.intensity_ = found.strength, found.intensity
+        self._store((found.noisy,), (found.clean,))
+
+    def _fit_mlp(
+        self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None, options: TrainingOptions
+    ) -> None:
+        def fresh(number: int) -> tuple[Floats, Labels]:
+            assert public is not None
+            if self.channel_ is None:
+                return public
+            bits = RandomBits(None if self.seed is None else self.seed + number)
+            return self.channel_.sample(public[0], bits).astype(np.float64), public[1]
+
+        found = train_mlp(
+            given,
+            codes,
+            len(self.classes_),
+            options,
+            fresh=None if public is None else fresh,
+            progress=self.progress,
+            seed=self.seed,
+        )
+        self.epochs_, self.best_epoch_ = found.epochs, found.best
+        self._store(found.layers, found.layers)
+
+    def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> None:
+        names = tuple(self.classes_.tolist())
+        self._noisy = DeviceModel(names, noisy)
+        self._clean = DeviceModel(names, clean, None if self.channel_ is None else self.channel_.domain)
+
+    def _checked_public(self) -> tuple[Floats, Labels] | None:
+        """The public vectors as a device would have them, and their labels as codes."""
+        if self.public is None:
+            return None
+        if not isinstance(self.public, tuple | list) or len(self.public) != 2:
+            raise ParameterError("public must be a pair (vectors, labels), got something else")
+        dimension = self.n_features_in_ if self.channel_ is None else self.channel_.dimension
+        vectors, labels = check_X_y(checked_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
+        if not np.array_equal(np.unique(labels), self.classes_):
+            raise ParameterError("public labels must be of the same classes as the private ones: they are not")
+        bounded = vectors if self.channel_ is None else self.channel_.domain.bound(vectors)
+        return bounded, np.searchsorted(self.classes_, labels)
+
+
+def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
+    """Vectors as float64 (and labels), checked as scikit-learn checks them, in new and old versions of it."""
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # before 1.6
+        return estimator._validate_data(*arrays, dtype=np.float64, reset=reset)
+    return validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
+
+
+def _channel(given: object, width: int) -> Channel | None:
+    """What the noise was, from whatever says it, for vectors of a width."""
+    if isinstance(given, PrivacyStatement):
+        channel: Channel | None = _stated(given)
+    elif isinstance(given, Randomizer):
+        channel = given.channel(width)
+    elif given is None or isinstance(given, Channel):
+        channel = given
+    else:
+        raise ParameterError(
+            f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(given).__name__}"
+        )
+    if channel is not None and not channel.width == channel.dimension == width:
+        raise ParameterError(
+            f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and {width} arrived: "
+            "expected the same width throughout"
+        )
+    return channel
+
+
+def _stated(statement: PrivacyStatement) -> Channel:
+    """The channel that a statement describes, rebuilt from its parameters."""
+    kinds = {kind.name: kind for kind in _KNOWN}
+    kind = kinds.get(statement.mechanism)
+    parameters = statement.parameters
+    if kind is None or not isinstance(dimension := parameters.get("dimension"), int):
+        raise ParameterError(
+            f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
+            f"{', '.join(sorted(kinds))}, or pass the randomizer itself"
+        )
+    options: Any = {each.name: parameters[each.name] for each in fields(kind) if each.name in parameters}
+    return kind(**options).channel(dimension)

@@ -1,0 +1,160 @@
+"""Linear classification from noisy vectors: ridge regression on the labels, its strength read off the known noise.
+
+With t the centred indicators of the classes, the least squares weights for clean vectors x solve S w = b, S the
+covariance of x and b = E[x t]. Noise of mean 0 that does not depend on the label leaves b unbiased; S comes from
+`dptext.representations.moments`. What is observed is, in the eigenbasis of the estimate S^ (eigenvalues s),
+
+    b^ - S^ w0 ~ N(0, r (s^2 + d v) + e),    w ~ N(w0, r I)                                            (evidence)
+
+with e the sampling variance of b^ (n^-1 times the variance of z along that axis times that of the label), v that of an
+entry of S^, d the dimension, and w0 the public weights (or 0). r makes the likelihood of b^ largest, and
+
+    w^ = w0 + r s (r (s^2 + d v) + e)^-1 (b^ - S^ w0)                                                  (posterior)
+
+so that where the noise drowns the data the public weights stay, and no validation data is spent. Weights for vectors
+that arrive *noisy* solve S_z w_z = S^ w^ instead, S_z the covariance of z: E[z t] = E[x t], but z varies more than x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.representations.domains import Floats
+from dptext.representations.moments import SecondMoment, positive, second_moment
+from dptext.representations.randomizer import Channel
+
+__all__ = ["LinearFit", "LinearPrior", "fit_linear", "linear_prior"]
+
+_STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-7, 1e5, 97)])  # nothing at all is for those who have a prior
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class LinearPrior:
+    """What public labelled vectors say before any private one arrives.
+
+    Attributes:
+        weights: (d, classes).
+        mean: (d,) of the vectors.
+        covariance: (d, d).
+    """
+
+    weights: Floats
+    mean: Floats
+    covariance: Floats
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Weights and intercepts for the vectors that a model will meet.
+
+    Attributes:
+        clean: (weights (d, classes), intercepts (classes,)) for vectors before the noise.
+        noisy: the same for vectors that went through the channel.
+        prior: this fit as a prior for another.
+        strength: r, the variance of a weight around the prior; 0 where the data say nothing beyond it.
+        intensity: how far the covariance was shrunk, from 0 (the data alone) to 1.
+    """
+
+    clean: tuple[Floats, Floats]
+    noisy: tuple[Floats, Floats]
+    prior: LinearPrior
+    strength: float
+    intensity: float
+
+
+def linear_prior(vectors: Floats, labels: npt.NDArray[np.intp], classes: int) -> LinearPrior:
+    """The prior from (n, d) *public* clean vectors and their labels (0 to classes - 1)."""
+    return fit_linear(vectors, labels, classes).prior
+
+
+def fit_linear(
+    vectors: Floats,
+    labels: npt.NDArray[np.intp],
+    classes: int,
+    *,
+    channel: Channel | None = None,
+    prior: LinearPrior | None = None,
+) -> LinearFit:
+    """Weights from (n, k) vectors that arrived and their labels (0 to classes - 1).
+
+    Args:
+        vectors: float64.
+        channel: what they went through; None: nothing, they are taken as they are.
+        prior: from public vectors; None: weights around 0.
+    """
+    count, width = vectors.shape
+    shares = np.bincount(labels, minlength=classes) / count
+    centred = np.eye(classes)[labels] - shares
+    observed = vectors.T @ centred / count  # b^
+    arriving = second_moment(vectors)
+    centre = vectors.mean(axis=0)  # of each score it is precise enough as it is; of all coordinates together it is not
+    mean = _shrunk_mean(vectors, np.zeros(width) if prior is None else prior.mean)
+    outer = np.outer(mean, mean)
+    noisy_covariance = positive(arriving.matrix - outer)
+    clean = arriving if channel is None else _clean_moment(vectors, channel, prior, outer)
+    values, basis = np.linalg.eigh(positive(clean.matrix - outer))
+    values = np.maximum(values, 0.0)
+    start = np.zeros((width, classes)) if prior is None else prior.weights
+    gap = basis.T @ observed - values[:, None] * (basis.T @ start)  # b^ - S^ w0
+    label_variance = shares * (1 - shares)
+    axis_variance = np.einsum("ji,jk,ki->i", basis, noisy_covariance, basis)
+    noise = np.maximum(axis_variance, 0.0)[:, None] * label_variance / count + _TINY
+    signal = (values**2 + width * clean.entry_variance)[:, None]
+    strength = _strength(gap, signal, noise, nothing=prior is not None)
+    weights = start + basis @ (strength * values[:, None] / (strength * signal + noise) * gap)  # eq. (posterior)
+    covariance: Floats = (basis * values) @ basis.T
+    noisy_weights = weights if channel is None else _solve(noisy_covariance, covariance @ weights)
+    return LinearFit(
+        clean=(weights, shares - centre @ weights),
+        noisy=(noisy_weights, shares - centre @ noisy_weights),
+        prior=LinearPrior(weights, mean, covariance),
+        strength=strength,
+        intensity=clean.intensity,
+    )
+
+
+def _clean_moment(vectors: Floats, channel: Channel, prior: LinearPrior | None, outer: Floats) -> SecondMoment:
+    """The clean vectors' second moment; where the channel does not tell it, the public one or the identity."""
+    target = None if prior is None else prior.covariance + outer
+    try:
+        return second_moment(vectors, debias=channel.debiased_second_moment, target=target)
+    except ParameterError:
+        width = vectors.shape[1]
+        return SecondMoment(np.eye(width) / width + outer if target is None else target, 0.0, 1.0)
+
+
+def _shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
+    """The mean, drawn towards a public one as far as its noise asks (James and Stein 1961, positive part)."""
+    mean = vectors.mean(axis=0)
+    noise = float(vectors.var(axis=0).sum()) / len(vectors)
+    distance = float(((mean - centre) ** 2).sum())
+    shrunk: Floats = centre + max(0.0, 1 - noise / max(distance, _TINY)) * (mean - centre)
+    return shrunk
+
+
+def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> float:
+    """The r of greatest likelihood, eq. (evidence), on a grid around the scale of the data; the least of equals.
+
+    ``nothing``: r = 0 may be the answer. Around weights of 0 it would mean to predict the same class for all.
+    """
+    scale = float((gap**2).sum()) / max(float(signal.sum()) * gap.shape[1], _TINY)
+    grid = scale * _STRENGTHS[0 if nothing else 1 :]
+    likelihoods = []
+    for strength in grid:
+        variance = strength * signal + noise
+        likelihoods.append(-0.5 * float((np.log(variance) + gap**2 / variance).sum()))
+    return float(grid[int(np.argmax(likelihoods))])
+
+
+def _solve(covariance: Floats, moments: Floats) -> Floats:
+    """covariance^-1 moments, with axes along which nothing varies left at 0."""
+    values, basis = np.linalg.eigh(covariance)
+    floor = 1e-10 * max(float(values.max(initial=0.0)), _TINY)
+    inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
+    weights: Floats = basis @ (inverse[:, None] * (basis.T @ moments))
+    return weights

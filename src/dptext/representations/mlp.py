@@ -1,0 +1,185 @@
+"""A perceptron with one hidden layer, trained on noisy vectors (extra ``train``: torch, imported when it is used)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.domains import Floats
+from dptext.text.files import extra
+
+__all__ = ["Epoch", "Training", "TrainingOptions", "train_mlp"]
+
+Labels = npt.NDArray[np.intp]
+Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known after an epoch; ``held_out`` is the loss on the held-out part, None where there is none."""
+
+    number: int
+    of: int
+    loss: float
+    held_out: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How to train; the defaults are those of Lyu et al. 2020, section 4, with early stopping added.
+
+    Attributes:
+        hidden: units of the hidden layer.
+        dropout: share of the input coordinates that is dropped at every step.
+        learning_rate, momentum, weight_decay, batch_size, epochs: of stochastic gradient descent.
+        validation_fraction: share of the rows that is held out to stop early; 0: none, and all epochs are run.
+        patience: epochs without a smaller loss there before training stops; the best epoch's weights are kept.
+        extra_noise: standard deviation of normal noise added on top at every step, in units of the root mean square of
+            a coordinate.
+    """
+
+    hidden: int = 128
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 1e-6
+    batch_size: int = 32
+    epochs: int = 50
+    validation_fraction: float = 0.1
+    patience: int = 10
+    extra_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "batch_size", "epochs", "patience"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ParameterError(f"{name} must be an integer of at least 1, got {value!r}")
+        for name, most in (("dropout", 1.0), ("momentum", 1.0), ("validation_fraction", 1.0)):
+            _check_number(name, getattr(self, name), least=0.0, below=most)
+        for name in ("weight_decay", "extra_noise"):
+            _check_number(name, getattr(self, name), least=0.0, below=np.inf)
+        _check_number("learning_rate", self.learning_rate, least=5e-324, below=np.inf)
+
+
+@dataclass(frozen=True)
+class Training:
+    """The trained layers (weights (in, out), bias), and the epochs as they came; ``best`` is the one that was kept."""
+
+    layers: Layers
+    epochs: tuple[Epoch, ...]
+    best: int
+
+
+def train_mlp(
+    vectors: Floats,
+    labels: Labels,
+    classes: int,
+    options: TrainingOptions,
+    *,
+    fresh: Callable[[int], tuple[Floats, Labels]] | None = None,
+    progress: Callable[[Epoch], object] | None = None,
+    seed: int | None = None,
+) -> Training:
+    """Train on (n, k) vectors and labels (0 to classes - 1), on the CPU.
+
+    Args:
+        vectors: float64.
+        fresh: more rows for the epoch of a number (public vectors with noise that is drawn anew), or None.
+        progress: called after every epoch.
+        seed: of initial weights, batches and dropout: no privacy rests on them. None: other ones each time.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    torch = extra("torch", "train", "NoisyClassifier(model='mlp')")
+    scale = float(np.sqrt(np.mean(vectors**2))) or 1.0  # noise of any size meets the same learning rate
+    start = int.from_bytes(RandomBits(seed).take(8), "little") >> 1
+    with torch.random.fork_rng(devices=[]):  # the caller's generator stays as it was
+        torch.manual_seed(start)
+        held, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
+        network = torch.nn.Sequential(
+            torch.nn.Dropout(options.dropout),
+            torch.nn.Linear(vectors.shape[1], options.hidden),
+            torch.nn.ReLU(),
+            torch.nn.Linear(options.hidden, classes),
+        )
+        optimiser = torch.optim.SGD(
+            network.parameters(),
+            lr=options.learning_rate,
+            momentum=options.momentum,
+            weight_decay=options.weight_decay,
+        )
+        ready = _as_tensors(torch, vectors / scale, labels)
+        rows, aside = tuple(each[kept] for each in ready), tuple(each[held] for each in ready)
+        history: list[Epoch] = []
+        best, least, layers = 0, np.inf, _layers(network, scale)
+        for number in range(1, options.epochs + 1):
+            shown = rows
+            if fresh is not None:
+                more, their = fresh(number)
+                added = _as_tensors(torch, more / scale, their)
+                shown = tuple(torch.cat(pair) for pair in zip(rows, added, strict=True))
+            loss = _one_epoch(torch, network, optimiser, shown, options)
+            held_out = _loss(torch, network, aside) if len(held) else None
+            history.append(Epoch(number, options.epochs, loss, held_out))
+            if progress is not None:
+                progress(history[-1])
+            if held_out is None or held_out < least:
+                best, least, layers = number, np.inf if held_out is None else held_out, _layers(network, scale)
+            elif number - best >= options.patience:
+                break
+    return Training(layers, tuple(history), best)
+
+
+def _parted(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Labels]:
+    """(held out, kept) rows in a random order; the same share of each class is held out, and none loses all."""
+    held = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = order[labels[order] == label]
+        held[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
+    return order[held[order]], order[~held[order]]
+
+
+def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], options: TrainingOptions) -> float:
+    network.train()
+    total = 0.0
+    for batch in torch.randperm(len(rows[1])).split(options.batch_size):
+        inputs = rows[0][batch]
+        if options.extra_noise:
+            inputs = inputs + torch.empty_like(inputs).normal_(std=options.extra_noise)
+        loss = torch.nn.functional.cross_entropy(network(inputs), rows[1][batch])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        total += float(loss.detach()) * len(batch)
+    return total / len(rows[1])
+
+
+def _loss(torch: Any, network: Any, rows: tuple[Any, Any]) -> float:
+    network.eval()
+    with torch.no_grad():
+        return float(torch.nn.functional.cross_entropy(network(rows[0]), rows[1]))
+
+
+def _as_tensors(torch: Any, vectors: Floats, labels: Labels) -> tuple[Any, Any]:
+    return torch.from_numpy(vectors.astype(np.float32)), torch.from_numpy(labels.astype(np.int64))
+
+
+def _layers(network: Any, scale: float) -> Layers:
+    """Copies of the arrays, with the scale of the inputs folded into the first."""
+    linear = [module for module in network if hasattr(module, "weight")]
+    arrays = [(module.weight.detach().numpy().T.copy(), module.bias.detach().numpy().copy()) for module in linear]
+    arrays[0] = ((arrays[0][0] / scale).astype(np.float32), arrays[0][1])
+    return tuple(arrays)
+
+
+def _check_number(name: str, value: object, *, least: float, below: float) -> None:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not least <= value < below:  # type: ignore[operator]
+        raise ParameterError(f"{name} must be a number from {least:g} to below {below:g}, got {value!r}")
