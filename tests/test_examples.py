@@ -14,6 +14,7 @@ SCRIPTS = {  # script: the package it is about, a line that it prints
     "hugging_face.py": ("datasets", "the column 'stars', as it was"),
     "gensim_vectors.py": ("gensim", "vectors.txt: the same fingerprint is True"),
     "presidio.py": ("presidio_anonymizer", "<PERSON> "),
+    "private_representations.py": ("sklearn", "Audit: consistent"),
     "scikit_learn.py": ("sklearn", "10 per unit of summed euclidean distance"),
 }
 

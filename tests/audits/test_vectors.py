@@ -304,3 +304,15 @@ def test_the_judge_takes_what_it_is_given(glove):
     words = dptext.TEM(dptext.load_vectors(glove, limit=50), epsilon=2.0)
     with pytest.raises(ParameterError, match="dimension=, score= means nothing for a word mechanism"):
         dptext.audit(words, dimension=4, score="learnt")
+
+
+def test_a_device_is_audited_through_its_channel():
+    words = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    device = dptext.PrivateEncoder(words, dptext.PrivUnit(epsilon=2.0)).fit().release_
+    verdict = dptext.audit(device, samples=50_000, seed=1)
+    assert not verdict.refuted
+    assert verdict.refutable
+    looser = dptext.PrivUnit(epsilon=4.0).channel(device.bound.dimension)
+    assert dptext.audit(looser, device.statement, samples=50_000, seed=1).refuted
+    with pytest.raises(dptext.ParameterError, match="leave dimension= out"):
+        dptext.audit(device, dimension=2)

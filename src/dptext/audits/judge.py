@@ -28,8 +28,22 @@ class RandomizerLike(Protocol):
         ...
 
 
+class DeviceLike(Protocol):
+    """What a device runs: its channel is all that stands between a text and what is sent."""
+
+    @property
+    def channel(self) -> ChannelLike:
+        """What draws the noise."""
+        ...
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """The claim for one text."""
+        ...
+
+
 def audit(
-    mechanism: WordMechanismLike | RandomizerLike | ChannelLike,
+    mechanism: WordMechanismLike | RandomizerLike | DeviceLike | ChannelLike,
     claim: PrivacyStatement | None = None,
     *,
     words: Sequence[str] | None = None,
@@ -50,7 +64,7 @@ def audit(
     (`dptext.audits.vectors.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
-        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension.
+        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension; a `DeviceEncoder`.
         claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
@@ -85,13 +99,17 @@ def audit(
         return audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
     _refuse(of_words, "a mechanism of vectors")
     given: Any = mechanism
-    if callable(getattr(given, "channel", None)):
+    channel = getattr(given, "channel", None)
+    if callable(channel):
         if dimension is None:
             raise ParameterError("the loss of a randomizer depends on the dimension: say of which, dimension=64")
         claim = given.statement(dimension) if claim is None else claim
-        given = given.channel(dimension)
+        given = channel(dimension)
     elif dimension is not None:
         raise ParameterError("a channel has its dimension already: leave dimension= out")
+    elif channel is not None:
+        claim = given.statement if claim is None else claim
+        given = channel
     if claim is None:
         raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
     return audit_vectors(given, claim, pair=pair, score=score, **how)

@@ -78,7 +78,7 @@ class DeviceEncoder:
                 f"the bound is for vectors of {self.bound.encoder_dimension} numbers, the encoder gives "
                 f"{self.encoder.dimension}: fit it on vectors of this encoder"
             )
-        wanted = self._channel.domain
+        wanted = self.channel.domain
         if wanted not in _WITHIN[self.bound.domain]:
             raise ParameterError(
                 f"{self.randomizer.name} takes vectors of the {wanted}, the bound {self.bound.kind!r} ends in the "
@@ -86,13 +86,14 @@ class DeviceEncoder:
             )
 
     @property
-    def _channel(self) -> Channel:
+    def channel(self) -> Channel:
+        """The randomizer, calibrated for the bounded vectors."""
         return self.randomizer.channel(self.bound.dimension)
 
     @property
     def width(self) -> int:
         """K, the length of a private vector."""
-        return self._channel.width
+        return self.channel.width
 
     def encode(
         self, texts: Iterable[str | None], *, seed: int | None = None, progress: Progress | None = None
@@ -122,7 +123,7 @@ class DeviceEncoder:
     ) -> Private:
         """`encode` with random bits of the caller's, which nothing else may use."""
         given = checked_texts(texts)
-        channel = self._channel
+        channel = self.channel
         private = np.empty((len(given), channel.width), dtype=np.float32)
         for start in range(0, len(given), _TEXTS_AT_ONCE):
             block = slice(start, start + _TEXTS_AT_ONCE)
