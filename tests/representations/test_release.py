@@ -415,6 +415,13 @@ def test_constants_may_differ_by_rounding_and_no_more(saved, device, near):
             DeviceEncoder.load(saved)
 
 
+def test_arguments_may_not_differ_at_all(saved, device):
+    given = {**device.statement.parameters, "epsilon": 6.0 * (1 + 1e-9)}
+    resealed(saved, "privacy.json", device.statement.replace(parameters=given).to_json().encode())
+    with pytest.raises(DataError, match=r"\(epsilon differ\)"):
+        DeviceEncoder.load(saved)
+
+
 def test_places_where_nothing_can_be_written_or_read(device, saved, tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="is there already"):
         device.save(saved)

@@ -180,10 +180,12 @@ def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
     if not _same_numbers(said.parameters, promised.parameters, _NEAR):
         differ = [name for name in promised.parameters if not _same(said.parameters, promised.parameters, name, _NEAR)]
         wrong += differ or ["parameters"]
-    if any(
-        not _same(promised.parameters, stored.randomizer.options(), name, 0.0) for name in stored.randomizer.options()
-    ):
-        wrong.append("options of the randomizer")
+    # arguments are no result of a search: not even rounding excuses a difference
+    wrong += [
+        name
+        for name in stored.randomizer.options()
+        if name not in wrong and not _same(said.parameters, promised.parameters, name, 0.0)
+    ]
     if wrong:
         raise DataError(
             f"{stored.source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
@@ -247,6 +249,8 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: flo
     mine, theirs = one[name], other[name]
     if isinstance(mine, float) and isinstance(theirs, float):
         return math.isclose(mine, theirs, rel_tol=near)
+    if isinstance(mine, str) and isinstance(theirs, str):
+        return mine == theirs  # one of an enumeration is the string that it is written as
     return type(mine) is type(theirs) and bool(mine == theirs)
 
 
