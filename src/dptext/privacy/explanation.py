@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -198,7 +199,8 @@ def _warnings(statement: PrivacyStatement) -> list[str]:
 
 
 def _made(statement: PrivacyStatement) -> list[str]:
-    parameters = ", ".join(f"{name} = {_number(value)}" for name, value in statement.parameters.items())
+    said = {name: value for name, value in statement.parameters.items() if value is not None}
+    parameters = ", ".join(f"{name} = {_number(value)}" for name, value in said.items())
     lines = [f"Mechanism: {statement.mechanism}" + (f" ({parameters})." if parameters else ".")]
     if statement.software:
         lines.append(f"Software: {statement.software}.")
@@ -210,4 +212,9 @@ def _made(statement: PrivacyStatement) -> list[str]:
 
 
 def _number(value: object) -> str:
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return f"{value[:12]}…"  # the statement itself has all of it
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
