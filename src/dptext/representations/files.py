@@ -27,10 +27,20 @@ from dptext.representations.randomizer import Private
 from dptext.text.blocks import Block
 from dptext.text.documents import OnError, PathLike, check_kept_columns
 from dptext.text.files import HashedFile, extra, file_format
-from dptext.text.parquet import as_vectors, assemble, segment
+from dptext.text.parquet import assemble, segment
+from dptext.text.parquet_vectors import as_vectors, vector_blocks
 from dptext.text.release import Piece, Progress, is_released, release_file
 
-__all__ = ["VECTOR", "DeviceLike", "VectorRelease", "encode_file", "is_encoded", "statement_for_user"]
+__all__ = [
+    "VECTOR",
+    "DeviceLike",
+    "VectorRelease",
+    "check_output_columns",
+    "encode_file",
+    "is_encoded",
+    "statement_for_user",
+    "vectors_in",
+]
 
 VECTOR = "vector"
 """The column of the private vectors."""
@@ -136,7 +146,7 @@ def encode_file(
         MissingExtraError: pyarrow is not installed.
     """
     out = Path(out)
-    _check_output_columns(out, text, keep)
+    check_output_columns(out, text, keep)
     released = release_file(
         source,
         out,
@@ -163,6 +173,17 @@ def encode_file(
         resumed=released.resumed,
         width=encoder.width,
     )
+
+
+def vectors_in(path: PathLike) -> Iterator[Private]:
+    """The private vectors of a file that `encode_file` wrote, as (n, k) float32 arrays, block by block.
+
+    Raises:
+        StorageError: the file cannot be opened.
+        DataError: it holds no such column, or was damaged.
+        MissingExtraError: pyarrow is not installed.
+    """
+    return vector_blocks(Path(path), VECTOR)
 
 
 def is_encoded(out: Path, encoder: DeviceLike, keep: Sequence[str]) -> bool:
@@ -239,7 +260,13 @@ class _Encoding:
         return self._statement
 
 
-def _check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
+def check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
+    """Refuse, before anything is read, an output that cannot be.
+
+    Raises:
+        ParameterError: no .parquet file; a kept column that is the text or is named like that of the vectors.
+        MissingExtraError: pyarrow is not installed.
+    """
     if file_format(out).kind != ".parquet":
         raise ParameterError(f"vectors are written as parquet: expected a name that ends in .parquet, got {out.name!r}")
     extra("pyarrow", "files", out.name)

@@ -1,5 +1,4 @@
-"""Parquet through pyarrow: a column of texts out of it, the kept columns of whatever type beside, and back; or a column
-of vectors in their place.
+"""Parquet through pyarrow: a column of texts out of it, the kept columns of whatever type beside, and back.
 
 Kept columns never become Python objects on the way from parquet to parquet, so they keep their types. Metadata of the
 source's schema is dropped: it may name, or hold, what was not kept.
@@ -14,14 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from dptext.errors import DataError, DptextError, StorageError
 from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Columns, Reject, is_no_text
 from dptext.text.files import extra, shown
 
-__all__ = ["ParquetSource", "as_lists", "as_table", "as_vectors", "assemble", "segment"]
+__all__ = ["ParquetSource", "as_lists", "as_table", "assemble", "kept_beside", "pyarrow", "segment"]
 
 
 _ROWS_AT_A_TIME = 1024
@@ -30,7 +26,12 @@ _BUFFER = 1 << 20
 _INSTEAD = "write .jsonl, or keep another column"
 
 
-def _pyarrow() -> Any:
+def pyarrow() -> Any:
+    """pyarrow, its parquet loaded.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     extra("pyarrow.parquet", "files", "parquet")
     return extra("pyarrow", "files", "parquet")
 
@@ -44,7 +45,7 @@ class ParquetSource:
     """
 
     def __init__(self, path: Path, *, text: str, columns: tuple[str, ...], skip: bool) -> None:
-        self._arrow = _pyarrow()
+        self._arrow = pyarrow()
         self._text, self._columns, self._skip = text, columns, skip
         self.name = shown(path)
         try:
@@ -181,7 +182,7 @@ def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
     """
     if isinstance(columns, Mapping):
         return columns
-    arrow = _pyarrow()
+    arrow = pyarrow()
     lists: dict[str, list[Any]] = {}
     for name in columns.column_names:
         column = columns.column(name)
@@ -212,37 +213,28 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
     Raises:
         DataError: a text that is none, a kept column that is missing or whose values have no common type.
     """
-    arrow = _pyarrow()
+    arrow = pyarrow()
     for number, text in enumerate(texts, row):
         if text is not None and not text.isascii() and is_no_text(text):
             raise DataError(f"row {number} holds half a surrogate pair, which is no text")
     small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
     array = arrow.array(texts, type=arrow.string() if small else arrow.large_string())
-    return _table(name, array, columns, keep, row, instead=_INSTEAD)
+    return kept_beside(name, array, columns, keep, row, instead=_INSTEAD)
 
 
-def as_vectors(
-    name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int, *, instead: str
-) -> Any:
-    """A pyarrow table of vectors, as lists of a fixed size, and kept columns.
+def kept_beside(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
+    """A pyarrow table of an array under a name, and kept columns.
 
     Args:
-        name: of the column of vectors.
-        vectors: (n, k).
+        name: of the column of the array.
+        array: of pyarrow.
         columns, keep, row: as in `as_table`.
         instead: what to do about a kept column that cannot be written, for errors.
 
     Raises:
         DataError: a kept column that is missing or whose values have no common type.
     """
-    arrow = _pyarrow()
-    numbers = arrow.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
-    array = arrow.FixedSizeListArray.from_arrays(numbers, vectors.shape[1])
-    return _table(name, array, columns, keep, row, instead=instead)
-
-
-def _table(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
-    arrow = _pyarrow()
+    arrow = pyarrow()
     where = f"rows {row} to {row + len(array) - 1}"
     values = [array]
     names = columns if isinstance(columns, Mapping) else columns.column_names
@@ -268,7 +260,7 @@ def _table(name: str, array: Any, columns: Columns, keep: Sequence[str], row: in
 
 def _only_values(column: Any) -> Any:
     """A column without what its type may carry along: entries of a dictionary that no row has, metadata of fields."""
-    arrow = _pyarrow()
+    arrow = pyarrow()
     if arrow.types.is_dictionary(column.type):
         return column.cast(column.type.value_type).dictionary_encode()
     plain = _plain(column.type)
@@ -276,7 +268,7 @@ def _only_values(column: Any) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    arrow = _pyarrow()
+    arrow = pyarrow()
     types = arrow.types
     if types.is_dictionary(kind):
         return _plain(kind.value_type)
@@ -304,7 +296,7 @@ def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:
 
 
 def _as_bytes(table: Any) -> bytes | None:
-    arrow = _pyarrow()
+    arrow = pyarrow()
     sink = arrow.BufferOutputStream()
     with suppress(arrow.ArrowException):
         arrow.parquet.write_table(table, sink, compression="zstd", store_schema=True)
@@ -326,7 +318,7 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int | None = N
     Raises:
         DataError: the types of a kept column differ between segments and have no common type.
     """
-    arrow = _pyarrow()
+    arrow = pyarrow()
     rows = _ROW_GROUP if rows is None else rows
     starts = [0, *ends[:-1]]
 

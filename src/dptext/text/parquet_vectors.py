@@ -1,0 +1,79 @@
+"""A column of vectors in parquet: lists of a fixed size, which other programs read as such, and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, StorageError
+from dptext.text.blocks import Columns
+from dptext.text.files import shown
+from dptext.text.parquet import kept_beside, pyarrow
+
+__all__ = ["as_vectors", "vector_blocks"]
+
+_ROWS = 1024
+
+
+def as_vectors(
+    name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int, *, instead: str
+) -> Any:
+    """A pyarrow table of vectors, as lists of a fixed size, and kept columns.
+
+    Args:
+        name: of the column of vectors.
+        vectors: (n, k).
+        columns, keep, row: as in `as_table`.
+        instead: what to do about a kept column that cannot be written, for errors.
+
+    Raises:
+        DataError: a kept column that is missing or whose values have no common type.
+    """
+    arrow = pyarrow()
+    numbers = arrow.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
+    array = arrow.FixedSizeListArray.from_arrays(numbers, vectors.shape[1])
+    return kept_beside(name, array, columns, keep, row, instead=instead)
+
+
+def vector_blocks(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
+    """A column of lists of a fixed size as (n, k) arrays, block by block.
+
+    Raises:
+        StorageError: the file cannot be opened.
+        DataError: it is not parquet, was damaged, or holds no such column.
+    """
+    arrow = pyarrow()
+    try:
+        with path.open("rb") as opened:
+            os.fstat(opened.fileno())
+    except OSError as error:
+        raise StorageError.of("open", path, error) from None
+    problem = f"{shown(path)}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
+    with suppress(arrow.ArrowException, OSError), arrow.parquet.ParquetFile(path) as file:
+        width = _width(arrow, file.schema_arrow, name)
+        if width:
+            problem = f"{shown(path)} was cut or damaged, or a vector is missing; copy the file again"
+            for batch in file.iter_batches(_ROWS, columns=[name]):
+                column = batch.column(0)
+                if column.null_count:
+                    break
+                numbers = column.flatten().to_numpy(zero_copy_only=False)
+                yield np.asarray(numbers, dtype=np.float32).reshape(len(column), width)
+            else:
+                return
+    raise DataError(problem)
+
+
+def _width(arrow: Any, schema: Any, name: str) -> int:
+    """How many numbers a vector of the column has; 0 where there is no such column."""
+    if schema.names.count(name) != 1:
+        return 0
+    kind = schema.field(name).type
+    is_vector = arrow.types.is_fixed_size_list(kind) and arrow.types.is_floating(kind.value_type)
+    return int(kind.list_size) if is_vector else 0
