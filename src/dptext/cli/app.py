@@ -18,6 +18,7 @@ from dptext.cli.audit import audit
 from dptext.cli.calibrate import calibrate_command
 from dptext.cli.console import Stopped, say_error
 from dptext.cli.demo import demo
+from dptext.cli.encode import encode
 from dptext.cli.explain import explain
 from dptext.cli.ledger import ledger
 from dptext.cli.privatize import privatize
@@ -39,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, privatize, explain, audit):
+for command in (demo, privatize, encode, explain, audit):
     app.command()(command)
 app.command("calibrate")(calibrate_command)
 app.add_typer(ledger)
