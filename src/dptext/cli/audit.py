@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dptext.audits.judge import audit as audit_mechanism
 from dptext.audits.verdict import Outcome, Verdict
+from dptext.cli.audit_vectors import audit_vector_file, is_of_vectors, meaning_for_vectors
+from dptext.cli.checks import Check, check_digest
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
-from dptext.cli.explain import data_agrees, data_and_statement, read_statement
-from dptext.errors import RefusedError
+from dptext.cli.explain import data_and_statement, read_statement
+from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import read_documents
@@ -23,15 +24,6 @@ from dptext.words.rebuild import mechanism_from_statement
 from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 
 __all__ = ["audit"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked: what, whether it held (None: nothing to check), and what was seen."""
-
-    name: str
-    held: bool | None
-    seen: str
 
 
 def audit(
@@ -60,10 +52,17 @@ def audit(
     """
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
-    mechanism = mechanism_from_statement(statement, vectors=vectors)
-    say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...", quiet=quiet)
-    checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
-    verdict = audit_mechanism(mechanism, words=words, labels=mechanism.labels, samples=samples, error=error, seed=seed)
+    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+    if is_of_vectors(statement):
+        if words or vectors is not None:
+            raise ParameterError("the file holds private vectors, no words: leave --word and --vectors out")
+        say(f"Auditing {statement.mechanism} ...", quiet=quiet)
+        checks, verdict = audit_vector_file(statement, data, **how)
+    else:
+        mechanism = mechanism_from_statement(statement, vectors=vectors)
+        say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...", quiet=quiet)
+        checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
+        verdict = audit_mechanism(mechanism, words=words, labels=mechanism.labels, **how)
     refuted = verdict.refuted or any(check.held is False for check in checks)
     if as_json:
         found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]
@@ -75,9 +74,8 @@ def audit(
 
 
 def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: WordMechanism) -> list[Check]:
-    agrees = data_agrees(statement, data)
-    digest = Check("the data is the data of the statement", agrees, _SEEN[agrees])
-    if agrees is None:
+    digest = check_digest(statement, data)
+    if digest.held is None:
         return [digest]
     known = words_that_can_come_out(mechanism.vectors.vocabulary)
     documents = foreign = 0
@@ -96,16 +94,14 @@ def _check_numbers(statement: PrivacyStatement, mechanism: WordMechanism) -> Che
     return Check("the promise follows from the parameters", same, f"{again.guarantee}")
 
 
-_SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there is no data to compare"}
-
-
 def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> None:
     typer.echo("THE FILE")
     for check in checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
-    typer.echo(f"\nTHE PROMISE FOR A WORD\n{verdict.explain()}")
+    what = "VECTOR" if is_of_vectors(statement) else "WORD"
+    typer.echo(f"\nTHE PROMISE FOR A {what}\n{verdict.explain()}")
     typer.echo("\nWHAT THIS MEANS")
     for line in _meaning(verdict, statement, refuted=refuted):
         typer.echo(f"  {line}")
@@ -114,6 +110,8 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
 def _meaning(verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> list[str]:
     if refuted:
         return ["Do not rely on this release: the statement beside it says more than is true of it."]
+    if is_of_vectors(statement):
+        return [*meaning_for_vectors(verdict), *_about_seed(statement)]
     if not verdict.refutable:
         return ["Nothing was learnt about the promise: it rests on its proof. Use more samples, or nearer words."]
     lines = [
@@ -124,6 +122,8 @@ def _meaning(verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) ->
     ]
     if isinstance(statement.guarantee, MetricDP) and statement.guarantee.pure_epsilon > 10:
         lines.append("The promise protects a word among its near neighbours in meaning, not the subject of a text.")
-    if statement.seeded:
-        lines.append("It does not hold towards whoever knows the seed that was used.")
-    return lines
+    return [*lines, *_about_seed(statement)]
+
+
+def _about_seed(statement: PrivacyStatement) -> list[str]:
+    return ["It does not hold towards whoever knows the seed that was used."] if statement.seeded else []

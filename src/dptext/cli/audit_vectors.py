@@ -1,0 +1,104 @@
+"""``dptext audit`` of private vectors: the randomizer again from its statement, and two vectors through it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from dptext.audits.judge import audit
+from dptext.audits.sampled import samples_needed
+from dptext.audits.verdict import Verdict
+from dptext.cli.checks import Check, check_digest
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.representations.files import vectors_in
+from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
+
+__all__ = ["audit_vector_file", "is_of_vectors", "meaning_for_vectors"]
+
+_NEAR = 1e-6
+"""How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
+
+
+def is_of_vectors(statement: PrivacyStatement) -> bool:
+    """Whether the statement speaks of vectors that a randomizer of this library made."""
+    return statement.mechanism in RANDOMIZERS
+
+
+def audit_vector_file(
+    statement: PrivacyStatement, data: Path, *, samples: int, error: float, seed: int | None
+) -> tuple[list[Check], Verdict]:
+    """Check a file of private vectors against its statement, and try to refute the promise for a vector.
+
+    Raises:
+        DataError: the parameters of the statement are none that its randomizer could have.
+    """
+    randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    dimension = _number(statement, "dimension")
+    try:
+        again = randomizer.statement(dimension)
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a randomizer that cannot be: {problem}") from None
+    checks = [*_check_data(statement, data), _check_numbers(statement, again)]
+    # the claim is that of the file: the parameters may say more than they keep
+    verdict = audit(randomizer.channel(dimension), statement, samples=samples, error=error, seed=seed)
+    return checks, verdict
+
+
+def _number(statement: PrivacyStatement, name: str) -> int:
+    value = statement.parameters.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise DataError(f"the statement lacks the {name} of its vectors: it is not one that dptext wrote")
+    return value
+
+
+def _check_data(statement: PrivacyStatement, data: Path) -> list[Check]:
+    digest = check_digest(statement, data)
+    if digest.held is None:
+        return [digest]
+    width = _number(statement, "width")
+    count = wrong = 0
+    for vectors in vectors_in(data):
+        count += len(vectors)
+        fits = vectors.shape[1] == width
+        wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
+    seen = f"{count:,} vectors, {wrong:,} of them otherwise"
+    return [digest, Check(f"every vector has {width:,} finite numbers", wrong == 0, seen)]
+
+
+def _check_numbers(statement: PrivacyStatement, again: PrivacyStatement) -> Check:
+    """Whether guarantee, slack and the constants of the noise follow from the parameters."""
+    differ = [
+        name for name, value in again.parameters.items() if not _same(statement.parameters.get(name, _ABSENT), value)
+    ]
+    promises = ("guarantee", "unit", "relation", "trust")
+    differ += [name for name in promises if getattr(statement, name) != getattr(again, name)]
+    if statement.slack < again.slack * (1 - _NEAR):
+        differ.append("slack")
+    seen = f"{again.guarantee}" + (f"; {', '.join(differ)} differ" if differ else "")
+    return Check("the promise follows from the parameters", not differ, seen)
+
+
+_ABSENT = "(absent)"
+
+
+def _same(one: Parameter, other: Parameter) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_NEAR)
+    return one == other
+
+
+def meaning_for_vectors(verdict: Verdict) -> list[str]:
+    """What a verdict that refuted nothing means, for a reader."""
+    if not verdict.refutable:
+        needed = (
+            samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if verdict.allowed < 30 else 0
+        )
+        more = f" Some {needed:,} samples could have shown something." if needed else ""
+        return [f"Nothing was learnt about the promise: it rests on its proof.{more}"]
+    return [
+        "No way was found to tell two vectors apart better than the promise says; another may exist. Encoder,",
+        "centre and projection need no audit: each text goes through them by itself, before the noise.",
+    ]
