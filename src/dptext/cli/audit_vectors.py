@@ -99,6 +99,6 @@ def meaning_for_vectors(verdict: Verdict) -> list[str]:
         more = f" Some {needed:,} samples could have shown something." if needed else ""
         return [f"Nothing was learnt about the promise: it rests on its proof.{more}"]
     return [
-        "No way was found to tell two vectors apart better than the promise says; another may exist. Encoder,",
-        "centre and projection need no audit: each text goes through them by itself, before the noise.",
+        "No way was found to tell two vectors apart better than the promise says; another may exist.",
+        "Encoder and projection need no audit: each text goes through them by itself, before the noise.",
     ]
