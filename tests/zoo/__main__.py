@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from zoo import caps, noises, replacements, selections, trainings, vectors, vectors_bits
+from zoo import caps, noises, randomizers, replacements, selections, trainings, vectors, vectors_bits
 
 CASES = [
     *selections.CASES,
@@ -14,6 +14,7 @@ CASES = [
     *caps.CASES,
     *vectors.CASES,
     *vectors_bits.CASES,
+    *randomizers.CASES,
     *trainings.CASES,
 ]
 FAMILY_ERROR = 1e-6
