@@ -1,7 +1,9 @@
-"""Randomizers of vectors: every one of the library, and its twin with 1.5 times too little noise."""
+"""Randomizers of vectors as black boxes that `dptext.audit` chooses the pair and the score for."""
 
 import dptext
+from dptext.representations.cube import Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.unary import SymmetricUnary
 from zoo.case import SAMPLES, Case
 
 DIMENSION, EPSILON = 16, 4.0
@@ -25,6 +27,8 @@ def _twin(build):
 BUILDS = {
     "PrivUnit": lambda epsilon: PrivUnit(epsilon=epsilon),
     "PrivUnitG": lambda epsilon: PrivUnitG(epsilon=epsilon),
+    "Piecewise": lambda epsilon: Piecewise(epsilon=epsilon),
+    "SymmetricUnary": lambda epsilon: SymmetricUnary(epsilon=epsilon),
 }
 
 CASES = [
