@@ -20,7 +20,7 @@ from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.encoders import CallableEncoder
-from dptext.representations.files import VectorRelease, encode_file
+from dptext.representations.files import VectorRelease, encode_file, statement_for_user, vectors_in
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.recommend import Recommendation, recommend
@@ -117,7 +117,9 @@ __all__ = [
     "privatize_table",
     "recommend",
     "save_vectors",
+    "statement_for_user",
     "statement_with_training",
+    "vectors_in",
 ]
 
 
