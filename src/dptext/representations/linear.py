@@ -24,13 +24,14 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.representations.domains import Floats
-from dptext.representations.moments import SecondMoment, positive, second_moment
+from dptext.representations.moments import Covariance, covariance, shrunk_mean
 from dptext.representations.randomizer import Channel
 
 __all__ = ["LinearFit", "LinearPrior", "fit_linear", "linear_prior"]
 
 _STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-7, 1e5, 97)])  # nothing at all is for those who have a prior
 _TINY = 1e-300
+_SHIFT = 0.1
 
 
 @dataclass(frozen=True)
@@ -91,50 +92,50 @@ def fit_linear(
     shares = np.bincount(labels, minlength=classes) / count
     centred = np.eye(classes)[labels] - shares
     observed = vectors.T @ centred / count  # b^
-    arriving = second_moment(vectors)
-    centre = vectors.mean(axis=0)  # of each score it is precise enough as it is; of all coordinates together it is not
-    mean = _shrunk_mean(vectors, np.zeros(width) if prior is None else prior.mean)
-    outer = np.outer(mean, mean)
-    noisy_covariance = positive(arriving.matrix - outer)
-    clean = arriving if channel is None else _clean_moment(vectors, channel, prior, outer)
-    values, basis = np.linalg.eigh(positive(clean.matrix - outer))
+    mean = vectors.mean(axis=0)
+    likely_mean = shrunk_mean(vectors, np.zeros(width) if prior is None else prior.mean)
+    arriving = covariance(vectors, mean)
+    clean = arriving if channel is None else _clean_covariance(vectors, likely_mean, channel, prior)
+    values, basis = np.linalg.eigh(clean.matrix)
     values = np.maximum(values, 0.0)
     start = np.zeros((width, classes)) if prior is None else prior.weights
     gap = basis.T @ observed - values[:, None] * (basis.T @ start)  # b^ - S^ w0
     label_variance = shares * (1 - shares)
-    axis_variance = np.einsum("ji,jk,ki->i", basis, noisy_covariance, basis)
-    noise = np.maximum(axis_variance, 0.0)[:, None] * label_variance / count + _TINY
+    axis_variance = np.einsum("ji,jk,ki->i", basis, arriving.matrix, basis)
+    noise = np.maximum(axis_variance, 0.0)[:, None] * label_variance / count
+    noise = noise + clean.entry_variance * (start**2).sum(axis=0) + _TINY
     signal = (values**2 + width * clean.entry_variance)[:, None]
     strength = _strength(gap, signal, noise, nothing=prior is not None)
     weights = start + basis @ (strength * values[:, None] / (strength * signal + noise) * gap)  # eq. (posterior)
-    covariance: Floats = (basis * values) @ basis.T
-    noisy_weights = weights if channel is None else _solve(noisy_covariance, covariance @ weights)
+    noisy_weights = weights if channel is None else _solve(arriving.matrix, clean.matrix @ weights)
     return LinearFit(
-        clean=(weights, shares - centre @ weights),
-        noisy=(noisy_weights, shares - centre @ noisy_weights),
-        prior=LinearPrior(weights, mean, covariance),
+        clean=(weights, shares - _mean_scores(weights, mean, clean.matrix, arriving.matrix / count, prior)),
+        noisy=(noisy_weights, shares - _mean_scores(noisy_weights, mean, clean.matrix, arriving.matrix / count, prior)),
+        prior=LinearPrior(weights, likely_mean, clean.matrix),
         strength=strength,
         intensity=clean.intensity,
     )
 
 
-def _clean_moment(vectors: Floats, channel: Channel, prior: LinearPrior | None, outer: Floats) -> SecondMoment:
-    """The clean vectors' second moment; where the channel does not tell it, the public one or the identity."""
-    target = None if prior is None else prior.covariance + outer
+def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: LinearPrior | None) -> Covariance:
+    """The clean vectors' covariance; where the channel does not tell it, the public one or the identity."""
+    target = None if prior is None else prior.covariance
     try:
-        return second_moment(vectors, debias=channel.debiased_second_moment, target=target)
+        return covariance(vectors, mean, debias=channel.debiased_second_moment, target=target)
     except ParameterError:
         width = vectors.shape[1]
-        return SecondMoment(np.eye(width) / width + outer if target is None else target, 0.0, 1.0)
+        return Covariance(np.eye(width) / width if target is None else target, 0.0, 1.0)
 
 
-def _shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
-    """The mean, drawn towards a public one as far as its noise asks (James and Stein 1961, positive part)."""
-    mean = vectors.mean(axis=0)
-    noise = float(vectors.var(axis=0).sum()) / len(vectors)
-    distance = float(((mean - centre) ** 2).sum())
-    shrunk: Floats = centre + max(0.0, 1 - noise / max(distance, _TINY)) * (mean - centre)
-    return shrunk
+def _mean_scores(weights: Floats, mean: Floats, covariance: Floats, noise: Floats, prior: LinearPrior | None) -> Floats:
+    """(classes,) scores of the mean vector: those of the noisy mean, drawn towards those of the public one."""
+    if prior is None:
+        return mean @ weights
+    public = prior.mean @ weights
+    spread = _SHIFT * np.einsum("jc,jk,kc->c", weights, covariance, weights)
+    error = np.einsum("jc,jk,kc->c", weights, noise, weights)
+    scores: Floats = public + spread / (spread + error + _TINY) * (mean @ weights - public)
+    return scores
 
 
 def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> float:
@@ -154,7 +155,7 @@ def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> f
 def _solve(covariance: Floats, moments: Floats) -> Floats:
     """covariance^-1 moments, with axes along which nothing varies left at 0."""
     values, basis = np.linalg.eigh(covariance)
-    floor = 1e-10 * max(float(values.max(initial=0.0)), _TINY)
+    floor = max(1e-10 * float(values.max(initial=0.0)), 1e-150)  # whose inverse is a number still
     inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
     weights: Floats = basis @ (inverse[:, None] * (basis.T @ moments))
     return weights

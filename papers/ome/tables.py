@@ -1,0 +1,96 @@
+"""From rows to tables: means over the splits, 95% intervals, and what private training adds on the same splits."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+FIELDS = ("encoder", "set", "run", "batch", "setting", "meets", "epsilon", "dimension", "accuracy")
+SETS = ("IMDb", "Amazon", "Yelp")
+# two-sided 95% points of Student's t, by degrees of freedom (tables in any textbook)
+STUDENT = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 19: 2.093}
+
+Key = tuple[str, str, str, str]  # encoder, setting, meets, epsilon
+Accuracies = dict[Key, dict[str, dict[int, float]]]  # then set, run
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def by_setting(rows: list[dict[str, str]]) -> Accuracies:
+    found: Accuracies = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        key = (row["encoder"], row["setting"], row["meets"], row["epsilon"])
+        found[key][row["set"]][int(row["run"])] = 100 * float(row["accuracy"])
+    return found
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Mean, and half the width of its 95% interval (Student's t over splits)."""
+    count = len(values)
+    if count < 2:
+        return float(np.mean(values)), float("nan")
+    return float(np.mean(values)), STUDENT.get(count - 1, 1.96) * float(np.std(values, ddof=1)) / count**0.5
+
+
+def over_sets(found: dict[str, dict[int, float]]) -> list[float]:
+    """For each run the mean over the three sets."""
+    runs = set.intersection(*(set(each) for each in found.values()))
+    return [float(np.mean([each[run] for each in found.values()])) for run in sorted(runs)]
+
+
+def difference(one: dict[str, dict[int, float]], other: dict[str, dict[int, float]]) -> dict[str, list[float]]:
+    """Run by run, on the same split."""
+    return {name: [one[name][run] - other[name][run] for run in sorted(one[name])] for name in one}
+
+
+def write_tables(rows: list[dict[str, str]], folder: Path) -> None:
+    """summary.csv, gain.csv, dimensions.csv, and the figure where matplotlib is installed."""
+    found = by_setting(rows)
+    with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "runs", "mean", "half_interval"))
+        for key, sets in found.items():
+            for name, runs in sets.items():
+                values = [runs[run] for run in sorted(runs)]
+                writer.writerow((*key, name, len(values), *(f"{each:.2f}" for each in interval(values))))
+    _write_gain(found, folder / "gain.csv")
+    _write_dimensions(rows, folder / "dimensions.csv")
+    try:
+        from figure import draw
+    except ImportError:
+        print('no figure: pip install "dptext[report]"')
+        return
+    draw(found, folder.parent if folder.name == "results" else folder)
+
+
+def _write_gain(found: Accuracies, path: Path) -> None:
+    """What private training adds to the public sets alone, on the same splits."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "mean_gain", "half_interval"))
+        for (encoder, setting, meets, epsilon), sets in found.items():
+            control = (encoder, "public alone", "clean" if meets == "clean" else "one bit", epsilon)
+            if meets == "clean":
+                control = (encoder, "public alone", "clean", "0")
+            if setting in ("public alone", "majority") or control not in found:
+                continue
+            for name, values in difference(sets, found[control]).items():
+                writer.writerow((encoder, setting, meets, epsilon, name, *(f"{each:.2f}" for each in interval(values))))
+
+
+def _write_dimensions(rows: list[dict[str, str]], path: Path) -> None:
+    chosen = {
+        (row["encoder"], row["setting"], row["meets"], float(row["epsilon"]), row["set"]): row["dimension"]
+        for row in rows
+        if row["setting"] in ("principal", "supervised")
+    }
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "dimension"))
+        writer.writerows((*key, dimension) for key, dimension in sorted(chosen.items()))
