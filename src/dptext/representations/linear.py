@@ -6,8 +6,9 @@ covariance of x and b = E[x t]. Noise of mean 0 that does not depend on the labe
 
     b^ - S^ w0 ~ N(0, r (s^2 + d v) + e),    w ~ N(w0, r I)                                            (evidence)
 
-with e the sampling variance of b^ (n^-1 times the variance of z along that axis times that of the label), v that of an
-entry of S^, d the dimension, and w0 the public weights (or 0). r makes the likelihood of b^ largest, and
+with v the squared error expected in an entry of S^, d the dimension, w0 the public weights (or 0), and e the variance
+of b^ (n^-1 times that of z along the axis times that of the label) with v |w0|^2 added. r makes the likelihood of b^
+largest, and
 
     w^ = w0 + r s (r (s^2 + d v) + e)^-1 (b^ - S^ w0)                                                  (posterior)
 
@@ -31,7 +32,7 @@ __all__ = ["LinearFit", "LinearPrior", "fit_linear", "linear_prior"]
 
 _STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-7, 1e5, 97)])  # nothing at all is for those who have a prior
 _TINY = 1e-300
-_SHIFT = 0.1
+_SHIFT = 0.1  # variance expected of a score's shift from the public texts to these, in units of the score's own
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ def fit_linear(
     label_variance = shares * (1 - shares)
     axis_variance = np.einsum("ji,jk,ki->i", basis, arriving.matrix, basis)
     noise = np.maximum(axis_variance, 0.0)[:, None] * label_variance / count
-    noise = noise + clean.entry_variance * (start**2).sum(axis=0) + _TINY
-    signal = (values**2 + width * clean.entry_variance)[:, None]
+    noise = noise + clean.entry_error * (start**2).sum(axis=0) + _TINY
+    signal = (values**2 + width * clean.entry_error)[:, None]
     strength = _strength(gap, signal, noise, nothing=prior is not None)
     weights = start + basis @ (strength * values[:, None] / (strength * signal + noise) * gap)  # eq. (posterior)
     noisy_weights = weights if channel is None else _solve(arriving.matrix, clean.matrix @ weights)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +101,7 @@ def train_mlp(
     torch = extra("torch", "train", "NoisyClassifier(model='mlp')")
     scale = float(np.sqrt(np.mean(vectors**2))) or 1.0  # noise of any size meets the same learning rate
     start = int.from_bytes(RandomBits(seed).take(8), "little") >> 1
-    with torch.random.fork_rng(devices=[]):  # the caller's generator stays as it was
+    with torch.random.fork_rng(devices=[]), _one_thread(torch):  # the caller's generator stays as it was
         torch.manual_seed(start)
         held, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
         network = torch.nn.Sequential(
@@ -135,6 +136,17 @@ def train_mlp(
             elif number - best >= options.patience:
                 break
     return Training(layers, tuple(history), best)
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """A batch of a few rows is done before a second thread has started; and sums come out the same everywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _parted(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Labels]:

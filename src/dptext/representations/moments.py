@@ -30,12 +30,12 @@ class Covariance:
 
     Attributes:
         matrix: (d, d), positive semi-definite.
-        entry_variance: the sampling variance that is left in one entry, on average.
+        entry_error: the squared error expected in one entry, on average.
         intensity: a, from 0 (the data alone) to 1 (the target alone).
     """
 
     matrix: Floats
-    entry_variance: float
+    entry_error: float
     intensity: float
 
 

@@ -1,0 +1,121 @@
+"""The perceptron: options are checked without torch; with it, it learns, stops, and repeats itself."""
+
+import numpy as np
+import pytest
+
+from dptext.errors import ParameterError
+from dptext.representations.mlp import TrainingOptions, train_mlp
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": 0}, "hidden must be an integer of at least 1, got 0"),
+        ({"batch_size": 2.5}, "batch_size must be an integer"),
+        ({"epochs": True}, "epochs must be an integer"),
+        ({"patience": -1}, "patience must be"),
+        ({"dropout": 1.0}, "dropout must be a number from 0 to below 1"),
+        ({"momentum": -0.1}, "momentum must be"),
+        ({"validation_fraction": 1}, "validation_fraction must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be"),
+        ({"weight_decay": float("nan")}, "weight_decay must be"),
+        ({"extra_noise": float("inf")}, "extra_noise must be"),
+        ({"extra_noise": "much"}, "extra_noise must be"),
+    ],
+)
+def test_options_are_checked_at_birth(options, message):
+    with pytest.raises(ParameterError, match=message):
+        TrainingOptions(**options)
+
+
+def exclusive_or(count, seed):
+    rng = np.random.default_rng(seed)
+    clean = rng.choice([-1.0, 1.0], size=(count, 2))
+    labels = (clean[:, 0] * clean[:, 1] > 0).astype(np.intp)
+    return clean + rng.normal(scale=0.5, size=clean.shape), clean, labels
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
+OPTIONS = {"dropout": 0.0, "learning_rate": 0.1, "hidden": 32, "epochs": 12}
+
+
+def outputs(layers, vectors):
+    (first, bias), (second, other) = layers
+    return np.maximum(vectors @ first + bias, 0) @ second + other
+
+
+def test_it_learns_from_noisy_copies_what_no_line_can(torch):
+    noisy, clean, labels = exclusive_or(1000, 1)
+    found = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS), seed=2)
+    assert (outputs(found.layers, clean).argmax(axis=1) == labels).all()
+    linear = np.linalg.lstsq(np.column_stack([noisy, np.ones(1000)]), 2.0 * labels - 1, rcond=None)[0]
+    line = (np.column_stack([clean, np.ones(1000)]) @ linear > 0) == labels
+    assert line.mean() < 0.8  # positive control: at best three corners of four
+
+
+def test_a_seed_repeats_it_and_the_callers_generator_stays(torch):
+    noisy, _, labels = exclusive_or(200, 3)
+    options = TrainingOptions(**OPTIONS | {"epochs": 3, "dropout": 0.5})
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    one, two = (train_mlp(noisy, labels, 2, options, seed=4) for _ in range(2))
+    assert torch.equal(before, torch.get_rng_state())
+    assert one.epochs == two.epochs
+    np.testing.assert_array_equal(one.layers[0][0], two.layers[0][0])
+    other = train_mlp(noisy, labels, 2, options, seed=5)
+    assert one.epochs != other.epochs
+    assert train_mlp(noisy, labels, 2, options).epochs != train_mlp(noisy, labels, 2, options).epochs
+
+
+def test_it_stops_early_and_keeps_the_best_epoch(torch):
+    rng = np.random.default_rng(6)
+    vectors, labels = rng.normal(size=(120, 30)), np.arange(120) % 2  # nothing to learn: the held-out loss must rise
+    seen = []
+    options = TrainingOptions(**OPTIONS | {"epochs": 200, "learning_rate": 0.3}, validation_fraction=0.25, patience=4)
+    found = train_mlp(vectors, labels, 2, options, progress=seen.append, seed=7)
+    assert tuple(seen) == found.epochs
+    assert len(seen) == found.best + 4 < 200
+    assert min(seen, key=lambda epoch: epoch.held_out).number == found.best
+    assert [epoch.number for epoch in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1].loss < seen[0].loss
+
+
+def test_without_a_held_out_part_all_epochs_are_run(torch):
+    noisy, _, labels = exclusive_or(100, 8)
+    found = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | {"epochs": 4}, validation_fraction=0.0), seed=9)
+    assert len(found.epochs) == found.best == 4
+    assert all(epoch.held_out is None for epoch in found.epochs)
+
+
+def test_noise_on_top_and_fresh_rows_change_the_training(torch):
+    noisy, _, labels = exclusive_or(100, 10)
+    options = OPTIONS | {"epochs": 2}
+    bare = train_mlp(noisy, labels, 2, TrainingOptions(**options), seed=11)
+    topped = train_mlp(noisy, labels, 2, TrainingOptions(**options, extra_noise=1.0), seed=11)
+    asked = []
+
+    def fresh(number):
+        asked.append(number)
+        return noisy + number, labels
+
+    fed = train_mlp(noisy, labels, 2, TrainingOptions(**options), fresh=fresh, seed=11)
+    assert bare.epochs != topped.epochs != fed.epochs != bare.epochs
+    assert asked == [1, 2]
+
+
+def test_the_size_of_the_noise_does_not_matter(torch):
+    noisy, _, labels = exclusive_or(200, 12)
+    options = TrainingOptions(**OPTIONS | {"epochs": 3})
+    small, large = (train_mlp(noisy * scale, labels, 2, options, seed=13) for scale in (1.0, 1024.0))
+    assert small.epochs == large.epochs
+    np.testing.assert_allclose(small.layers[0][0], 1024 * large.layers[0][0], rtol=1e-6)
+
+
+def test_a_class_of_one_row_is_not_held_out(torch):
+    vectors, labels = np.eye(5), np.array([0, 0, 0, 0, 1])
+    options = TrainingOptions(**OPTIONS | {"epochs": 1}, validation_fraction=0.9)
+    assert np.isfinite(train_mlp(vectors, labels, 2, options, seed=14).epochs[0].loss)
