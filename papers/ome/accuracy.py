@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from datasets import LabelledTexts, data_folder, sentiment_labelled  # noqa: E402
-from settings import EPSILONS, RUNS, Row, Task, Texts, baselines, plain, projected, public_alone  # noqa: E402
+from settings import EPSILONS, RUNS, Row, Task, Texts, baselines, perceptron, plain, projected, public_alone  # noqa: E402
 from tables import FIELDS, read, write_tables  # noqa: E402
 
 from vectors import ENCODERS, encode  # noqa: E402
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--encoders", nargs="+", choices=ENCODERS, default=ENCODERS)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--quick", action="store_true", help="two runs, two epsilons, into a folder of their own")
+    parser.add_argument("--perceptron", action="store_true", help="the paper's classifier too (torch; some minutes)")
     parser.add_argument("--tables-only", action="store_true")
     options = parser.parse_args()
     epsilons = EPSILONS
@@ -46,7 +47,7 @@ def main() -> None:
         sets = sentiment_labelled(data_folder(options.data))
         for encoder in options.encoders:
             for task in _tasks(encoder, sets, options.cache):
-                _run(task, rows, options.runs, epsilons)
+                _run(task, rows, options.runs, epsilons, with_perceptron=options.perceptron)
     write_tables(read(rows), options.results)
 
 
@@ -58,11 +59,13 @@ def _tasks(encoder: str, sets: dict[str, LabelledTexts], cache: Path) -> Iterabl
         yield Task(encoder, name, known[name], tuple(texts for other, texts in known.items() if other != name))
 
 
-def _run(task: Task, path: Path, runs: int, epsilons: tuple[float, ...]) -> None:
+def _run(task: Task, path: Path, runs: int, epsilons: tuple[float, ...], *, with_perceptron: bool) -> None:
     """Append what is missing, a batch at a time: a batch that is there is there as a whole."""
     done = {(row["encoder"], row["set"], row["run"], row["batch"]) for row in read(path)} if path.is_file() else set()
     for run in range(runs):
         batches = {"baselines": partial(baselines, task, run)}
+        if with_perceptron:
+            batches["perceptron"] = partial(perceptron, task, run)
         for make, epsilon in product((plain, projected, public_alone), epsilons):
             batches[f"{make.__name__} {epsilon:g}"] = partial(make, task, run, epsilon)
         for batch, rows in batches.items():

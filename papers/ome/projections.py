@@ -1,7 +1,6 @@
 """Public maps from a sentence's vector to a direction in a few dimensions, and the one-bit channel for one of them.
 
-Everything here is fitted on public texts (for IMDb: Amazon and Yelp with their labels, and so on). When merged with
-the library's bounds and bits, `Projection` and `Sign` have counterparts there.
+Everything here is fitted on public texts (for IMDb: Amazon and Yelp with their labels, and so on).
 """
 
 from __future__ import annotations

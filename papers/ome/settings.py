@@ -103,14 +103,45 @@ def baselines(task: Task, run: int) -> Iterator[Row]:
 
 
 def _ome(task: Task, run: int) -> Row:
-    code = bits(task.private.vectors)
-    flipped = flip(code, CLAIMED, FACTOR, _random("ome", task.name, run))
-    train, test = (Texts(flipped, task.private.labels)[rows] for rows in split(len(flipped), run))
+    flipped = _flipped(task, run)
+    train, test = (flipped[rows] for rows in split(len(flipped.labels), run))
     found = NoisyClassifier().fit(train.vectors, train.labels)
-    epsilon = true_epsilon(code.shape[1], CLAIMED, FACTOR)
-    return Row(
-        task.encoder, "OME as published", "noisy", epsilon, code.shape[1], found.score(test.vectors, test.labels)
-    )
+    width = train.vectors.shape[1]
+    epsilon = true_epsilon(width, CLAIMED, FACTOR)
+    return Row(task.encoder, "OME as published", "noisy", epsilon, width, found.score(test.vectors, test.labels))
+
+
+def _flipped(task: Task, run: int) -> Texts:
+    random = _random("ome", task.name, run)
+    return Texts(flip(bits(task.private.vectors), CLAIMED, FACTOR, random), task.private.labels)
+
+
+def perceptron(task: Task, run: int) -> Iterator[Row]:
+    """The paper's own classifier, as it was trained there (no early stopping), on some of the same vectors."""
+    if task.encoder != "glove":
+        return
+    rows = split(len(task.private.labels), run)
+    mapped = task.private.through(centred(task.together.vectors))
+    flipped = _flipped(task, run)
+    given = [
+        ("not private", np.inf, mapped),
+        ("OME as published", true_epsilon(flipped.vectors.shape[1], CLAIMED, FACTOR), flipped),
+    ]
+    given += [
+        ("centred", epsilon, _sent(mapped, channel_for(epsilon, 50), "plain", "centred", task, run, epsilon))
+        for epsilon in (4.0, 16.0)
+    ]
+    for epsilon in (4.0, 16.0):
+        dimension = chosen_dimension(task, "supervised", "noisy", epsilon)
+        private, _ = _projected(task, "supervised", dimension)
+        sent = _sent(private, channel_for(epsilon, dimension), "supervised", "noisy", task, run, epsilon)
+        given.append(("supervised", epsilon, sent))
+    for setting, epsilon, texts in given:
+        train, test = (texts[part] for part in rows)
+        found = NoisyClassifier("mlp", validation_fraction=0.0, seed=run).fit(train.vectors, train.labels)
+        accuracy = found.score(test.vectors, test.labels)
+        meets = "clean" if epsilon == np.inf else "noisy"
+        yield Row(task.encoder, f"{setting}, perceptron", meets, epsilon, texts.vectors.shape[1], accuracy)
 
 
 # -- settings with noise ------------------------------------------------------------------------------------------
