@@ -20,7 +20,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from datasets import LabelledTexts, data_folder, sentiment_labelled  # noqa: E402
+from data_sets import LabelledTexts, data_folder, sentiment_labelled  # noqa: E402
 from settings import EPSILONS, RUNS, Row, Task, Texts, baselines, perceptron, plain, projected, public_alone  # noqa: E402
 from tables import FIELDS, read, write_tables  # noqa: E402
 

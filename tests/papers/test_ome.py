@@ -1,0 +1,115 @@
+"""The OME experiment: its reimplementation of the paper, its one-bit channel, its public projection, its data."""
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dptext.errors import DataError, StorageError
+from dptext.privacy.randomness import RandomBits
+
+PAPERS = Path(__file__).resolve().parents[2] / "papers"
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(f"papers_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+published, projections = load(PAPERS / "ome" / "published.py"), load(PAPERS / "ome" / "projections.py")
+data_sets = load(PAPERS / "data_sets.py")
+
+
+@pytest.mark.parametrize(("factor", "epsilon"), [(10.0, 1703.0), (50.0, 2929.0), (100.0, 3451.4)])
+@pytest.mark.parametrize("claimed", [0.5, 1.0, 10.0])
+def test_the_true_epsilon_is_that_of_the_closed_form_whatever_was_claimed(factor, epsilon, claimed):
+    closed = 250 * math.log(factor**3 - factor**2 + factor)
+    assert published.true_epsilon(500, claimed, factor) == pytest.approx(closed, rel=1e-9)
+    assert closed == pytest.approx(epsilon, abs=0.6)
+
+
+def test_the_true_epsilon_is_attained_by_two_codes():
+    """All pairs of codes of four bits, every output: the worst ratio is the formula's."""
+    codes = [np.array([place >> bit & 1 for bit in range(4)], dtype=bool) for place in range(16)]
+    rises = 1 / (1 + 3.0 * math.exp(1 / 4))
+    stays = np.array([3 / 4, 1 / 28, 3 / 4, 1 / 28])
+
+    def log_chance(output, code):
+        one = np.where(code, stays, rises)
+        return float(np.log(np.where(output, one, 1 - one)).sum())
+
+    worst = max(log_chance(o, a) - log_chance(o, b) for o in codes for a in codes for b in codes)
+    assert published.true_epsilon(4, 1.0, 3.0) == pytest.approx(worst)
+
+
+def test_bits_are_fixed_point_z_scores():
+    vectors = np.random.default_rng(1).normal(size=(5, 50))
+    code = published.bits(vectors).reshape(5, 50, 10)
+    value = code[:, :, 1:] @ 2.0 ** np.arange(3, -6, -1) * np.where(code[:, :, 0], -1, 1)
+    scores = (vectors - vectors.mean(axis=1, keepdims=True)) / vectors.std(axis=1, keepdims=True)
+    assert np.abs(value - scores).max() < 2**-5
+    assert published.bits(np.zeros((1, 50))).sum() == 0
+
+
+def test_flips_come_as_often_as_published():
+    """10^5 bits of each kind, 6 standard errors: false alarm below 1e-8 each."""
+    for value in (False, True):
+        flipped = published.flip(np.full((10_000, 20), value), 1.0, 3.0, RandomBits(seed=2))
+        rises = 1 / (1 + 3.0 * math.exp(1 / 20))
+        for parity, chance in ((0, 3 / 4 if value else rises), (1, 1 / 28 if value else rises)):
+            error = abs(flipped[:, parity::2].mean() - chance)
+            assert error < 6 * (chance * (1 - chance) / 100_000) ** 0.5
+
+
+@pytest.mark.parametrize(("given", "refuted"), [(1.0, False), (1.5, True)])
+def test_the_sign_keeps_its_epsilon_and_one_and_a_half_times_it_is_noticed(given, refuted):
+    """10^5 draws, 5.5 standard errors: false alarm below 1e-7."""
+    signs = projections.Sign(given).sample(np.ones((100_000, 1)), RandomBits(seed=3))[:, 0] > 0
+    chance = 1 / (1 + math.exp(-1.0))
+    assert (abs(signs.mean() - chance) > 5.5 * (chance * (1 - chance) / 100_000) ** 0.5) == refuted
+
+
+def test_the_sign_is_unbiased_and_its_error_is_the_stated_one():
+    channel = projections.Sign(2.0)
+    drawn = channel.sample(np.full((100_000, 1), -0.3), RandomBits(seed=4)).astype(float)
+    assert abs(drawn.mean() + 1) < 5.5 * drawn.std() / 100_000**0.5
+    assert np.mean((drawn + 1) ** 2) == pytest.approx(channel.expected_squared_error, rel=0.05)
+
+
+def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared():
+    rng = np.random.default_rng(5)
+    labels = np.arange(1000) % 2
+    vectors = rng.normal(size=(1000, 10)) * np.arange(10, 0, -1)
+    vectors[:, 9] += 3.0 * labels
+    found = projections.supervised(vectors, labels, 4)
+    mapped = (vectors - found.centre) @ found.axes
+    assert np.abs(np.corrcoef(mapped[:, 0], labels)[0, 1]) > 0.7
+    assert mapped[:, 0].var() == pytest.approx(1.0)
+    assert mapped[:, 1:].var(axis=0).sum() == pytest.approx(1.0)
+    assert np.abs(np.corrcoef(mapped.T)[0, 1:]).max() < 0.05
+    np.testing.assert_allclose(np.linalg.norm(found(vectors), axis=1), 1.0)
+
+
+def test_the_loader_reads_sentences_and_refuses_other_files(tmp_path):
+    folder = tmp_path / "sentiment_labelled"
+    folder.mkdir()
+    for file in data_sets.SENTIMENT.values():
+        (folder / file).write_text("so\ttabbed, good \t1\nbad\u0085line\t0\n\n", encoding="utf-8")
+    found = data_sets.sentiment_labelled(tmp_path)
+    assert list(found) == ["IMDb", "Amazon", "Yelp"]
+    assert found["Yelp"].texts == ("so\ttabbed, good", "bad\u0085line")
+    assert found["Yelp"].labels.tolist() == [1, 0]
+    (folder / "imdb_labelled.txt").write_text("no label\n")
+    with pytest.raises(DataError, match="a tab and 0 or 1"):
+        data_sets.sentiment_labelled(tmp_path)
+    (folder / "imdb_labelled.txt").unlink()
+    with pytest.raises(StorageError, match="cannot read"):
+        data_sets.sentiment_labelled(tmp_path)
+    with pytest.raises(StorageError, match="--data"):
+        data_sets.data_folder(str(tmp_path / "absent"))
