@@ -16,8 +16,8 @@ from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.linear import fit_linear, linear_prior
 from dptext.representations.mlp import Epoch, Labels, TrainingOptions, train_mlp
-from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -31,7 +31,6 @@ except ImportError:
 __all__ = ["NoisyClassifier"]
 
 _MODELS = ("linear", "mlp")
-_KNOWN = (PrivUnit, PrivUnitG)
 
 
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -239,13 +238,10 @@ def _channel(given: object, width: int) -> Channel | None:
 
 def _stated(statement: PrivacyStatement) -> Channel:
     """The channel that a statement describes, rebuilt from its parameters."""
-    kinds = {kind.name: kind for kind in _KNOWN}
-    kind = kinds.get(statement.mechanism)
     parameters = statement.parameters
-    if kind is None or not isinstance(dimension := parameters.get("dimension"), int):
+    if statement.mechanism not in RANDOMIZERS or not isinstance(dimension := parameters.get("dimension"), int):
         raise ParameterError(
             f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
-            f"{', '.join(sorted(kinds))}, or pass the randomizer itself"
+            f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
         )
-    options: Any = {each.name: parameters[each.name] for each in fields(kind) if each.name in parameters}
-    return kind(**options).channel(dimension)
+    return randomizer_from_parameters(statement.mechanism, parameters).channel(dimension)
