@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dptext import ParameterError
-from dptext.estimates import Estimate, mean_over_runs, over_people, share
+from dptext.estimates import Estimate, mean_over_runs, over_people, resampled_rows, share
 
 
 def _covers_95(hits, trials):
@@ -41,6 +41,19 @@ def test_people_count_not_rows():
     assert grouped.high - grouped.low > 4 * (alone.high - alone.low)
     assert grouped.low < grouped.value < grouped.high
     assert grouped == over_people(mean, people, seed=1)
+
+
+@pytest.mark.parametrize("people", [[3, 1, 1, 2, 1, 3], [0, 1, 2, 3, 4]], ids=["shared", "one row each"])
+def test_people_are_drawn_whole_and_equally_often(people):
+    people = np.array(people)
+    names = np.unique(people)
+    drawn = np.zeros((3000, names.size), dtype=int)
+    for each, rows in zip(drawn, resampled_rows(people, resamples=3000, seed=3), strict=True):
+        counts = np.bincount(rows, minlength=people.size)
+        each[:] = [counts[people == name][0] for name in names]
+        assert all(np.ptp(counts[people == name]) == 0 for name in names)
+    assert (drawn.sum(axis=1) == names.size).all()
+    assert stats.chisquare(drawn.sum(axis=0)).pvalue > 1e-6
 
 
 def test_an_estimate_reads_as_a_number_with_its_interval():

@@ -5,7 +5,7 @@ Intervals are two-sided at 95 per cent unless another level is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Estimate", "mean_over_runs", "over_people", "share"]
+__all__ = ["Estimate", "mean_over_runs", "over_people", "resampled_rows", "share"]
 
 CONFIDENCE = 0.95
 
@@ -95,22 +95,56 @@ def over_people(
     Raises:
         ParameterError: fewer than two people, or a statistic that is no number.
     """
-    names, whose = np.unique(np.asarray(people), return_inverse=True)
-    if len(names) < 2:
-        raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")
-    order = np.argsort(whose, kind="stable")
-    rows_of = np.split(order, np.cumsum(np.bincount(whose))[:-1])
+    whose = np.asarray(people)
     value = float(statistic(np.arange(len(whose))))
-    bits = RandomBits(seed)
-    drawn = bits.below(np.full(resamples * len(names), len(names), dtype=np.uint64)).reshape(resamples, -1)
-    found = [statistic(np.concatenate([rows_of[int(each)] for each in sample])) for sample in drawn]
+    found = [statistic(rows) for rows in resampled_rows(whose, resamples=resamples, seed=seed)]
     # a resample without any row of a class has no value: it says nothing
     values = np.array([each for each in found if np.isfinite(each)])
     if not np.isfinite(value) or not values.size:
         raise ParameterError("the statistic must give a finite number for all rows, it gave none")
     tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(values, [tail, 100 - tail])
-    return Estimate(value, float(low), float(high), len(names), "people")
+    return Estimate(value, float(low), float(high), len(np.unique(whose)), "people")
+
+
+def resampled_rows(
+    people: npt.ArrayLike, *, resamples: int = 1000, seed: int | None = None
+) -> Iterator[npt.NDArray[np.int64]]:
+    """The rows of as many people as there are, drawn with replacement, again and again: what `over_people` looks at.
+
+    Args:
+        people: (rows,) whose row each is.
+        resamples: how often.
+        seed: None for fresh randomness.
+
+    Raises:
+        ParameterError: fewer than two people.
+    """
+    names, whose = np.unique(np.asarray(people), return_inverse=True)
+    if len(names) < 2:
+        raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")
+    order = np.argsort(whose, kind="stable")
+    sizes = np.bincount(whose)
+    starts = np.cumsum(sizes) - sizes
+    bounds = np.full(len(names), len(names), dtype=np.uint64)
+    bits = RandomBits(seed)
+    return (_rows_of(bits.below(bounds).astype(np.int64), order, starts, sizes) for _ in range(resamples))
+
+
+def _rows_of(
+    drawn: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """The rows of the people drawn, one person after the other."""
+    places = starts[drawn]
+    if len(sizes) < len(order):  # somebody has several rows
+        many = sizes[drawn]
+        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+        places = np.repeat(places, many) + within
+    rows: npt.NDArray[np.int64] = order[places]
+    return rows
 
 
 def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:
