@@ -24,7 +24,7 @@ from dptext.text.blocks import Block
 from dptext.threads import available_cores, use_cores
 from dptext.words.rewriter import Rewriter, Tally
 
-__all__ = ["Rewritten", "checked_processes", "rewrite_blocks"]
+__all__ = ["Rewritten", "checked_processes", "leave_with_the_parent", "rewrite_blocks"]
 
 Rewritten: TypeAlias = tuple[list[str | None], Tally]
 _AHEAD = 2  # blocks that wait for a process, for each process
@@ -109,7 +109,7 @@ _rewriter: Rewriter | None = None
 def _start(mechanism: str, secret: bytes, seeded: bool, cores: int) -> None:
     global _rewriter
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
-    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
+    threading.Thread(target=leave_with_the_parent, daemon=True).start()
     use_cores(cores)
     with Path(mechanism).open("rb") as stream:
         _rewriter = Rewriter(pickle.load(stream), key=NoiseKey.restored(secret, seeded=seeded))  # noqa: S301  our own file
@@ -120,8 +120,8 @@ def _work(place: int, block: Block) -> Rewritten:
     return _rewriter.rewrite_block(place, block)
 
 
-def _leave_with_the_parent() -> None:
-    """A worker whose parent was killed would wait for its next block for ever."""
+def leave_with_the_parent() -> None:
+    """For a thread of a worker: one whose parent was killed would wait for its next work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

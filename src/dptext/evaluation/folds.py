@@ -1,0 +1,194 @@
+"""Rows in folds: as balanced as they can be, and nobody on both sides.
+
+Rows of one author are alike. Where some of them train a model and others test it, the model is rewarded for knowing
+the author, and the score says nothing about people it has never seen. So where rows share people, people are dealt
+to the folds, not rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["Fold", "checked_folds", "codes_of", "make_folds"]
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Which rows train and which test.
+
+    Attributes:
+        train: indices of rows.
+        test: indices of other rows.
+    """
+
+    train: Rows
+    test: Rows
+
+
+def make_folds(
+    targets: npt.ArrayLike,
+    *,
+    count: int = 5,
+    people: npt.ArrayLike | None = None,
+    classes: bool = True,
+    seed: int | None = None,
+) -> list[Fold]:
+    """Folds for cross-validation: each row is tested once.
+
+    Without people, classes are spread evenly (each fold holds as many rows of a class as any other, up to one), and
+    so are numbers (each fold has one of every ``count`` neighbours in their order). With people, each person goes
+    whole into one fold: the largest first, each to where it disturbs the balance least.
+
+    Args:
+        targets: (rows,) class labels, or numbers with ``classes=False``.
+        count: how many folds.
+        people: (rows,) whose row each is; None: everybody has one.
+        classes: whether targets are classes.
+        seed: of the order in which rows are dealt; None for fresh randomness.
+
+    Raises:
+        ParameterError: fewer rows (people) than folds, one class only, a class with fewer rows (people) than folds.
+
+    >>> folds = make_folds(["a", "b"] * 6, count=3, people=[0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4], seed=1)
+    >>> [fold.test.tolist() for fold in folds]
+    [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    """
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
+        raise ParameterError(f"folds must be an integer of at least 2, got {count!r}")
+    codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
+    whose = np.arange(codes.size) if people is None else codes_of("people", people)
+    if whose.size != codes.size:
+        raise ParameterError(f"people must have one entry for each of {codes.size} targets, got {whose.size}")
+    what = "rows" if people is None else "people"
+    _check_counts(codes, whose, count, what=what, classes=classes)
+    bits = RandomBits(seed)
+    if people is not None:
+        place = _deal_people(codes, whose, count, bits)[whose]
+    else:
+        place = _deal_rows(codes if classes else _ranks(np.asarray(targets), bits) // count, count, bits)
+    folds = [Fold(np.flatnonzero(place != each), np.flatnonzero(place == each)) for each in range(count)]
+    if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
+        raise ParameterError("targets: a class has all its rows in one fold: use fewer folds, or leave the class out")
+    return folds
+
+
+def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
+    """A caller's own folds (a fixed training and test set is one fold), when nobody is on both sides.
+
+    Raises:
+        ParameterError: an empty side, rows that do not exist or are tested twice, a row or a person on both sides.
+    """
+    whose = np.arange(rows) if people is None else codes_of("people", people)
+    tested = np.zeros(rows, dtype=np.int64)
+    checked = []
+    for number, fold in enumerate(folds):
+        train, test = (np.asarray(side, dtype=np.int64).ravel() for side in (fold.train, fold.test))
+        if not train.size or not test.size:
+            raise ParameterError(f"folds: fold {number} has an empty side: give it rows to train and rows to test")
+        if min(train.min(), test.min()) < 0 or max(train.max(), test.max()) >= rows:
+            raise ParameterError(f"folds: fold {number} names rows outside 0 to {rows - 1}")
+        both = np.intersect1d(whose[train], whose[test]).size
+        if both:
+            what = "rows" if people is None else "people"
+            raise ParameterError(
+                f"folds: fold {number} has {both} {what} on both sides: a model tested on what trained it looks "
+                "better than it is"
+            )
+        np.add.at(tested, test, 1)
+        checked.append(Fold(train, test))
+    if not checked or (tested > 1).any():
+        raise ParameterError("folds must test each row at most once, and at least one fold is needed")
+    return checked
+
+
+def codes_of(name: str, values: npt.ArrayLike) -> Rows:
+    """(rows,) the place of each value among the distinct ones.
+
+    Raises:
+        ParameterError: no rows, several columns, or missing values.
+    """
+    array = values if isinstance(values, np.ndarray) else _array(name, values)
+    if array.ndim != 1 or not array.size:
+        raise ParameterError(f"{name} must be one entry a row, got shape {array.shape}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ParameterError(f"{name} must have no missing entries (NaN), row {int(np.argmin(np.isfinite(array)))} has")
+    if array.dtype.kind == "O":
+        missing = [row for row, each in enumerate(array) if each is None or each != each]
+        if missing:
+            raise ParameterError(f"{name} must have no missing entries, row {missing[0]} has none")
+    try:
+        return np.unique(array, return_inverse=True)[1].astype(np.int64)
+    except TypeError:
+        raise ParameterError(f"{name} must be all of one type, so that they can be told apart") from None
+
+
+def _array(name: str, values: Any) -> npt.NDArray[Any]:
+    """Strings stay strings beside None: numpy alone would spell it out."""
+    try:
+        entries = list(values)
+    except TypeError:
+        raise ParameterError(f"{name} must be one entry a row, got {type(values).__name__}") from None
+    if any(each is None or isinstance(each, float) for each in entries):
+        array = np.empty(len(entries), dtype=object)
+        array[:] = entries
+        return array
+    return np.asarray(entries)
+
+
+def _check_counts(codes: Rows, whose: Rows, count: int, *, what: str, classes: bool) -> None:
+    everybody = np.unique(whose).size
+    if everybody < count:
+        raise ParameterError(f"folds must be at most the number of {what}, {everybody}, got {count}")
+    if not classes:
+        return
+    if codes.max() == 0:
+        raise ParameterError("targets must hold at least two classes, all rows have the same")
+    pairs = np.unique(np.stack([codes, whose]), axis=1)[0]
+    rarest = int(np.bincount(pairs).min())
+    if rarest < count:
+        raise ParameterError(
+            f"targets: the rarest class has {rarest} {what}, fewer than {count} folds: use fewer folds, or leave the "
+            "class out"
+        )
+
+
+def _deal_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
+    """(rows,) the fold of each: those of a stratum in random order, dealt like cards, on from where the last ended."""
+    order = np.lexsort((bits.integers(strata.size), strata))
+    place = np.empty(strata.size, dtype=np.int64)
+    place[order] = np.arange(strata.size) % count
+    return place
+
+
+def _ranks(values: npt.NDArray[Any], bits: RandomBits) -> Rows:
+    ranks = np.empty(values.size, dtype=np.int64)
+    ranks[np.lexsort((bits.integers(values.size), values))] = np.arange(values.size)
+    return ranks
+
+
+def _deal_people(codes: Rows, whose: Rows, count: int, bits: RandomBits) -> Rows:
+    """(people,) the fold of each person."""
+    everybody, classes = int(whose.max()) + 1, int(codes.max()) + 1
+    held = np.zeros((everybody, classes))
+    np.add.at(held, (whose, codes), 1.0)
+    held /= held.sum(axis=0)  # shares, so that a rare class weighs as much as a frequent one
+    order = np.lexsort((bits.integers(everybody), -held.sum(axis=1)))
+    filled = np.zeros((count, classes))
+    place = np.empty(everybody, dtype=np.int64)
+    for person in order:
+        # sum over folds of (filled + held)^2 grows least where held . filled is least: shares stay even
+        fullness = filled @ held[person]
+        best = np.flatnonzero(fullness == fullness.min())
+        place[person] = best[np.argmin(filled[best].sum(axis=1))]
+        filled[place[person]] += held[person]
+    return place

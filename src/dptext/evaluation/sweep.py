@@ -1,0 +1,292 @@
+"""One measurement for every setting and every seed: in parallel, kept row by row, gone on with after a stop.
+
+    found = sweep(measure, grid(epsilon=[1.0, 2.0, 4.0]), seeds=range(5), path="tem.jsonl", name="tem", processes=2)
+
+``measure(settings, seed)`` returns a dict of numbers. A cell that is done is never done again: the same call goes on
+where it was, more settings or seeds add to what is there. What else decides about the numbers (which data, which
+vectors) belongs into ``constants``: a file of other constants, of a function whose code differs or of another version
+of dptext is refused (`dptext.evaluation.sweep_file`). Code that the function *calls* is not looked at.
+
+**Equal conditions.** Every cell has one thread for BLAS and OpenMP, whatever the number of processes, so a table does
+not depend on how many cores there were. Several processes are started afresh (spawn): the function and its settings
+go there by pickling, so it must be a function of a module, and a script needs ``if __name__ == "__main__":``.
+
+**Errors.** A cell that raises is written down with the class of its error (never its message, which may hold data); the
+others are done, then the sweep ends with a `DataError` that names the cells. The next call tries them again. With
+``stop_at_error`` the function's own error comes out at once.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import islice, product
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
+from dptext.evaluation.sweep_table import Sweep
+from dptext.threads import use_cores
+from dptext.words.workers import checked_processes, leave_with_the_parent
+
+__all__ = ["Progress", "grid", "read_sweep", "sweep"]
+
+Cell: TypeAlias = tuple[dict[str, Setting], int]
+Run: TypeAlias = Callable[[Mapping[str, Any], int], Mapping[str, float]]
+
+_AHEAD = 2  # cells that wait, for each process
+_NAMED = 5  # cells that a message names
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is.
+
+    Attributes:
+        done: cells that are done, those of earlier calls among them.
+        total: cells in all.
+        row: the one just done.
+        seconds_left: at the pace of this call, or None before its first cell.
+    """
+
+    done: int
+    total: int
+    row: Row | None
+    seconds_left: float | None
+
+
+def grid(**settings: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination of named values.
+
+    >>> grid(mechanism=["tem", "madlib"], epsilon=[1.0, 5.0])[1:3]
+    [{'mechanism': 'tem', 'epsilon': 5.0}, {'mechanism': 'madlib', 'epsilon': 1.0}]
+    """
+    for name, values in settings.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ParameterError(f"{name} must be a list of values, got {type(values).__name__}")
+    return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+
+
+def sweep(
+    run: Run,
+    settings: Iterable[Mapping[str, Any]],
+    seeds: Iterable[int],
+    *,
+    path: str | Path,
+    name: str,
+    constants: Mapping[str, Any] | None = None,
+    packages: Sequence[str] = (),
+    processes: int = 1,
+    stop_at_error: bool = False,
+    restart: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Sweep:
+    """Measure every setting with every seed; go on where an earlier call was stopped.
+
+    Args:
+        run: (settings, seed) -> finite numbers by name, the same names for every cell.
+        settings: the settings, distinct; see `grid`. Texts, finite numbers, truth values and None.
+        seeds: distinct integers.
+        path: the file of rows (``.jsonl``); its folder must be there.
+        name: of the experiment.
+        constants: whatever else decides about the numbers, such as a digest of the data.
+        packages: further packages whose versions must be the same to go on ("scikit-learn").
+        processes: how many at a time; 1 works in this one.
+        stop_at_error: let the first error out instead of going on.
+        restart: throw away a file of another experiment.
+        progress: called at the start and after each cell.
+
+    Returns:
+        The rows, in the order of settings and seeds, with their summaries.
+
+    Raises:
+        ParameterError: no settings or seeds, one twice, a function that cannot be sent to other processes.
+        RefusedError: the file holds rows of another experiment.
+        DataError: cells failed, or the file is damaged.
+        StorageError: the file cannot be written, another process is at it, or a worker died.
+    """
+    cells = _cells(settings, seeds)
+    if checked_processes(processes) > 1:
+        _check_pickle(run)
+    experiment = experiment_of(run, name, constants or {}, packages)
+    with SweepFile(Path(path), experiment, restart=restart) as file:
+        done = {row.cell: row for row in file.rows if row.error is None}
+        todo = [cell for cell in cells if cell_name(*cell) not in done]
+        failed: list[Row] = []
+        clock = _Clock(len(cells), len(todo), progress)
+        try:
+            for row in _work(run, todo, processes, stop_at_error=stop_at_error):
+                file.add(row)
+                if row.error is None:
+                    done[row.cell] = row
+                else:
+                    failed.append(row)
+                clock.tick(row)
+        except KeyboardInterrupt as stop:
+            stop.add_note(f"{clock.done} of {clock.total} cells are done: the same call goes on from there")
+            raise
+    if failed:
+        raise DataError(_failure(failed, len(cells), Path(path)))
+    found = [done[cell_name(*cell)] for cell in cells]
+    names = {tuple(sorted(row.numbers)) for row in found}
+    if len(names) > 1:
+        raise DataError("run must return the same names of numbers for every cell, it returned different ones")
+    return Sweep(rows=tuple(found), experiment=experiment)
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    """The rows of a file as far as they are done, in its order; failed cells are left out.
+
+    Raises:
+        StorageError, DataError: it cannot be read, or is no file of a sweep.
+    """
+    experiment, rows = read_rows(Path(path))
+    latest = {row.cell: row for row in rows if row.error is None}
+    return Sweep(rows=tuple(latest.values()), experiment=experiment)
+
+
+def _cells(settings: Iterable[Mapping[str, Any]], seeds: Iterable[int]) -> list[Cell]:
+    checked = [checked_settings("settings", each) for each in settings]
+    given: list[Any] = list(seeds)
+    numbers = [int(seed) if isinstance(seed, np.integer) else seed for seed in given]
+    if not checked or not numbers:
+        raise ParameterError(f"{'seeds' if checked else 'settings'} must hold at least one, got none")
+    if any(isinstance(seed, bool) or not isinstance(seed, int) for seed in numbers):
+        raise ParameterError("seeds must be integers, got something else")
+    if len({frozenset(each) for each in checked}) > 1:
+        raise ParameterError("settings must all have the same names, got different ones")
+    cells = [(each, seed) for each in checked for seed in numbers]
+    if len({cell_name(*cell) for cell in cells}) < len(cells):
+        raise ParameterError("settings and seeds must be distinct, one stands twice")
+    return cells
+
+
+def _check_pickle(run: Run) -> None:
+    try:
+        pickle.dumps(run)
+    except Exception:  # noqa: BLE001 - whatever a stranger's object raises
+        raise ParameterError(
+            "run must be a function of a module to go to other processes (no lambda, no function in a function): move "
+            "it there, or use processes=1"
+        ) from None
+
+
+def _work(run: Run, cells: Sequence[Cell], processes: int, *, stop_at_error: bool) -> Iterator[Row]:
+    """The rows of the cells, as they come."""
+    if processes == 1 or len(cells) < 2:
+        for cell in cells:
+            yield _measured(run, *cell, stop_at_error=stop_at_error)
+        return
+    pool = ProcessPoolExecutor(
+        min(processes, len(cells)),
+        # a forked process would share locks that threads of this one may hold
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start,
+    )
+    waiting: set[Future[Row]] = set()
+    left, is_done = iter(cells), False
+    try:
+        while True:
+            for cell in islice(left, _AHEAD * processes - len(waiting)):
+                waiting.add(pool.submit(_measured, run, *cell, stop_at_error=stop_at_error))
+            if not waiting:
+                is_done = True
+                return
+            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ready:
+                yield future.result()
+    except BrokenProcessPool:
+        raise StorageError(
+            "a worker process died; the rows that are done are kept: use fewer processes if memory ran out; a script "
+            "that asks for processes needs the line: if __name__ == '__main__':"
+        ) from None
+    finally:
+        if not is_done:  # a cell may take hours: whoever stops the sweep does not want to wait for it
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _measured(run: Run, settings: dict[str, Setting], seed: int, *, stop_at_error: bool) -> Row:
+    """One cell, with one thread for BLAS and OpenMP."""
+    begin = time.perf_counter()
+    try:
+        with threadpool_limits(limits=1):
+            numbers = _checked_numbers(run(dict(settings), seed))
+    except Exception as error:
+        if stop_at_error:
+            raise
+        return Row(settings, seed, {}, _since(begin), type(error).__name__)
+    return Row(settings, seed, numbers, _since(begin))
+
+
+def _checked_numbers(found: object) -> dict[str, float]:
+    if not isinstance(found, Mapping) or not found:
+        raise ParameterError(f"run must return a dict of numbers, got {type(found).__name__}")
+    for key, value in found.items():
+        if not isinstance(key, str) or isinstance(value, bool) or not isinstance(value, Real):
+            raise ParameterError("run must return numbers by name, got something else")
+        if not math.isfinite(value):
+            raise ParameterError(f"run must return finite numbers, {key!r} is not")
+    return {key: float(value) for key, value in found.items()}
+
+
+def _since(begin: float) -> float:
+    return round(time.perf_counter() - begin, 3)
+
+
+def _start() -> None:
+    """In the worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
+    threading.Thread(target=leave_with_the_parent, daemon=True).start()
+    use_cores(1)
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # for libraries that are loaded from now on
+
+
+def _failure(failed: Sequence[Row], total: int, path: Path) -> str:
+    cells = [f"{_spelled(row)} ({row.error})" for row in failed[:_NAMED]]
+    more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    return (
+        f"{len(failed)} of {total} cells failed: {'; '.join(cells)}{more}. The others are in {str(path)!r}; the same "
+        "call tries these again, with stop_at_error=True it shows the first error"
+    )
+
+
+def _spelled(row: Row) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in (*row.settings.items(), ("seed", row.seed)))
+
+
+class _Clock:
+    """Counts cells and tells whoever wants to know."""
+
+    def __init__(self, total: int, todo: int, progress: Callable[[Progress], None] | None) -> None:
+        self.total, self.done = total, total - todo
+        self._left, self._worked, self._progress = todo, 0, progress
+        self._begin = time.perf_counter()
+        self._tell(None)
+
+    def tick(self, row: Row) -> None:
+        self.done += row.error is None
+        self._left -= 1
+        self._worked += 1
+        self._tell(row)
+
+    def _tell(self, row: Row | None) -> None:
+        if self._progress is not None:
+            pace = (time.perf_counter() - self._begin) / self._worked if self._worked else None
+            self._progress(Progress(self.done, self.total, row, None if pace is None else pace * self._left))

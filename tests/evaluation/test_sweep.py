@@ -1,0 +1,269 @@
+"""A killed sweep goes on where it was, rows of two experiments never mix, and summaries are what they say."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext import DataError, ParameterError, RefusedError, StorageError
+from dptext.evaluation.sweep import grid, read_sweep, sweep
+from evaluation.sweeping import dying, killed_once, noisy, stumbling, threads
+
+SETTINGS = grid(epsilon=[1.0, 2.0])
+
+
+def run(path, function=noisy, **options):
+    return sweep(function, **({"settings": SETTINGS, "seeds": range(4), "path": path, "name": "test"} | options))
+
+
+def numbers(found):
+    return [(dict(row.settings), row.seed, dict(row.numbers)) for row in found.rows]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rows.jsonl"
+
+
+def test_every_cell_is_measured_once_and_never_again(path):
+    seen = []
+    found = run(path, progress=seen.append)
+    assert numbers(found) == [(each, seed, noisy(each, seed)) for each in SETTINGS for seed in range(4)]
+    assert [each.done for each in seen] == list(range(9))
+    assert seen[0].seconds_left is None
+    assert seen[-1].seconds_left == 0
+    before = path.read_bytes()
+    seen.clear()
+    assert numbers(run(path, progress=seen.append)) == numbers(found)
+    assert [each.done for each in seen] == [8]
+    assert path.read_bytes() == before
+    more = run(path, settings=grid(epsilon=[2.0, 3.0]), seeds=[3, 5])
+    assert len(path.read_text().splitlines()) == 1 + 8 + 3
+    assert numbers(more) == [({"epsilon": e}, seed, noisy({"epsilon": e}, seed)) for e in (2.0, 3.0) for seed in (3, 5)]
+    assert len(read_sweep(path).rows) == 11
+
+
+def test_processes_change_nothing_and_have_one_thread_each(path, tmp_path):
+    assert numbers(run(tmp_path / "two.jsonl", processes=2)) == numbers(run(path))
+    for processes in (1, 2):
+        found = run(tmp_path / f"threads{processes}.jsonl", threads, seeds=[1], processes=processes)
+        assert [row.numbers["threads"] for row in found.rows] == [1, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "kill") or sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_in_the_middle_it_goes_on_to_the_same_table(path, tmp_path, processes, monkeypatch):
+    here = Path(__file__).parent
+    environment = {
+        "SWEEP_MARKER": str(tmp_path / "marker"),
+        "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path]),
+        "PATH": os.environ["PATH"],
+    }
+    script = [sys.executable, "-m", "evaluation.sweeping", str(path), str(processes)]
+    killed = subprocess.run(script, env=environment, capture_output=True, timeout=120)
+    assert killed.returncode == -9
+    there = len(path.read_bytes().splitlines())
+    assert 1 <= there < 9
+    with path.open("ab") as stream:  # what a kill in the middle of a write leaves
+        stream.write(b'{"of": "torn')
+    monkeypatch.setenv("SWEEP_MARKER", environment["SWEEP_MARKER"])
+    monkeypatch.setenv("SWEEP_PROCESS", "0")
+    seen = []
+    found = run(path, killed_once, name="killed", progress=seen.append)
+    assert seen[0].done == there - 1
+    assert numbers(found) == numbers(run(tmp_path / "fresh.jsonl"))
+    assert len(path.read_text().splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"name": "other"}, "experiment"),
+        ({"constants": {"data": "b"}}, "constants.data"),
+        ({"function": stumbling}, "function, code"),
+        ({"packages": ["scipy"]}, "software.scipy"),
+    ],
+)
+def test_another_experiment_is_refused(path, changed, named):
+    first = {"constants": {"data": "a"}}
+    run(path, **first)
+    before = path.read_bytes()
+    with pytest.raises(RefusedError, match=named):
+        run(path, **(first | changed))
+    assert path.read_bytes() == before
+    if "function" not in changed:
+        run(path, **(first | changed), restart=True)
+        assert len(path.read_text().splitlines()) == 9
+
+
+def test_another_version_of_the_software_is_refused(path, monkeypatch):
+    run(path)
+    monkeypatch.setattr("dptext.evaluation.sweep_file.version", lambda package: "999")
+    with pytest.raises(RefusedError, match=r"software\.dptext"):
+        run(path)
+
+
+def test_rows_joined_by_hand_are_found_out(path, tmp_path):
+    run(path)
+    run(tmp_path / "other.jsonl", constants={"data": "other"}, seeds=[9])
+    row = (tmp_path / "other.jsonl").read_text().splitlines()[1]
+    with path.open("a") as stream:
+        stream.write(row + "\n")
+    for use in (run, read_sweep):
+        with pytest.raises(DataError, match="line 10 is a row of another experiment"):
+            use(path)
+
+
+@pytest.mark.parametrize("content", [b"dear diary", b"dear diary\n", b"{}\n", b'{"sweep": 1, "digest": "0"}\n'])
+def test_a_file_that_is_no_sweep_is_left_alone(path, content):
+    path.write_bytes(content)
+    for options in ({}, {"restart": True}):
+        with pytest.raises(DataError, match="not the head of a sweep"):
+            run(path, **options)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_line_is_named(path):
+    run(path)
+    lines = path.read_text().splitlines()
+    lines[4] = lines[4][:-20]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="line 5 is damaged"):
+        run(path)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_failed_cell_is_named_without_its_message_and_tried_again(path, processes, monkeypatch):
+    with pytest.raises(DataError, match=r"1 of 8 cells failed: epsilon=2.0, seed=1 \(KeyError\)") as raised:
+        run(path, stumbling, processes=processes)
+    assert "somebody" not in str(raised.value) + path.read_text()
+    assert raised.value.__context__ is None
+    assert len(read_sweep(path).rows) == 7
+    with pytest.raises(DataError, match="1 of 8"):
+        run(path, stumbling)
+    with pytest.raises(KeyError, match="somebody"):
+        run(path, stumbling, stop_at_error=True, processes=processes)
+
+
+def test_a_worker_that_dies_leaves_the_rows(path):
+    with pytest.raises(StorageError, match="worker process died"):
+        run(path, dying, processes=2)
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_one_process_writes_at_a_time(path):
+    pytest.importorskip("fcntl")
+
+    def again(settings, seed):
+        run(path, again)
+
+    with pytest.raises(StorageError, match="another process"):
+        run(path, again, stop_at_error=True)
+
+
+def test_interrupted_it_says_how_far_it_came(path):
+    def interrupted(settings, seed):
+        if seed == 3:
+            raise KeyboardInterrupt
+        return {"score": 1.0}
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run(path, interrupted)
+    assert raised.value.__notes__ == ["3 of 8 cells are done: the same call goes on from there"]
+
+
+def test_summaries_cover_and_pairs_cancel_what_a_seed_decides(path):
+    found = run(path, seeds=range(200))
+    first, second = found.summary("score")
+    assert (first.settings, first.estimate.count, first.estimate.of) == ({"epsilon": 1.0}, 200, "runs")
+    assert abs(first.estimate.value - 1.0) < 5 / 14
+    paired = found.difference("score", {"epsilon": 2.0}, {"epsilon": 1.0})
+    assert paired.value == pytest.approx(1.0)
+    assert paired.high - paired.low < 1e-6 < first.estimate.high - first.estimate.low
+    covered = sum(
+        each.estimate.low <= 1.0 <= each.estimate.high
+        for start in range(0, 200, 4)
+        for each in found.__class__(rows=found.rows[start : start + 4], experiment={}).summary("score")
+    )
+    assert stats.binomtest(covered, 50, 0.95).pvalue > 1e-6
+    assert second.estimate.value == pytest.approx(first.estimate.value + 1)
+    head, line, one, _ = found.table("score").splitlines()
+    assert head == "| epsilon | score | seconds |"
+    assert line == "| --- | --- | --- |"
+    assert one.startswith("| 1.0 | ")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"settings": []}, "settings must hold at least one"),
+        ({"seeds": []}, "seeds must hold at least one"),
+        ({"seeds": [1, 1]}, "distinct"),
+        ({"seeds": [1.5]}, "seeds must be integers"),
+        ({"settings": [{"a": 1}, {"b": 1}]}, "same names"),
+        ({"settings": [{"a": float("nan")}]}, "'a' must be text, a finite number"),
+        ({"settings": [{"a": [1]}]}, "got list"),
+        ({"settings": [{1: 1}]}, "names must be text"),
+        ({"settings": ["a"]}, "settings must map"),
+        ({"constants": {"data": object()}}, "constants: 'data'"),
+        ({"processes": 0}, "processes"),
+        ({"processes": 2, "function": lambda settings, seed: {}}, "run must be a function of a module"),
+        ({"packages": ["no-such-package"]}, "packages"),
+    ],
+)
+def test_arguments_are_named(path, options, says):
+    with pytest.raises(ParameterError, match=says):
+        run(path, **options)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "result", [{"a": float("nan")}, {"a": float("inf")}, {"a": "x"}, {"a": True}, {}, None, 0.5, {1: 2.0}]
+)
+def test_what_is_no_number_is_a_failed_cell(path, result):
+    def strange(settings, seed):
+        return result
+
+    with pytest.raises(DataError, match=r"8 of 8 cells failed.*ParameterError.* and 3 more"):
+        run(path, strange)
+    with pytest.raises(ParameterError, match="run must return"):
+        run(path, strange, stop_at_error=True)
+
+
+def test_numpy_numbers_and_changing_names(path, tmp_path):
+    found = run(path, lambda settings, seed: {"a": np.float32(0.5)}, settings=[{"k": np.int64(3)}], seeds=np.arange(2))
+    assert numbers(found) == [({"k": 3}, seed, {"a": 0.5}) for seed in range(2)]
+    with pytest.raises(DataError, match="the same names"):
+        run(tmp_path / "names.jsonl", lambda settings, seed: {f"a{seed}": 1.0})
+
+
+def test_tables_name_what_they_lack(path):
+    found = run(path, seeds=[1])
+    with pytest.raises(ParameterError, match="seeds must be at least two"):
+        found.summary("score")
+    with pytest.raises(ParameterError, match="score, twice, got 'nothing'"):
+        found.summary("nothing")
+    with pytest.raises(ParameterError, match="first must single out one setting, it fits 2"):
+        found.difference("score", {}, {"epsilon": 1.0})
+    with pytest.raises(ParameterError, match="second must single out one setting, it fits 0"):
+        found.difference("score", {"epsilon": 1.0}, {"epsilon": 7.0})
+    with pytest.raises(ParameterError, match="two seeds in common"):
+        found.difference("score", {"epsilon": 1.0}, {"epsilon": 2.0})
+    with pytest.raises(StorageError, match="cannot open"):
+        run(path.parent / "missing" / "rows.jsonl")
+    with pytest.raises(StorageError, match="cannot read"):
+        read_sweep(path.parent / "missing.jsonl")
+    with pytest.raises(ParameterError, match="epsilon must be a list"):
+        grid(epsilon=1.0)
+
+
+def test_the_head_says_what_the_rows_are(path):
+    run(path, constants={"data": "imdb"})
+    head = json.loads(path.read_text().splitlines()[0])
+    assert (head["experiment"], head["constants"], head["function"]) == ("test", {"data": "imdb"}, "noisy")
+    assert read_sweep(path).experiment["constants"] == {"data": "imdb"}
