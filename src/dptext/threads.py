@@ -15,7 +15,7 @@ from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
-__all__ = ["available_cores", "for_each_block", "use_cores"]
+__all__ = ["available_cores", "for_each_block", "one_blas_thread", "use_cores"]
 
 Item = TypeVar("Item")
 
@@ -43,7 +43,7 @@ def _cores() -> int:
 def for_each_block(work: Callable[[Item], None], blocks: Iterable[Item]) -> None:
     """Call ``work`` on every block; the calls must not depend on each other. The first error is raised."""
     items = list(blocks)
-    with _one_blas_thread():
+    with one_blas_thread():
         if len(items) < 2 or available_cores() == 1:
             for item in items:
                 work(item)
@@ -73,7 +73,8 @@ _limit = _Limit()
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: on small products its threads wait for each other longer than they work."""
     with _limit.lock:
         if _limit.users == 0:
             _limit.limiter = _blas().limit(limits=1, user_api="blas")

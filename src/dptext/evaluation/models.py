@@ -47,7 +47,9 @@ def builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
     if model == "mlp":
         network = extra("sklearn.neural_network", "sklearn", "a neural network")
         kind = network.MLPClassifier if classes else network.MLPRegressor
-        return f"MLP ({HIDDEN} hidden units)", lambda seed: kind((HIDDEN,), max_iter=EPOCHS, random_state=seed)
+        return f"MLP ({HIDDEN} hidden units)", lambda seed: kind(
+            hidden_layer_sizes=(HIDDEN,), max_iter=EPOCHS, random_state=seed
+        )
     raise ParameterError(f"model must be 'linear', 'mlp' or a function that builds one from a seed, got {model!r}")
 
 

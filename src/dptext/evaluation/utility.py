@@ -23,6 +23,7 @@ from dptext.evaluation.folds import Fold, checked_folds, codes_of, make_folds
 from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, checked_numbers, measure
 from dptext.evaluation.models import Builder, builder_of, trained
 from dptext.privacy.randomness import RandomBits
+from dptext.threads import one_blas_thread
 
 __all__ = ["Predictions", "UtilityScore", "predictions", "utility"]
 
@@ -210,9 +211,11 @@ def predictions(
     how_many = int(codes.max()) + 1 if classes else 0
     answers = []
     for fold in split:
-        shown = made.fitted(seen[fold.train])
-        predict = trained(build, shown(seen[fold.train]), codes[fold.train], classes=how_many, seed=_small_seed(bits))
-        answers.append(_checked_answers(predict(shown(tested[fold.test])), fold.test.size))
+        with one_blas_thread():
+            shown = made.fitted(seen[fold.train])
+            inputs = shown(seen[fold.train])
+            predict = trained(build, inputs, codes[fold.train], classes=how_many, seed=_small_seed(bits))
+            answers.append(_checked_answers(predict(shown(tested[fold.test])), fold.test.size))
     which = np.concatenate([fold.test for fold in split])
     answered = np.concatenate(answers)
     if classes:
