@@ -1,0 +1,186 @@
+"""Correlations are scipy's, coverage is said, and MAP gives the numbers that its paper printed."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext import DataError, ParameterError, StorageError, WordVectors
+from dptext.evaluation.neighbours import (
+    PAPER_QUERIES,
+    character_precision,
+    map_score,
+    neighbour_table,
+    neighbours,
+    word_precision,
+)
+from dptext.evaluation.semantic import compare_similarity, read_pairs, similarity
+
+QUICK = {"resamples": 100, "seed": 1}
+
+
+def pairs_of(vectors, count, generator, noise=0.5):
+    """Pairs whose ratings follow the cosines of these vectors, with noise."""
+    rows = generator.choice(np.arange(1, len(vectors)), size=(count, 2))
+    points = vectors.matrix[rows].astype(float)
+    points /= np.linalg.norm(points, axis=2, keepdims=True)
+    cosines = (points[:, 0] * points[:, 1]).sum(axis=1)
+    ratings = cosines + noise * generator.normal(size=count)
+    rated = [(vectors.words[a], vectors.words[b], r) for (a, b), r in zip(rows, ratings, strict=True)]
+    return rated, stats.spearmanr(ratings, cosines).statistic
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    generator = np.random.default_rng(1)
+    words = ["<unk>", *(f"w{'abcdefghij'[n % 10]}{n}" for n in range(400))]
+    return WordVectors(words, generator.normal(size=(401, 6)))
+
+
+def test_the_score_is_spearmans_with_the_pairs_said(vectors):
+    rated, expected = pairs_of(vectors, 200, np.random.default_rng(2))
+    found = similarity(vectors, rated, **QUICK)
+    assert found.score.value == pytest.approx(expected)
+    assert (found.pairs, found.covered, found.coverage, found.score.of) == (200, 200, 1.0, "pairs")
+    upper = [(first.upper(), second, rating) for first, second, rating in rated]
+    assert similarity(vectors, upper, **QUICK) == found
+    ties = [(first, second, round(rating)) for first, second, rating in rated]
+    cosines = [vectors[a] @ vectors[b] / np.linalg.norm(vectors[a]) / np.linalg.norm(vectors[b]) for a, b, _ in ties]
+    tied = stats.spearmanr([each[2] for each in ties], cosines).statistic
+    assert similarity(vectors, ties, **QUICK).score.value == pytest.approx(tied)
+
+
+def test_missing_words_count_as_said(vectors):
+    rated, expected = pairs_of(vectors, 100, np.random.default_rng(3))
+    strange = [*rated, *(("zebra", "yak", float(each)) for each in np.linspace(-2, 2, 100))]
+    left_out = similarity(vectors, strange, **QUICK)
+    average = similarity(vectors, strange, missing="average", **QUICK)
+    assert left_out.score.value == pytest.approx(expected)
+    assert average.score.value < 0.7 * expected
+    assert (left_out.covered, left_out.coverage, average.coverage) == (100, 0.5, 0.5)
+    assert "100 of 200 pairs, others left out" in str(left_out)
+    assert average.missing == "average"
+
+
+def test_intervals_over_pairs_cover(vectors):
+    """At least 92 of 100, asked with probability of a false alarm below 1e-6; at half the width they do not."""
+    generator = np.random.default_rng(4)
+    _, whole = pairs_of(vectors, 50_000, generator)
+    hits, narrow, trials = 0, 0, 100
+    for _ in range(trials):
+        score = similarity(vectors, pairs_of(vectors, 80, generator)[0], **QUICK).score
+        hits += score.low <= whole <= score.high
+        narrow += abs(score.value - whole) <= (score.high - score.low) / 4
+    assert stats.binomtest(hits, trials, 0.92, alternative="less").pvalue > 1e-6
+    assert stats.binomtest(narrow, trials, 0.92, alternative="less").pvalue < 1e-6
+
+
+def test_two_sets_of_vectors_are_compared_on_the_same_pairs(vectors):
+    generator = np.random.default_rng(5)
+    rated, _ = pairs_of(vectors, 300, generator)
+    worse = WordVectors(vectors.words, vectors.matrix + generator.normal(size=vectors.matrix.shape))
+    found = compare_similarity(vectors, worse, rated, **QUICK)
+    assert found.low > 0
+    single = similarity(vectors, rated, **QUICK).score.value - similarity(worse, rated, **QUICK).score.value
+    assert found.value == pytest.approx(single)
+    assert compare_similarity(vectors, vectors, rated, **QUICK).value == 0
+
+
+def test_pairs_come_from_a_folder_that_the_caller_names(tmp_path):
+    (tmp_path / "EN-WS-353-ALL.txt").write_text("# a comment\ntiger cat\t7.35\n\nbook paper 7.46\n")
+    assert read_pairs(tmp_path, "WordSim-353") == [("tiger", "cat", 7.35), ("book", "paper", 7.46)]
+    (tmp_path / "mine.txt").write_text("tiger cat 1\nbook paper\n")
+    with pytest.raises(DataError, match=r"mine.txt: line 2: expected two words and a number"):
+        read_pairs(tmp_path, "mine.txt")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 tea 1\n")
+    with pytest.raises(DataError, match="UTF-8"):
+        read_pairs(tmp_path, "latin.txt")
+    with pytest.raises(StorageError, match="cannot read"):
+        read_pairs(tmp_path, "MEN")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "says"),
+    [
+        ([], {}, "ratings must differ, got none"),
+        ([("wa0", "wb1", 1.0)] * 5, {}, "ratings must differ"),
+        ([("wa0", "wb1", 1.0), ("wa0", "wb1", float("nan"))], {}, "pairs: rating 1 is not"),
+        ([("wa0", "wb1", 1.0), ("wa0", "x", 2.0), ("y", "wb1", 3.0)], {}, "at least 3 pairs must have a vector, got 1"),
+        ([("wa0", "wb1", 1.0)], {"missing": "zero"}, "missing must be one of"),
+        (["wa0 wb1 1"], {}, "word, word, rating"),
+    ],
+)
+def test_bad_pairs_are_named(vectors, pairs, options, says):
+    with pytest.raises(ParameterError, match=says):
+        similarity(vectors, pairs, **QUICK, **options)
+
+
+# Table 2 of the paper: query, gold, list, MAP-Word, MAP-Char
+TABLE_2 = [
+    ("four:two:five:seven", "zero:one:feeder:nine", 0, 0.3814),  # printed 3.814
+    ("seven:nine:six:four", "cornerback:four:stockholders:zero", 0.5, 0.2347),  # printed .1347
+    ("we:there:you:he", "morgan:century:contentious:ferroelectric", 0, 0.4237),
+    ("four:two:five:seven", "one:in:UNK:zero", 0, 0.1288),
+    ("seven:nine:six:four", "integrator:transfection:four:one", 0.33, 0.3561),
+    ("we:there:you:he", "that:monorail:it:lesbian", 0, 0.2341),
+]
+
+
+@pytest.mark.parametrize(("gold", "found", "word", "character"), TABLE_2)
+def test_map_gives_the_numbers_of_the_paper(gold, found, word, character):
+    assert word_precision(found.split(":"), gold.split(":")) == pytest.approx(word, abs=0.0034)
+    assert character_precision(found.split(":"), gold.split(":")) == pytest.approx(character, abs=1.5e-4)
+
+
+def test_precision_has_the_values_one_can_see():
+    assert word_precision(["a", "b"], ["b", "a"]) == 1.0
+    assert word_precision(["x", "a", "y", "b"], ["a", "b"]) == pytest.approx((1 / 2 + 2 / 4) / 2)
+    assert word_precision(["a", "x"], ["a", "b"], per="relevant") == 0.5
+    assert word_precision(["x"], ["a"]) == character_precision(["x"], ["a"]) == 0.0
+    assert character_precision(["ab"], ["ab"]) == 1.0
+    assert character_precision(["ba"], ["ab"]) == 0.5  # b has not been yet; a has
+
+
+def test_neighbours_are_the_nearest_by_cosine(vectors):
+    (found,) = neighbours(vectors, ["wa0"], top=5)
+    points = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    cosines = points @ points[1]
+    expected = [row for row in np.argsort(-cosines) if row > 1][:5]
+    assert list(found.words) == [vectors.words[row] for row in expected]
+    assert found.cosines == pytest.approx(cosines[expected].tolist(), abs=1e-6)
+    table = neighbour_table({"one": vectors, "two": vectors}, ["wa0", "wb1"], top=2).splitlines()
+    assert table[0] == "| query | one | two |"
+    assert len(table) == 4
+
+
+def test_noise_costs_map_word_and_hardly_map_char(glove):
+    """MAP-Char of vectors that know nothing is that of random words: .88 for GloVe and its noise alike."""
+    some = WordVectors(glove.words[:4000], glove.matrix[:4000]) if "<unk>" in glove.words[:4000] else glove
+    generator = np.random.default_rng(6)
+    noise = WordVectors(some.words, generator.normal(size=some.matrix.shape))
+    same = map_score(some, some, **QUICK)
+    assert same.score.value == 1.0
+    assert set(same.by_query) == set(PAPER_QUERIES)
+    assert same.score.of == "queries"
+    word = map_score(noise, some, **QUICK)
+    assert word.score.value < 0.2
+    assert word.score.low < word.baseline + 0.05
+    character = map_score(noise, some, measure="MAP-Char", **QUICK)
+    assert character.score.value == pytest.approx(character.baseline, abs=0.05)
+    assert character.baseline > 0.8
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda v: neighbours(v, []), "queries must hold at least one"),
+        (lambda v: neighbours(v, ["wa0", "zebra"]), "queries: word 1 has no vector"),
+        (lambda v: neighbours(v, ["wa0"], top=400), "top must be at least 1 and at most 399"),
+        (lambda v: map_score(v, v), "queries: word 0 has no vector"),
+        (lambda v: map_score(v, v, queries=["wa0"]), "at least two of them, got 1"),
+        (lambda v: map_score(v, v, measure="MAP"), "measure must be"),
+        (lambda v: map_score(v, v, measure="MAP-Char", per="relevant"), "per must be"),
+    ],
+)
+def test_bad_queries_are_named(vectors, call, says):
+    with pytest.raises(ParameterError, match=says):
+        call(vectors)
