@@ -1,9 +1,11 @@
 """What a model learns is told from what it cannot know: leaks are impossible, baselines are right."""
 
+import sys
+
 import numpy as np
 import pytest
 
-from dptext import Document, ParameterError
+from dptext import Document, MissingExtraError, ParameterError
 from dptext.evaluation.features import BagOfWords, VectorFeatures, WordIds, words_of
 from dptext.evaluation.folds import Fold
 from dptext.evaluation.utility import predictions, utility
@@ -200,6 +202,13 @@ def test_models_that_answer_nonsense_are_refused(answers, says):
 
     with pytest.raises(ParameterError, match=f"model: expected .*{says}"):
         utility(["a"] * 20, [0, 1] * 10, model=Strange, **QUICK)
+
+
+@pytest.mark.parametrize("module", ["sklearn.linear_model", "sklearn.feature_extraction.text"])
+def test_without_scikit_learn_the_install_line_is_said(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[sklearn\]"'):
+        utility(["a", "b"] * 10, [0, 1] * 10, **QUICK)
 
 
 def test_empty_vocabularies_and_buckets_are_refused():
