@@ -61,7 +61,7 @@ def test_labels_may_be_texts_of_any_length_and_answers_outside_are_wrong():
     assert measure("macro-F1", ["a", "b"] * 20, ["a", "c"] * 20, resamples=20, seed=1).score.value == 0.5
 
 
-def _people(generator, people=60, rows=10):
+def _people(generator, people=60, rows=25):
     """Whose row each is, and an accuracy of each person's own."""
     skill = generator.beta(4, 2, size=people)
     return np.repeat(np.arange(people), rows), np.repeat(skill, rows)
@@ -70,7 +70,7 @@ def _people(generator, people=60, rows=10):
 @pytest.mark.parametrize("name", ["accuracy", "macro-F1", "RMSE"])
 def test_intervals_over_people_cover_and_over_rows_do_not(name):
     generator = np.random.default_rng(3)
-    trials = 120
+    trials = 80
 
     def sample(people):
         whose, skill = _people(generator, people)
@@ -80,7 +80,7 @@ def test_intervals_over_people_cover_and_over_rows_do_not(name):
             return whose, true.astype(float), true + generator.normal(size=whose.size) * (2 - skill * 1.9)
         return whose, true, predicted
 
-    whose, true, predicted = sample(20_000)
+    whose, true, predicted = sample(10_000)
     whole = measure(name, true, predicted, resamples=2, seed=1).score.value
     over = {"people": 0, "rows": 0}
     for _ in range(trials):
@@ -97,12 +97,12 @@ def test_intervals_over_people_cover_and_over_rows_do_not(name):
 def test_where_nothing_was_learnt_no_gain_is_shown_too_often():
     generator = np.random.default_rng(4)
     alarms = {"accuracy": 0, "macro-F1": 0, "RMSE": 0}
-    for _ in range(150):
+    for _ in range(100):
         true, predicted = (generator.random((2, 120)) < 0.6).astype(int)
         for name in alarms:
             alarms[name] += measure(name, true, predicted, resamples=100, seed=1).gain.low > 0
     for count in alarms.values():
-        assert stats.binomtest(count, 150, 0.04, alternative="greater").pvalue > 1e-6
+        assert stats.binomtest(count, 100, 0.04, alternative="greater").pvalue > 1e-6
 
 
 def test_all_right_is_no_certainty():

@@ -65,7 +65,7 @@ def test_intervals_over_pairs_cover(vectors):
     """At least 92 of 100, asked with probability of a false alarm below 1e-6; at half the width they do not."""
     generator = np.random.default_rng(4)
     _, whole = pairs_of(vectors, 50_000, generator)
-    hits, narrow, trials = 0, 0, 100
+    hits, narrow, trials = 0, 0, 70
     for _ in range(trials):
         score = similarity(vectors, pairs_of(vectors, 80, generator)[0], **QUICK).score
         hits += score.low <= whole <= score.high

@@ -178,19 +178,19 @@ def test_interrupted_it_says_how_far_it_came(path):
 
 
 def test_summaries_cover_and_pairs_cancel_what_a_seed_decides(path):
-    found = run(path, seeds=range(200))
+    found = run(path, seeds=range(100))
     first, second = found.summary("score")
-    assert (first.settings, first.estimate.count, first.estimate.of) == ({"epsilon": 1.0}, 200, "runs")
-    assert abs(first.estimate.value - 1.0) < 5 / 14
+    assert (first.settings, first.estimate.count, first.estimate.of) == ({"epsilon": 1.0}, 100, "runs")
+    assert abs(first.estimate.value - 1.0) < 0.5
     paired = found.difference("score", {"epsilon": 2.0}, {"epsilon": 1.0})
     assert paired.value == pytest.approx(1.0)
     assert paired.high - paired.low < 1e-6 < first.estimate.high - first.estimate.low
     covered = sum(
         each.estimate.low <= 1.0 <= each.estimate.high
-        for start in range(0, 200, 4)
+        for start in range(0, 100, 4)
         for each in found.__class__(rows=found.rows[start : start + 4], experiment={}).summary("score")
     )
-    assert stats.binomtest(covered, 50, 0.95).pvalue > 1e-6
+    assert stats.binomtest(covered, 25, 0.95).pvalue > 1e-6
     assert second.estimate.value == pytest.approx(first.estimate.value + 1)
     head, line, one, _ = found.table("score").splitlines()
     assert head == "| epsilon | score | seconds |"
