@@ -3,14 +3,9 @@
 Two mechanisms with the same epsilon keep the same promise and hide words very differently: the promise is an upper
 bound, and one of them may stay far below it. What is compared here is what an attacker gets. He knows the mechanism,
 the vocabulary and how frequent words are; he sees the output x and names the input he holds most likely. His rate of
-success is
-
-    G = sum over x of max over w of pi(w) P(x | w)                                                       (Bayes)
-
-with pi the public frequencies (1 / rank where none are given). No attacker of one word does better, so G needs no
-choice of an attack, it is the vulnerability of quantitative information flow (Smith 2009), it means the same whatever
-the metric, and it has a floor that nothing can hide: the guess without any output, max pi. It is an average over
-words, so it is no guarantee for each of them: the promise is.
+success is G of `dptext.privacy.vulnerability`, with pi the public frequencies (1 / rank where none are given). No
+attacker of one word does better, G means the same whatever the metric, and it has a floor that nothing can hide: the
+guess without any output. It is an average over words, so it is no guarantee for each of them: the promise is.
 
 **From draws.** Words are drawn in proportion to pi (one at random in each of n equal steps of the frequencies), and an
 output of each. An attacker who learns his guesses on one half and is tried on the other cannot beat G in
@@ -23,7 +18,7 @@ outputs are many: n should be many times the vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -32,6 +27,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.vulnerability import best_guesses
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.calibration import Family, fresh_seed, usual_epsilon
 from dptext.words.crossing import UnreachableError, crossing, log_odds, rounded_down
@@ -115,7 +111,7 @@ def guess_rate(
     distributions = distributions_of(mechanism)
     blind = float(prior.max())
     if distributions is not None:
-        rate = _exact_rate(mechanism, distributions, prior)
+        rate = best_guesses(_blocks(mechanism, distributions), prior).rate
         return Guess(rate, rate, rate, blind, None)
     if draws < 100:
         raise ParameterError(f"draws must be at least 100, got {draws}")
@@ -204,15 +200,11 @@ def _sampled_utility(mechanism: WordMechanism, prior: Floats, draws: int, seed: 
     return [(float(each.mean()), 1.96 * float(each.std()) / math.sqrt(draws)) for each in (stays, moved)]
 
 
-def _exact_rate(mechanism: WordMechanism, distributions: Callable[[list[str]], Floats], prior: Floats) -> float:
+def _blocks(mechanism: WordMechanism, distributions: Callable[[list[str]], Floats]) -> Iterator[Floats]:
     words = mechanism.vectors.words
-    best = np.zeros(prior.size)
-    at_a_time = batch_for(prior.size)
-    for start in range(0, prior.size, at_a_time):
-        shares = distributions(list(words[start : start + at_a_time]))
-        shares *= prior[start : start + at_a_time, None]
-        np.maximum(best, shares.max(axis=0), out=best)
-    return float(best.sum())
+    at_a_time = batch_for(len(words))
+    for start in range(0, len(words), at_a_time):
+        yield distributions(list(words[start : start + at_a_time]))
 
 
 def _in_proportion(prior: Floats, draws: int, bits: RandomBits) -> Rows:
