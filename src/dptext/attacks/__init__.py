@@ -2,3 +2,8 @@
 
 Attacks take arrays, callables and labels, never a concrete mechanism.
 """
+
+from dptext.attacks.attribute import attribute_inference
+from dptext.attacks.score import AttackScore
+
+__all__ = ["AttackScore", "attribute_inference"]

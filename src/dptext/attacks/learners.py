@@ -1,0 +1,148 @@
+"""Attackers who learn: models of scikit-learn, made afresh for every attack.
+
+A fresh attacker matters: one that was trained beside a defence has been beaten already, and says little about the next.
+"""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from dptext.attacks.given import are_texts, as_rows, as_texts, learning
+from dptext.errors import ParameterError
+from dptext.threads import available_cores
+
+__all__ = ["ATTACKERS", "Attacker", "Learner", "checked_attackers", "prepared", "words_to_numbers"]
+
+Attacker: TypeAlias = Literal["linear", "mlp", "boosting"]
+ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
+NAMES = {"linear": "linear", "mlp": "two hidden layers of 512", "boosting": "gradient boosting"}
+
+_DENSE = 100  # numbers that a sparse row is brought to, for attackers who need dense ones
+_MANY = 20_000  # rows from which an attacker trains on all cores
+_STOPPING = 20  # rows of the rarest class from which a tenth is held back to stop the training
+
+
+def checked_attackers(attackers: Any) -> tuple[Attacker, ...]:
+    """Names of attackers; one name alone will do.
+
+    Raises:
+        ParameterError: another name, or none.
+    """
+    names: tuple[Any, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
+    if not names or any(name not in ATTACKERS for name in names):
+        raise ParameterError(f"attackers must be some of {', '.join(ATTACKERS)}, got others or none")
+    return names
+
+
+def prepared(name: str, features: Any) -> Any:
+    """Rows that can be indexed: a matrix, or an array of bags of words."""
+    if not are_texts(features):
+        return as_rows(name, features)
+    bags = as_texts(name, features)
+    rows = np.empty(len(bags), dtype=object)
+    rows[:] = bags
+    return rows
+
+
+def words_to_numbers(*, pairs: bool) -> Any:
+    """A fresh tf-idf of words, and of pairs of neighbours, over bags of words."""
+    vectorizer = learning("sklearn.feature_extraction.text").TfidfVectorizer
+    return vectorizer(analyzer=_with_pairs if pairs else _as_it_is, sublinear_tf=True, dtype=np.float64)
+
+
+class Learner:
+    """An attacker who sees rows with labels once, and answers for other rows.
+
+    Args:
+        attacker: ``"linear"`` (logistic regression), ``"mlp"`` (two hidden layers of 512, as in the attack of Lyu, He
+            and Li 2020), ``"boosting"`` (boosted trees on histograms).
+        seed: of its own training.
+    """
+
+    def __init__(self, attacker: Attacker, seed: int) -> None:
+        self._attacker, self._seed = attacker, seed
+        self._model: Any = None
+
+    def fit(self, rows: Any, labels: npt.NDArray[np.int64]) -> Learner:
+        """Learn; whatever turns words into numbers learns from these rows alone."""
+        steps: list[Any] = []
+        if rows.dtype == object:
+            steps.append(words_to_numbers(pairs=True))
+        if rows.dtype == object or hasattr(rows, "tocsr"):
+            steps += self._dense() if self._attacker != "linear" else []
+        else:
+            steps.append(learning("sklearn.preprocessing").StandardScaler())
+        make = learning("sklearn.pipeline").make_pipeline
+        self._model = make(*steps, self._classifier(int(np.unique(labels, return_counts=True)[1].min())))
+        with warnings.catch_warnings(), _cores_for(rows):
+            # that an attacker could have trained longer is no problem of who is attacked
+            warnings.simplefilter("ignore", learning("sklearn.exceptions").ConvergenceWarning)
+            self._model.fit(rows, labels)
+        return self
+
+    def predict(self, rows: Any) -> npt.NDArray[np.int64]:
+        """(n,) one label a row."""
+        with _cores_for(rows):
+            return np.asarray(self._model.predict(rows), dtype=np.int64)
+
+    def confidences(self, rows: Any) -> npt.NDArray[np.float64]:
+        """(n, classes) how likely each label is, in ascending order of labels."""
+        with _cores_for(rows):
+            return np.asarray(self._model.predict_proba(rows), dtype=np.float64)
+
+    def _dense(self) -> list[Any]:
+        return [_Narrow(self._seed), learning("sklearn.preprocessing").StandardScaler()]
+
+    def _classifier(self, rarest: int) -> Any:
+        if self._attacker == "linear":
+            return learning("sklearn.linear_model").LogisticRegression(max_iter=300)
+        if self._attacker == "boosting":
+            return learning("sklearn.ensemble").HistGradientBoostingClassifier(
+                max_iter=100, early_stopping=False, random_state=self._seed
+            )
+        return learning("sklearn.neural_network").MLPClassifier(
+            hidden_layer_sizes=(512, 512),
+            early_stopping=rarest >= _STOPPING,
+            n_iter_no_change=5,
+            max_iter=60,
+            random_state=self._seed,
+        )
+
+
+class _Narrow:
+    """Sparse rows to at most a hundred dense numbers; as they are where they have fewer."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._reduce: Any = None
+
+    def fit(self, rows: Any, _labels: Any = None) -> _Narrow:
+        if rows.shape[1] > _DENSE < rows.shape[0]:
+            svd = learning("sklearn.decomposition").TruncatedSVD
+            self._reduce = svd(n_components=_DENSE, random_state=self._seed).fit(rows)
+        return self
+
+    def transform(self, rows: Any) -> Any:
+        return rows.toarray() if self._reduce is None else self._reduce.transform(rows)
+
+    def fit_transform(self, rows: Any, labels: Any = None) -> Any:
+        return self.fit(rows, labels).transform(rows)
+
+
+def _cores_for(rows: Any) -> Any:
+    """Threads that wait for each other cost more than they bring where there is little to do."""
+    return threadpool_limits(1 if rows.shape[0] < _MANY else available_cores())
+
+
+def _as_it_is(bag: list[str]) -> list[str]:
+    return bag
+
+
+def _with_pairs(bag: list[str]) -> list[str]:
+    return [*bag, *(f"{first} {second}" for first, second in pairwise(bag))]

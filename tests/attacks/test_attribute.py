@@ -1,0 +1,139 @@
+"""Attribute inference: it finds what is there, finds nothing in noise, and does not learn people by heart.
+
+Lines that noise must stay below are exact binomial quantiles at 1e-6 (an attacker who sees noise is right about each
+of n rows with the frequency of its class, whatever he names).
+"""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from dptext import MissingExtraError, ParameterError
+from dptext.attacks import attribute_inference
+
+ATTACKERS = ["linear", "mlp", "boosting"]
+
+
+def most_by_luck(rows, rate):
+    return stats.binom.isf(1e-6, rows, rate) / rows
+
+
+@pytest.fixture(scope="module")
+def telling():
+    """Vectors of 240 people in which a third of the numbers hang on the attribute."""
+    generator = np.random.default_rng(5)
+    labels = np.repeat(["old", "young"], 120)
+    features = generator.normal(size=(240, 9))
+    features[:, :3] += 1.2 * (labels == "old")[:, None]
+    return features, labels
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_what_unprotected_vectors_tell_is_found(telling, attacker):
+    accuracy, f1 = attribute_inference(*telling, attackers=attacker, seed=1)
+    assert accuracy.score.value > most_by_luck(240, 0.5)
+    assert accuracy.succeeded
+    assert f1.succeeded
+    assert (accuracy.measure, f1.measure) == ("accuracy", "macro-F1")
+    assert (accuracy.baseline, f1.baseline) == (0.5, 0.5)
+    assert f"empirical privacy, 1 - accuracy: {1 - accuracy.score.value:.3f}" in accuracy.detail
+    assert accuracy.score.of == "people"
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_noise_tells_nothing(telling, attacker):
+    noise = np.random.default_rng(6).normal(size=(240, 9))
+    accuracy, f1 = attribute_inference(noise, telling[1], attackers=attacker, seed=1)
+    assert accuracy.score.value <= most_by_luck(240, 0.5)
+    assert not accuracy.succeeded  # by the choice of the seeds: 2.5% of them give a false alarm
+    assert not f1.succeeded
+
+
+def test_guesses_that_are_spread_over_the_classes_do_not_look_clever():
+    """Naming the majority has a macro-F1 of .45 here; blind guesses with the frequencies have .5."""
+    labels = np.repeat([0, 1], [320, 80])
+    noise = np.random.default_rng(7).normal(size=(400, 2))
+    _, f1 = attribute_inference(noise, labels, attackers="boosting", seed=1)
+    assert f1.score.value > 0.45
+    assert not f1.succeeded
+    generator = np.random.default_rng(8)
+    blind = [(generator.random(400) < share) for share in np.linspace(0, 1, 101)]
+    best = max(_macro_f1(labels, named) for named in blind)
+    assert best == pytest.approx(f1.baseline, abs=0.06)
+
+
+def _macro_f1(labels, named):
+    scores = []
+    for each in (0, 1):
+        hits = ((named == each) & (labels == each)).sum()
+        scores.append(2 * hits / ((named == each).sum() + (labels == each).sum()))
+    return np.mean(scores)
+
+
+def test_people_are_not_learnt_by_heart():
+    """Each person has a place of his own and an attribute that hangs on nothing."""
+    generator = np.random.default_rng(9)
+    people = np.repeat(np.arange(60), 5)
+    features = 40 * generator.normal(size=(60, 6))[people] + generator.normal(size=(300, 6))
+    labels = (np.arange(60) % 2)[people]
+    mixed = attribute_inference(features, labels, attackers="boosting", seed=2)[0]
+    grouped = attribute_inference(features, labels, people=people, attackers="boosting", seed=2)[0]
+    assert mixed.score.value > 0.9  # the same people on both sides
+    assert grouped.score.value <= most_by_luck(60, 0.5)
+    assert grouped.score.count == 60
+    assert grouped.score.high - grouped.score.low > 2 * (mixed.score.high - mixed.score.low)
+
+
+def test_texts_bags_and_sparse_rows_will_do():
+    generator = np.random.default_rng(10)
+    labels = [n % 2 for n in range(80)]
+    bags = [[f"w{generator.integers(30)}" for _ in range(6)] + ["tax" if label else "cat"] for label in labels]
+    texts = [" ".join(bag).upper() if n % 7 else None for n, bag in enumerate(bags)]
+    counts = sparse.csr_matrix([[bag.count(f"w{n}") for n in range(30)] + [bag.count("tax")] for bag in bags])
+    for features in (bags, texts, counts):
+        found = attribute_inference(features, labels, attackers=["linear", "boosting"], folds=4, seed=3)
+        assert [each.attack for each in found[::2]] == [
+            "attribute inference (linear)",
+            "attribute inference (gradient boosting)",
+        ]
+        assert all(each.succeeded for each in found[:2])
+
+
+def test_equal_seeds_equal_answers(telling):
+    assert attribute_inference(*telling, attackers="linear", seed=4) == attribute_inference(
+        *telling, attackers="linear", seed=4
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"labels": ["a"] * 8}, "labels must be of at least two kinds, got 1"),
+        ({"labels": list("aaaaaaab")}, "labels: the rarest of 2 kinds comes from 1 people, fewer than 2 folds"),
+        ({"labels": list("aaaabbb")}, "labels must be one for each of 8 rows, got 7"),
+        ({"labels": [*"aaaabbb", None]}, "labels must say one for every row, row 7 has none"),
+        ({"labels": [1.0] * 4 + [2.0] * 3 + [float("nan")]}, "labels must say one for every row, row 7"),
+        ({"features": [[0.0]] * 7 + [[float("nan")]]}, "features must be finite, row 7 holds NaN"),
+        ({"features": np.empty((0, 3)), "labels": []}, "features must be a matrix .* at least one of each"),
+        ({"features": [[1.0], [1.0, 2.0]]}, "features must be rows of numbers of equal length"),
+        ({"features": ["", None, "..."] + [""] * 5}, "features must hold at least one word"),
+        ({"people": list("aaaabbbb"), "labels": list("aaaabbbb")}, "comes from 1 people, fewer than 2 folds"),
+        ({"people": [None] * 8}, "people must say one for every row, row 0"),
+        ({"folds": 1}, "folds must be an integer of at least 2"),
+        ({"folds": 9}, "comes from 4 people, fewer than 9 folds"),
+        ({"attackers": []}, "attackers must be some of linear, mlp, boosting"),
+        ({"attackers": "forest"}, "attackers must be some of"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(changed, says):
+    usual = {"features": np.arange(8.0)[:, None], "labels": list("abababab"), "folds": 2}
+    with pytest.raises(ParameterError, match=says):
+        attribute_inference(**{**usual, "attackers": "linear", **changed})
+
+
+def test_without_scikit_learn_the_install_line_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[audit\]"'):
+        attribute_inference(np.arange(8.0)[:, None], list("abababab"), folds=2)
