@@ -1,0 +1,221 @@
+"""Linkage and authors: found where they show, at chance in noise, ties and blocks counted right.
+
+Noise must stay below exact binomial quantiles at 1e-6. The known channel is checked by enumeration.
+"""
+
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from dptext import TEM, MissingExtraError, ParameterError
+from dptext.attacks import author_reidentification, linkage, linkage_of_scores, sequence_likelihoods
+from dptext.attacks.linkage import rank_scores
+from dptext.privacy.randomness import RandomBits
+
+
+def most_by_luck(rows, rate):
+    return stats.binom.isf(1e-6, rows, rate) / rows
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    points = np.random.default_rng(1).normal(size=(400, 12))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+def test_slightly_noisy_vectors_are_linked_and_noise_is_not(vectors, similarity):
+    generator = np.random.default_rng(2)
+    near = vectors + 0.05 * generator.normal(size=vectors.shape)
+    first, ten, reciprocal = linkage(vectors, near, similarity=similarity, seed=1)
+    assert first.score.value > 0.8
+    assert all(each.succeeded for each in (first, ten, reciprocal))
+    assert (first.baseline, ten.baseline) == (1 / 400, 10 / 400)
+    assert reciprocal.baseline == pytest.approx(sum(1 / n for n in range(1, 401)) / 400)
+    noise = generator.normal(size=vectors.shape)
+    found = linkage(vectors, noise, similarity=similarity, seed=1)
+    assert found[0].score.value <= most_by_luck(400, 1 / 400)
+    assert found[1].score.value <= most_by_luck(400, 10 / 400)
+    assert not any(each.succeeded for each in found)  # by the choice of the seeds: 2.5% a score
+
+
+def test_truth_says_which_original(vectors):
+    order = np.random.default_rng(3).permutation(400)[:50]
+    found = linkage(vectors, vectors[order], truth=order, seed=1)
+    assert found[0].score.value == 1.0
+    assert linkage(vectors, vectors[order], seed=1)[0].score.value < 0.1
+
+
+def test_ranks_are_those_of_sorting_whatever_the_blocks(monkeypatch):
+    generator = np.random.default_rng(4)
+    scores = generator.normal(size=(60, 37))
+    true = generator.integers(37, size=60)
+    brute = [int((row > row[at]).sum()) for row, at in zip(scores, true, strict=True)]
+    for entries in (1, 100, 1 << 22):
+        monkeypatch.setattr(sys.modules["dptext.attacks.linkage"], "_ENTRIES", entries)
+        assert rank_scores(lambda a, b: scores[a:b], true, 37, RandomBits(1)).tolist() == brute
+
+
+def test_ties_are_broken_as_chance_would():
+    """Scores that are all equal: each rank 20 times in 400 on average (chi-square, 1e-6)."""
+    found = rank_scores(lambda a, b: np.zeros((b - a, 20)), np.zeros(400, dtype=np.int64), 20, RandomBits(5))
+    assert stats.chisquare(np.bincount(found, minlength=20)).pvalue > 1e-6
+    # a rank that puts the true one first in every tie would link everybody
+    assert stats.chisquare(np.bincount(np.zeros(400, dtype=int), minlength=20)).pvalue < 1e-6
+
+
+def test_rows_of_zeros_and_huge_ones_are_rows(vectors):
+    strange = vectors.copy()
+    strange[0], strange[1], strange[2] = 0.0, 1e300 * vectors[1], 1e-300 * vectors[2]
+    found = linkage(vectors, strange, similarity="cosine", top=[1], seed=1)
+    assert found[0].score.value >= 399 / 400
+
+
+def test_words_and_sparse_rows_are_linked():
+    generator = np.random.default_rng(6)
+    bags = [[f"w{n}" for n in generator.integers(500, size=12)] for _ in range(80)]
+    changed = [[word if generator.random() < 0.6 else f"w{generator.integers(500)}" for word in bag] for bag in bags]
+    counts = [sparse.csr_matrix([[bag.count(f"w{n}") for n in range(500)] for bag in each]) for each in (bags, changed)]
+    texts = [" ".join(bag) for bag in bags], [None if n == 3 else " ".join(bag) for n, bag in enumerate(changed)]
+    for original, private in ((bags, changed), texts, counts):
+        assert linkage(original, private, seed=1)[0].score.value > 0.9
+    shuffled = [bags[n] for n in generator.permutation(80)]
+    assert linkage(bags, shuffled, seed=1)[0].score.value <= most_by_luck(80, 1 / 80)
+
+
+def test_people_count_not_rows(vectors):
+    near = vectors + 0.25 * np.random.default_rng(7).normal(size=vectors.shape)
+    alone = linkage(vectors, near, top=[1], seed=1)[0].score
+    grouped = linkage(vectors, near, top=[1], people=np.arange(400) // 50, seed=1)[0].score
+    assert (alone.of, alone.count, grouped.of, grouped.count) == ("rows", 400, "people", 8)
+    assert alone.value == grouped.value
+
+
+def test_likelihoods_are_the_mechanism_s(small):
+    """All private texts of two words, by enumeration: ln P(private | original) is the sum over places."""
+    mechanism = TEM(small, epsilon=3.0)
+    rows = mechanism.distributions(list(small.words))
+    generator = np.random.default_rng(8)
+    original = [generator.integers(301, size=n) for n in (2, 2, 3, 0, 2)]
+    private = [*([a, b] for a, b in product([4, 17, 9], repeat=2)), [1, 2, 3], [5]]
+    pairs, shape = sequence_likelihoods(original, private, rows)
+    assert shape == (11, 5)
+    found = pairs(0, 11)
+    for (at, out), (place, word) in product(enumerate(private), enumerate(original)):
+        same = len(out) == len(word)
+        expected = np.log([rows[w, o] for w, o in zip(word, out, strict=True)]).sum() if same else -np.inf
+        assert found[at, place] == pytest.approx(expected, rel=1e-12)
+    assert (pairs(3, 5) == found[3:5]).all()
+    called, _ = sequence_likelihoods(original, private, lambda ids: rows[ids], inputs=301)
+    assert (called(0, 11) == found).all()
+    logs, _ = sequence_likelihoods(original, private, np.log(rows), log=True)
+    assert logs(0, 11) == pytest.approx(found, rel=1e-12)
+
+
+def test_whoever_knows_the_mechanism_links_better_than_similarity(small):
+    mechanism = TEM(small, epsilon=2.5)
+    generator = np.random.default_rng(9)
+    original = [generator.integers(300, size=6) for _ in range(200)]
+    bits = RandomBits(1)
+    private = [mechanism.sample_rows(row, bits) for row in original]
+    pairs, shape = sequence_likelihoods(original, private, mechanism.distributions(list(small.words)))
+    best = linkage_of_scores(pairs, shape=shape, seed=1, attack="linkage (likelihood)")[0]
+    bags = [[[small.words[at] for at in row] for row in rows] for rows in (original, private)]
+    plain = linkage(*bags, seed=1)[0]
+    assert best.score.value > plain.score.value > most_by_luck(200, 1 / 200)
+    assert str(best).startswith("linkage (likelihood): share linked at first guess")
+    nothing = TEM(small, epsilon=1e-4)
+    private = [nothing.sample_rows(row, bits) for row in original]
+    pairs, _ = sequence_likelihoods(original, private, nothing.distributions(list(small.words)))
+    assert linkage_of_scores(pairs, shape=shape, seed=1)[0].score.value <= most_by_luck(200, 1 / 200)
+
+
+# -- authors ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def posts():
+    """Fifteen authors, each with words of his own; the last two have more texts."""
+    generator = np.random.default_rng(10)
+    authors = np.concatenate([np.repeat(np.arange(15), 8), np.repeat([13, 14], 10)])
+    texts = [" ".join([f"w{n}" for n in generator.integers(60, size=10)] + [f"own{author}"]) for author in authors]
+    return np.array(texts, dtype=object), authors
+
+
+@pytest.mark.parametrize("attacker", ["linear", "centroid"])
+def test_authors_are_named_and_in_noise_they_are_not(posts, attacker):
+    texts, authors = posts
+    known = np.arange(len(texts)) % 2 == 0
+    first, five = author_reidentification(
+        texts[known], authors[known], texts[~known], authors[~known], attacker=attacker, seed=1
+    )
+    assert first.score.value > 0.7
+    assert first.succeeded
+    assert five.succeeded
+    assert (first.score.of, first.score.count) == ("people", 15)
+    noise = np.random.default_rng(11).normal(size=(len(texts), 4))
+    found = author_reidentification(
+        noise[known], authors[known], noise[~known], authors[~known], attacker=attacker, seed=1
+    )
+    # nobody is named more often than the most frequent author would be right by luck
+    assert found[0].score.value <= most_by_luck(70, 9 / 70)
+    assert not any(each.succeeded for each in found)
+
+
+def test_who_names_the_most_frequent_authors_is_the_baseline():
+    known, private = np.zeros((7, 1)), np.zeros((4, 1))
+    first, two = author_reidentification(
+        known, list("aaabbcc"), private, list("abbc"), attacker="centroid", top=[1, 2, 3], seed=1
+    )[:2]
+    assert first.baseline == 0.25  # a alone
+    assert two.baseline == pytest.approx((1 + 3 * 0.5) / 4)  # a, and b or c by lot
+
+
+# -- what cannot be judged -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: linkage([[1.0], [float("nan")]], [[1.0]]), "original must be finite, row 1"),
+        (lambda: linkage([[1.0], [2.0]], np.empty((0, 1))), "private must be a matrix"),
+        (lambda: linkage([[1.0]], [[1.0]]), "original must hold at least two candidates, got 1"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0, 2.0]]), "private must have as many numbers in a row as original"),
+        (lambda: linkage([[1.0], [2.0]], ["a"]), "private must be of the kind of original"),
+        (lambda: linkage(["a", "b"], [[1.0]]), "private must be of the kind of original"),
+        (lambda: linkage(["a", 3], ["b"]), "original must be texts or sequences of words, entry 1"),
+        (lambda: linkage("ab", ["b"]), "original must be a list of texts, got one string"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0]] * 3), "truth must be given"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0]], truth=[2]), "truth must lie between 0 and 1"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0]], truth=[0, 1]), "truth must hold one for each of 1 rows"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0]], top=[0]), "top must be integers of at least 1"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0]], similarity="l3"), "similarity must be one of"),
+        (lambda: linkage_of_scores([[1.0, float("nan")]] * 2), "scores must be numbers or minus infinity, got NaN"),
+        (lambda: linkage_of_scores([1.0]), "scores must be a matrix"),
+        (lambda: linkage_of_scores(lambda a, b: np.zeros((1, 1)), shape=(2, 3)), "scores must have shape"),
+        (lambda: linkage_of_scores(lambda a, b: np.zeros((1, 1))), "shape must be"),
+        (lambda: sequence_likelihoods([[0]], [[0]], [[0.5, 0.6]]), "channel must hold distributions"),
+        (lambda: sequence_likelihoods([[0]], [[0]], [[float("nan"), 1.0]]), "channel must hold distributions"),
+        (lambda: sequence_likelihoods([[0]], [[0]], lambda ids: [[1.0]]), "how many inputs"),
+        (lambda: sequence_likelihoods([[1]], [[0]], [[0.5, 0.5]]), "original must hold ids of 1 inputs"),
+        (lambda: sequence_likelihoods([[0]], [[2]], [[0.5, 0.5]]), "private must hold ids of 2 outputs"),
+        (lambda: sequence_likelihoods([[]], [[0]], [[0.5, 0.5]]), "original must hold at least one symbol"),
+        (lambda: author_reidentification(["a", "b"], "xx", ["a"], "x"), "known_authors must be at least two"),
+        (lambda: author_reidentification(["a", "b"], "xy", ["a"], "z"), "private_authors: row 0 is of somebody"),
+        (lambda: author_reidentification(["a", "b"], "xy", ["a"], "x"), "private_authors must be at least two"),
+        (lambda: author_reidentification(["a", "b"], "xy", ["a"], "xy"), "private_authors must be one for each"),
+        (lambda: author_reidentification(["a", "b"], "xy", ["a"], "x", attacker="me"), "attacker must be"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(call, says):
+    with pytest.raises(ParameterError, match=says):
+        call()
+
+
+def test_without_scikit_learn_the_install_line_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[audit\]"'):
+        linkage(["a", "b"], ["a"])
