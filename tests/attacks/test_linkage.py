@@ -12,7 +12,7 @@ from scipy import sparse, stats
 
 from dptext import TEM, MissingExtraError, ParameterError
 from dptext.attacks import author_reidentification, linkage, linkage_of_scores, sequence_likelihoods
-from dptext.attacks.linkage import rank_scores
+from dptext.attacks.ranking import rank_scores
 from dptext.privacy.randomness import RandomBits
 
 
@@ -55,7 +55,7 @@ def test_ranks_are_those_of_sorting_whatever_the_blocks(monkeypatch):
     true = generator.integers(37, size=60)
     brute = [int((row > row[at]).sum()) for row, at in zip(scores, true, strict=True)]
     for entries in (1, 100, 1 << 22):
-        monkeypatch.setattr(sys.modules["dptext.attacks.linkage"], "_ENTRIES", entries)
+        monkeypatch.setattr(sys.modules["dptext.attacks.ranking"], "_ENTRIES", entries)
         assert rank_scores(lambda a, b: scores[a:b], true, 37, RandomBits(1)).tolist() == brute
 
 

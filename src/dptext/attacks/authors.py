@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dptext.attacks.given import Rows, as_codes, learning, random_state
 from dptext.attacks.learners import Learner
-from dptext.attacks.linkage import Pairs, mean_of_rows, rank_scores, side_by_side, similarities, unit_rows
+from dptext.attacks.ranking import Pairs, mean_of_rows, rank_scores, side_by_side, similarities, unit_rows
 from dptext.attacks.score import AttackScore
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE

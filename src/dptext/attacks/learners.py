@@ -17,7 +17,7 @@ from dptext.attacks.given import are_texts, as_rows, as_texts, learning
 from dptext.errors import ParameterError
 from dptext.threads import available_cores
 
-__all__ = ["ATTACKERS", "Attacker", "Learner", "checked_attackers", "prepared", "words_to_numbers"]
+__all__ = ["ATTACKERS", "Attacker", "Learner", "checked_attackers", "prepared", "quiet_fit", "words_to_numbers"]
 
 Attacker: TypeAlias = Literal["linear", "mlp", "boosting"]
 ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
@@ -80,10 +80,7 @@ class Learner:
             steps.append(learning("sklearn.preprocessing").StandardScaler())
         make = learning("sklearn.pipeline").make_pipeline
         self._model = make(*steps, self._classifier(rows, int(np.unique(labels, return_counts=True)[1].min())))
-        with warnings.catch_warnings(), _cores_for(rows):
-            # that an attacker could have trained longer is no problem of who is attacked
-            warnings.simplefilter("ignore", learning("sklearn.exceptions").ConvergenceWarning)
-            self._model.fit(rows, labels)
+        quiet_fit(self._model, rows, labels)
         return self
 
     def predict(self, rows: Any) -> npt.NDArray[np.int64]:
@@ -135,6 +132,14 @@ class _Narrow:
 
     def fit_transform(self, rows: Any, labels: Any = None) -> Any:
         return self.fit(rows, labels).transform(rows)
+
+
+def quiet_fit(model: Any, rows: Any, labels: Any) -> Any:
+    """The model, trained."""
+    with warnings.catch_warnings(), _cores_for(rows):
+        # that an attacker could have trained longer is no problem of who is attacked
+        warnings.simplefilter("ignore", learning("sklearn.exceptions").ConvergenceWarning)
+        return model.fit(rows, labels)
 
 
 def _cores_for(rows: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.channel import Channel, ChannelRows
-from dptext.attacks.linkage import Pairs
+from dptext.attacks.ranking import Pairs
 from dptext.errors import ParameterError
 
 __all__ = ["sequence_likelihoods"]

@@ -1,0 +1,97 @@
+"""Text inversion: words behind unprotected vectors are named, behind noise only the frequent ones are.
+
+The false alarm of the noise tests is that of the interval, 2.5% a score, and the seeds are chosen; beside it stands
+the exact sign of the effect: what noise adds to the baseline is below what one word in a hundred would.
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dptext import ParameterError
+from dptext.attacks import bag_inversion
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """600 bags of 6 words out of 120 with Zipf's frequencies; a vector is the sum of its words' points."""
+    generator = np.random.default_rng(1)
+    chances = 1 / np.arange(1, 121)
+    bags = [generator.choice(120, size=6, replace=False, p=chances / chances.sum()) for _ in range(600)]
+    counts = np.zeros((600, 120))
+    for row, bag in enumerate(bags):
+        counts[row, bag] = 1
+    vectors = counts @ generator.normal(size=(120, 40)) / 40**0.5
+    return vectors, counts
+
+
+@pytest.mark.parametrize("decoder", ["ridge", "logistic"])
+def test_words_behind_plain_vectors_are_named_and_behind_noise_not(pairs, decoder):
+    vectors, counts = pairs
+    known, private = slice(0, 450), slice(450, 600)
+    how = {"decoder": decoder, "top": 6, "seed": 1}
+    found = bag_inversion(vectors[known], counts[known], vectors[private], counts[private], **how)
+    assert [each.measure for each in found] == ["precision of 6 words", "recall of 6 words"]
+    for each in found:
+        assert each.score.value > each.baseline + 0.2
+        assert each.succeeded
+        assert 0.3 < each.baseline < 0.6  # language is easy to guess
+    noise = np.random.default_rng(2).normal(size=vectors.shape)
+    for each in bag_inversion(noise[known], counts[known], noise[private], counts[private], **how):
+        assert each.score.value < each.baseline + 0.01
+        assert not each.succeeded
+    # an attacker who learnt from plain vectors and is given noise fails too
+    for each in bag_inversion(vectors[known], counts[known], noise[private], counts[private], **how):
+        assert not each.succeeded
+
+
+def test_precision_and_recall_are_counted_right(pairs):
+    """By hand: the same vectors for everybody, so the frequent words are all there is to name."""
+    public = [["a", "b"]] * 7 + [["a", "c"]] * 4 + [["d"]] * 2
+    private = [["a", "b", "b", "z"], ["d"], [], ["c", "x", "y", "z"]]
+    precision, recall = bag_inversion(np.ones((13, 2)), public, np.ones((4, 2)), private, top=2, seed=1)
+    assert precision.score.value == precision.baseline == pytest.approx((1 + 0 + 0) / 3)
+    assert recall.score.value == recall.baseline == pytest.approx((2 / 3 + 0 + 0) / 3)
+    assert not precision.succeeded
+    assert precision.score.count == 3  # an empty bag has no words to find
+
+
+def test_texts_and_sparse_counts_are_bags_too(pairs):
+    vectors, counts = pairs
+    texts = [" ".join(f"w{word}" for word in np.flatnonzero(row)) for row in counts]
+    sides = vectors[:450], vectors[450:]
+    plain = bag_inversion(sides[0], counts[:450], sides[1], counts[450:], seed=1, people=np.arange(150) // 10)
+    thin = sparse.csr_matrix(counts)
+    assert bag_inversion(sides[0], thin[:450], sides[1], thin[450:], seed=1, people=np.arange(150) // 10) == plain
+    spelled = bag_inversion(sides[0], texts[:450], sides[1], texts[450:], seed=1)
+    assert spelled[0].score.value == pytest.approx(plain[0].score.value, abs=0.02)
+    assert (plain[0].score.count, spelled[0].score.count) == (15, 150)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"public_vectors": [[np.nan]] * 12}, "public_vectors must be finite"),
+        ({"vectors": [[np.inf]] * 3}, "vectors must be finite"),
+        ({"vectors": [[1.0, 2.0]] * 3}, "vectors must have 1 numbers each"),
+        ({"public_vectors": [[1.0]] * 3, "public_bags": [["a"], ["b"], ["c"]]}, "public_vectors must be at least 10"),
+        ({"public_bags": [["a", "b"]] * 11}, "public_bags must be one for each of 12 vectors, got 11"),
+        ({"bags": [["a"]] * 4}, "bags must be one for each of 3 vectors, got 4"),
+        ({"bags": [[], [], []]}, "bags must hold at least one word"),
+        ({"bags": [["z"], ["y"], []]}, "bags must hold at least one word that can be named"),
+        ({"bags": [[0, 1, 2]] * 3, "public_bags": [[1, 2]] * 12}, "bags must count 2 words as public_bags"),
+        ({"top": 3}, "top must be an integer from 1 to below 3 words"),
+        ({"decoder": "gpt"}, "decoder must be 'ridge' or 'logistic'"),
+        ({"people": ["a"] * 2}, "people must be one for each of 3 rows"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(changed, says):
+    usual = {
+        "public_vectors": [[1.0]] * 12,
+        "public_bags": [["a", "b", "c"]] * 12,
+        "vectors": [[1.0]] * 3,
+        "bags": [["a"]] * 3,
+        "top": 1,
+    }
+    with pytest.raises(ParameterError, match=says):
+        bag_inversion(**{**usual, **changed})

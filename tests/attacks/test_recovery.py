@@ -1,0 +1,222 @@
+"""Word recovery: the best attacker is the one of `dptext.words`, to the last bit; spaces are laid on each other.
+
+Statistical lines are exact binomial quantiles at 1e-6.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext import TEM, Madlib, ParameterError, SanText, deniability, load_vectors
+from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
+from dptext.privacy.randomness import RandomBits
+from dptext.words.frequency import zipf_weights
+from dptext.words.guessing import guess_rate
+
+
+def channel_of(mechanism):
+    words = mechanism.vectors.words
+    return lambda rows: mechanism.distributions([words[row] for row in rows])
+
+
+def most_by_luck(rows, rate):
+    return stats.binom.isf(1e-6, rows, rate) / rows
+
+
+def drawn(mechanism, prior, count, seed):
+    true = np.random.default_rng(seed).choice(prior.size, size=count, p=prior)
+    return true, mechanism.sample_rows(true, RandomBits(seed))
+
+
+# -- the best attacker -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("build", [TEM, SanText])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 3.0, 5.0, 9.0])
+def test_recovery_and_guessing_speak_of_one_number(small, build, epsilon):
+    """`dptext calibrate --compare` and the attack agree exactly for the exponential family, at every epsilon."""
+    mechanism = build(small, epsilon=epsilon)
+    prior = zipf_weights(len(small))
+    attack, measured = expected_recovery(channel_of(mechanism), prior), guess_rate(mechanism)
+    assert attack.score.value == measured.rate
+    assert attack.baseline == measured.blind
+    # the formula of the exponential family, by itself: pi(w) exp(-(epsilon / 2) min(d, g)) / Z(w)
+    apart = np.linalg.norm(small.matrix[:, None].astype(float) - small.matrix[None].astype(float), axis=2)
+    weights = np.exp(-epsilon / 2 * np.minimum(apart, getattr(mechanism, "threshold", np.inf)))
+    formula = (prior[:, None] * weights / weights.sum(axis=1, keepdims=True)).max(axis=0).sum()
+    assert attack.score.value == pytest.approx(formula, rel=1e-5)  # the integers of the sampler round
+    twin = TEM(small, epsilon=1.5 * epsilon)
+    assert abs(expected_recovery(channel_of(twin), prior).score.value - formula) > 1e-4
+
+
+def test_words_that_stay_are_recovered_and_no_fewer(small):
+    """Deniability: the keep rate is what a trusting attacker gets, and the best one never gets less."""
+    prior = zipf_weights(len(small))
+    for epsilon in (1.0, 3.0, 6.0, 30.0):
+        mechanism = TEM(small, epsilon=epsilon)
+        keep = deniability(mechanism).mean("keep")
+        assert float(prior @ np.diag(mechanism.distributions(list(small.words)))) == pytest.approx(keep, rel=1e-12)
+        assert expected_recovery(channel_of(mechanism), prior).score.value >= keep - 1e-12
+    # on points of their own, where words mostly stay, he can do no better than trust: then the two are one
+    points = np.arange(40.0)[:, None]
+    mechanism = TEM(load_vectors(([f"{'abcdefgh'[n % 8]}{'xyzuv'[n // 8]}" for n in range(40)], points)), epsilon=20.0)
+    even = np.ones(len(mechanism.vectors))
+    keep = deniability(mechanism, weights=even).mean("keep")
+    # but for "<unk>", which stands between two words
+    assert expected_recovery(channel_of(mechanism), even).score.value == pytest.approx(keep, rel=1e-12)
+
+
+def test_what_was_drawn_is_recovered_as_often_as_expected(small):
+    prior = zipf_weights(len(small))
+    mechanism = TEM(small, epsilon=3.0)
+    true, observed = drawn(mechanism, prior, 20_000, 1)
+    expected = expected_recovery(channel_of(mechanism), prior).score.value
+    score = bayes_recovery(channel_of(mechanism), prior, true, observed)
+    hits = round(score.score.value * 20_000)
+    assert stats.binomtest(hits, 20_000, expected).pvalue > 1e-6
+    assert score.succeeded
+    assert f"{expected:.3f} expected" in score.detail
+    # an attacker with a wrong epsilon in mind does worse, and a mechanism with too little noise gives more away
+    less_noise = drawn(TEM(small, epsilon=4.5), prior, 20_000, 1)
+    hits = round(bayes_recovery(channel_of(mechanism), prior, *less_noise).score.value * 20_000)
+    assert stats.binomtest(hits, 20_000, expected).pvalue < 1e-6
+    trusting = nearest_recovery(small.matrix[observed], small.matrix, true, prior=prior, seed=1)
+    assert trusting.score.value < score.score.value
+
+
+def test_unprotected_words_are_recovered_and_noise_is_not():
+    prior = np.array([0.1, 0.6, 0.3])
+    plain = expected_recovery(np.eye(3), prior)
+    assert (plain.score.value, plain.succeeded) == (1.0, True)
+    noise = expected_recovery(np.full((3, 50_000), 1 / 50_000), prior)
+    assert noise.score.value == pytest.approx(0.6, rel=1e-9)
+    assert not noise.succeeded  # the rounding of 50,000 sums is no success
+    true = np.random.default_rng(2).choice(3, size=500, p=prior)
+    score = bayes_recovery(np.full((3, 4), 0.25), prior, true, np.arange(500) % 4)
+    assert score.score.value == score.baseline
+    assert not score.succeeded
+
+
+def test_logarithms_functions_and_people_will_do(small):
+    prior = zipf_weights(len(small))
+    mechanism = TEM(small, epsilon=3.0)
+    rows = mechanism.distributions(list(small.words))
+    true, observed = drawn(mechanism, prior, 2000, 3)
+    plain = bayes_recovery(rows, prior, true, observed)
+    assert bayes_recovery(np.log(rows), prior, true, observed, log=True) == plain
+    assert bayes_recovery(channel_of(mechanism), 7 * prior, true, observed) == plain
+    grouped = bayes_recovery(rows, prior, true, observed, people=np.arange(2000) // 100, seed=1)
+    assert grouped.score.value == plain.score.value
+    assert (grouped.score.of, grouped.score.count) == ("people", 20)
+
+
+def test_the_nearest_vector_is_an_attack_on_points(small):
+    generator = np.random.default_rng(4)
+    true = generator.integers(300, size=400)
+    near = small.matrix[true] + 0.05 * generator.normal(size=(400, 5))
+    one, five = (nearest_recovery(near, small.matrix, true, k=k, seed=1) for k in (1, 5))
+    assert five.score.value > one.score.value > 0.8
+    assert one.succeeded
+    assert one.baseline == 1 / 301
+    noise = 3 * generator.normal(size=(400, 5))
+    found = nearest_recovery(noise, small.matrix, true, k=5, prior=zipf_weights(301), seed=1)
+    assert found.score.value <= most_by_luck(400, 1 / 20)
+    assert not found.succeeded
+    # Madlib answers with words: whoever takes it at its word is right as often as words stay
+    mechanism = Madlib(small, epsilon=8.0)
+    out = mechanism.sample_rows(true, RandomBits(5))
+    trusting = nearest_recovery(small.matrix[out], small.matrix, true, seed=1).score.value
+    assert trusting == pytest.approx((out == true).mean(), abs=0.02)  # two words share a point
+
+
+# -- across corpora --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spaces():
+    """A victim's space; the attacker's is another sample of the same, turned."""
+    generator = np.random.default_rng(6)
+    words = [f"w{n}" for n in range(500)]
+    points = generator.normal(size=(500, 20))
+    turn = np.linalg.qr(generator.normal(size=(20, 20)))[0]
+    there = (points + 0.3 * generator.normal(size=points.shape)) @ turn
+    return words, points, there, turn
+
+
+def test_equal_axes_give_words_away_and_turned_ones_hide_them_until_pairs_are_known(spaces):
+    words, points, there, turn = spaces
+    straight = cross_corpus_recovery((words, points), (words, there @ turn.T))
+    assert straight.score.value > 0.95
+    assert straight.succeeded
+    turned = cross_corpus_recovery((words, points), (words, there))
+    assert turned.score.value <= most_by_luck(500, 5 / 500)
+    aligned = cross_corpus_recovery((words, points), (words, there), anchors=60)
+    assert aligned.score.value > 0.9
+    assert aligned.score.count == 440
+    assert aligned.attack == "cross-corpus recovery (aligned)"
+    noise = np.random.default_rng(7).normal(size=there.shape)
+    nothing = cross_corpus_recovery((words, points), (words, noise), anchors=60)
+    assert nothing.score.value <= most_by_luck(440, 5 / 500)
+    assert not nothing.succeeded
+
+
+def test_words_the_attacker_does_not_know_are_not_recovered(spaces):
+    words, points, _, _ = spaces
+    half = cross_corpus_recovery((words, points), (words[::2], points[::2]))
+    assert half.score.value == 0.5
+    assert half.baseline == 0.5 * 5 / 250
+    assert "500 words of the victim, 250 of them known to the attacker, 250 of these recovered" in half.detail
+    none = cross_corpus_recovery((words, points), ([f"x{n}" for n in range(500)], points))
+    assert (none.score.value, none.baseline, none.succeeded) == (0.0, 0.0, False)
+
+
+def test_the_order_of_words_and_the_length_of_vectors_do_not_matter(spaces):
+    words, points, there, _ = spaces
+    order = np.random.default_rng(8).permutation(500)
+    plain = cross_corpus_recovery((words, points), (words, there), anchors=60, seed=1)
+    other = cross_corpus_recovery(
+        (words, points), ([words[n] for n in order], (there * np.arange(1, 501)[:, None])[order]), anchors=60, seed=1
+    )
+    assert other.score == plain.score
+
+
+# -- what cannot be judged -------------------------------------------------------------------------------------
+
+SPACE = (["a", "b", "c"], np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: expected_recovery([[0.5, 0.4]] * 2, [1, 1]), "channel must hold distributions"),
+        (lambda: expected_recovery([[1.5, -0.5]] * 2, [1, 1]), "channel must hold distributions"),
+        (lambda: expected_recovery([[np.nan, 1.0]] * 2, [1, 1]), "channel must hold distributions"),
+        (lambda: expected_recovery([[800.0, 0.0]] * 2, [1, 1], log=True), "exponentials of at least 0"),
+        (lambda: expected_recovery([[1.0]] * 3, [1, 1]), "one row for each of 2 inputs, got 3"),
+        (lambda: expected_recovery([1.0], [1, 1]), "channel must be a matrix"),
+        (lambda: expected_recovery(lambda rows: [[1.0]], [1, 1]), "channel must give 2 rows"),
+        (lambda: expected_recovery(np.eye(2), [1, np.nan]), "prior must be finite"),
+        (lambda: expected_recovery(np.eye(2), [0, 0]), "prior must be finite"),
+        (lambda: expected_recovery(np.eye(2), [1]), "prior must be one frequency"),
+        (lambda: bayes_recovery(np.eye(2), [1, 1], [], []), "true must be a row of at least one integer"),
+        (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 2], [0, 0]), "true must lie between 0 and 1, entry 1"),
+        (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0]), "observed must hold one for each of 2"),
+        (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0, 1], people=["a"]), "people must be one for each"),
+        (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0, 1], people="aa"), "two of them, got 1"),
+        (lambda: nearest_recovery([[np.nan]], [[1.0], [2.0]], [0]), "points must be finite"),
+        (lambda: nearest_recovery([[1.0]], [[1.0], [np.inf]], [0]), "candidates must be finite"),
+        (lambda: nearest_recovery([[1.0, 2.0]], [[1.0], [2.0]], [0]), "points must have as many numbers"),
+        (lambda: nearest_recovery([[1.0]], [[1.0], [2.0]], [0], k=2), "k must be an integer from 1 to 1"),
+        (lambda: nearest_recovery([[1.0]], [[1.0], [2.0]], [0], prior=[1]), "prior must be one frequency"),
+        (lambda: cross_corpus_recovery(SPACE, (["a"], np.eye(3))), "attacker must have one vector a word"),
+        (lambda: cross_corpus_recovery((["a", "a"], np.eye(2)), SPACE), "victim must have distinct words"),
+        (lambda: cross_corpus_recovery((["a"], [[1.0]]), SPACE), "attacker must have vectors of the victim"),
+        (lambda: cross_corpus_recovery(SPACE, SPACE, k=3), "k must be an integer from 1 to 2"),
+        (lambda: cross_corpus_recovery(SPACE, SPACE, k=1, anchors=3), "anchors must be an integer from 0 to below 3"),
+        (lambda: cross_corpus_recovery(3, SPACE), "victim must be a pair"),
+        (lambda: cross_corpus_recovery((["a"], [[np.nan] * 3]), SPACE), "victim must be finite"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(call, says):
+    with pytest.raises(ParameterError, match=says):
+        call()
