@@ -112,6 +112,7 @@ def test_equal_seeds_equal_answers(telling):
     [
         ({"labels": ["a"] * 8}, "labels must be of at least two kinds, got 1"),
         ({"labels": list("aaaaaaab")}, "labels: the rarest of 2 kinds comes from 1 people, fewer than 2 folds"),
+        ({"labels": [["a"]] * 8}, "labels must be plain values, row 0 is of type list"),
         ({"labels": list("aaaabbb")}, "labels must be one for each of 8 rows, got 7"),
         ({"labels": [*"aaaabbb", None]}, "labels must say one for every row, row 7 has none"),
         ({"labels": [1.0] * 4 + [2.0] * 3 + [float("nan")]}, "labels must say one for every row, row 7"),

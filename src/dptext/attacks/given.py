@@ -93,7 +93,7 @@ def as_rows(name: str, values: Any) -> Any:
     return rows
 
 
-def as_codes(name: str, values: Iterable[Hashable], rows: int) -> tuple[Ids, int]:
+def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
     """((rows,) codes 0 .. k - 1 in the order of first appearance, k): labels or names of any kind.
 
     Raises:
@@ -104,6 +104,8 @@ def as_codes(name: str, values: Iterable[Hashable], rows: int) -> tuple[Ids, int
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         if value is None or (isinstance(value, float) and math.isnan(value)):
             raise ParameterError(f"{name} must say one for every row, row {row} has none: leave such rows out")
+        if not isinstance(value, Hashable):
+            raise ParameterError(f"{name} must be plain values, row {row} is of type {type(value).__name__}")
         found.append(codes.setdefault(value, len(codes)))
     if len(found) != rows:
         raise ParameterError(f"{name} must be one for each of {rows:,} rows, got {len(found):,}")

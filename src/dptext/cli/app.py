@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from dptext.cli.attack import attack
 from dptext.cli.audit import audit
 from dptext.cli.calibrate import calibrate_command
 from dptext.cli.console import Stopped, say_error
@@ -43,6 +44,7 @@ app = typer.Typer(
 for command in (demo, privatize, encode, explain, audit):
     app.command()(command)
 app.command("calibrate")(calibrate_command)
+app.add_typer(attack)
 app.add_typer(ledger)
 
 

@@ -1,0 +1,310 @@
+"""``dptext attack``: what an adversary gets from a private file, beside what he would get without looking."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dptext.attacks import (
+    AttackScore,
+    attribute_inference,
+    bayes_recovery,
+    linkage,
+    linkage_of_scores,
+    nearest_recovery,
+    sequence_likelihoods,
+)
+from dptext.attacks.learners import ATTACKERS
+from dptext.cli.attack_inputs import Side, aligned, channel_of, read_attribute, read_side, rebuilt
+from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
+from dptext.errors import DataError, ParameterError
+from dptext.words.alignment import layout_of_private, layout_of_release
+from dptext.words.frequency import zipf_weights
+
+__all__ = ["attack"]
+
+attack = typer.Typer(
+    name="attack",
+    help="Attack a private file, and see what an adversary gets beside what he would get without looking.",
+    no_args_is_help=True,
+)
+
+OriginalArgument = Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The file that was privatized.")]
+PrivateArgument = Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
+TextOption = Annotated[str, typer.Option(help="The column that holds the text, in both files.")]
+GroupOption = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
+]
+VectorsOption = Annotated[
+    str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
+]
+SeedOption = Annotated[int | None, typer.Option(help="Break ties and draw resamples in the same way again.")]
+
+_WIDTH = 96
+
+
+@attack.command("linkage")
+def linkage_command(
+    original: OriginalArgument,
+    private: PrivateArgument,
+    text: TextOption = "text",
+    group: GroupOption = None,
+    informed: Annotated[
+        bool,
+        typer.Option("--informed", help="Also the attacker who knows the mechanism (from the statement of PRIVATE)."),
+    ] = False,
+    vectors: VectorsOption = None,
+    top: Annotated[list[int] | None, typer.Option(help="How many candidates he may name (repeat it).")] = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Which original does a private row belong to?
+
+    One attacker looks at the layout only, which no word mechanism hides; one at the words; with --informed a third
+    knows the mechanism and compares likelihoods.
+    """
+    before, after = _both(original, private, text=text, group=group)
+    how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": seed}
+    say(f"Linking {after.size:,} private rows to their originals ...", quiet=quiet)
+    scores = [*_by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
+    if informed:
+        scores += _by_likelihood(before, after, private, vectors, how)
+    _answer(
+        scores,
+        did=(
+            f"The attacker holds all {before.size:,} originals. For each private row he ranked them: by the layout "
+            "alone (how many words, where line breaks and commas stand, which the statement lists as exposed), by the "
+            "words that both share" + (", and by how likely the mechanism makes each." if informed else ".")
+        ),
+        meaning=_meaning_of_linkage(scores),
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@attack.command("recovery")
+def recovery_command(
+    original: OriginalArgument,
+    private: PrivateArgument,
+    text: TextOption = "text",
+    group: GroupOption = None,
+    vectors: VectorsOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Which word stood where a private one stands?
+
+    PRIVATE needs its statement beside it. The best possible attacker knows the mechanism and public word frequencies
+    (1 / rank); a simple one takes every word as it stands.
+    """
+    before, after = _both(original, private, text=text, group=group)
+    mechanism = rebuilt(private, vectors)
+    say(f"Recovering the words that {mechanism.name} replaced ...", quiet=quiet)
+    true, observed, whose = aligned(before, after, mechanism, private)
+    if len(set(whose)) < 2:
+        raise DataError(f"{original.name}: expected words of at least two rows (or groups), got fewer")
+    prior = zipf_weights(len(mechanism.vectors))
+    points = np.asarray(mechanism.vectors.matrix)
+    how: dict[str, Any] = {"people": whose, "seed": seed}
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, **how)]
+    channel = channel_of(mechanism)
+    if channel is not None:
+        scores.insert(0, bayes_recovery(channel, prior, true, observed, **how))
+    _answer(
+        scores,
+        did=(
+            f"The attacker saw {len(true):,} private words and named the original of each, one by one, without reading "
+            "the sentence: "
+            + (
+                "once in the best possible way (he knows the mechanism, and that the r-th most frequent word is 1 / r "
+                "as frequent as the first), and once by taking every word as it stands."
+                if channel is not None
+                else f"he took every word as it stands. (What {mechanism.name} draws from has no formula: a better "
+                "attacker exists, who would learn it from draws.)"
+            )
+        ),
+        meaning=_meaning_of_recovery(scores),
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@attack.command("attribute")
+def attribute_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Private texts, or a .parquet of private vectors, with the labels.")
+    ],
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="The attribute that the attacker wants.")],
+    group: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once.")
+    ] = None,
+    text: Annotated[str, typer.Option(help="The column that holds the private text.")] = "text",
+    vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",
+    attacker: Annotated[
+        list[str] | None, typer.Option(help=f"One of {', '.join(ATTACKERS)} (may be repeated); default: all.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Into how many parts the people are cut.")] = 5,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """What does private output still say about who wrote it?
+
+    Attackers are trained on a part of the private rows with their labels, and judged on other people's rows.
+    """
+    features, labels, people, kind = read_attribute(file, text=text, vector=vector, label=label, group=group)
+    say(f"Training attackers on {len(labels):,} private {kind} ...", quiet=quiet)
+    names: Any = tuple(attacker) if attacker else ATTACKERS
+    scores = attribute_inference(features, labels, people=people, attackers=names, folds=folds, seed=seed)
+    _answer(
+        scores,
+        did=(
+            f"The attacker knew {label!r} for {folds - 1} of {folds} parts of the people, trained on their private "
+            f"{kind} and named it for the others; each part had its turn."
+        ),
+        meaning=_meaning_of_attribute(scores),
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+# -- the attackers of linkage ----------------------------------------------------------------------------------
+
+
+def _both(original: Path, private: Path, *, text: str, group: str | None) -> tuple[Side, Side]:
+    before, after = read_side(original, text=text, group=group), read_side(private, text=text)
+    if before.size != after.size:
+        raise DataError(
+            f"{private.name} must have as many rows as {original.name}, {before.size:,}, got {after.size:,}: a private "
+            "file is compared row by row with the one it was made from"
+        )
+    if before.size < 2:
+        raise DataError(f"{original.name}: expected at least two rows to choose from, got {before.size}")
+    return before, after
+
+
+def _by_layout(before: Side, after: Side, how: dict[str, Any]) -> list[AttackScore]:
+    codes: dict[str, int] = {}
+    first, second = (
+        np.array([codes.setdefault(shown(each or ""), len(codes)) for each in side.texts])
+        for side, shown in ((before, layout_of_release), (after, layout_of_private))
+    )
+    return linkage_of_scores(
+        lambda start, stop: (second[start:stop, None] == first).astype(np.int8),
+        shape=(second.size, first.size),
+        attack="linkage (layout alone)",
+        **how,
+    )
+
+
+def _by_likelihood(
+    before: Side, after: Side, private: Path, vectors: str | None, how: dict[str, Any]
+) -> list[AttackScore]:
+    mechanism = rebuilt(private, vectors)
+    channel = channel_of(mechanism)
+    if channel is None:
+        raise ParameterError(f"what {mechanism.name} draws from has no formula: leave out --informed")
+    true, observed, whose = aligned(before, after, mechanism, private, by_row=True)
+    rows = np.arange(before.size)
+    original, out = (
+        np.split(np.asarray(each, dtype=np.int64), np.searchsorted(whose, rows[1:])) for each in (true, observed)
+    )
+    pairs, shape = sequence_likelihoods(original, out, channel, inputs=len(mechanism.vectors))
+    return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **how)
+
+
+# -- the answer ------------------------------------------------------------------------------------------------
+
+
+def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], as_json: bool, quiet: bool) -> None:
+    if as_json:
+        found = [{**asdict(each), "succeeded": each.succeeded, "advantage": each.advantage} for each in scores]
+        typer.echo(json.dumps({"did": did, "scores": found, "meaning": meaning}))
+        return
+    if quiet:
+        return
+    typer.echo("WHAT THE ATTACKER DID")
+    _say(did)
+    typer.echo("\nHOW WELL (95% intervals)")
+    for name in dict.fromkeys(each.attack for each in scores):
+        typer.echo(f"  {name}")
+        for each in (each for each in scores if each.attack == name):
+            mark = "better" if each.succeeded else "no better"
+            typer.echo(f"    {each.measure:<32} {each.score!s:<24} {mark} than {each.baseline:.3f} ({_short(each)})")
+    typer.echo("\nWHAT THIS MEANS")
+    for line in meaning:
+        _say(line)
+
+
+def _say(text: str) -> None:
+    typer.echo(textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+
+
+def _short(score: AttackScore) -> str:
+    return "blind guess" if score.baseline_name.startswith("guessing") else score.baseline_name
+
+
+_STRONGER = "Another attacker may do better; what holds against all of them is the bound in the statement alone."
+
+
+def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
+    best = max((each for each in scores if "first guess" in each.measure), key=lambda each: each.score.value)
+    lines = []
+    if best.succeeded:
+        lines.append(
+            f"Of 1,000 private rows he gives {1000 * best.score.value:,.0f} back to their originals at first guess "
+            f"({best.attack}); blindly it would be {1000 * best.baseline:,.1f}."
+        )
+    else:
+        lines.append("He did no better than by drawing lots.")
+    layout = next(each for each in scores if each.attack == "linkage (layout alone)")
+    if layout.succeeded and layout.score.value > best.score.value / 2:
+        lines.append(
+            "The layout alone does much of it, whatever epsilon is: release texts cut to one length, or bags of words, "
+            "if rows must not be linked."
+        )
+    return [*lines, _STRONGER]
+
+
+def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
+    best = max(scores, key=lambda each: each.score.value)
+    if not best.succeeded:
+        return ["Naming the most frequent word every time would have done as well.", _STRONGER]
+    lines = [
+        f"Of 100 words he recovers {100 * best.score.value:,.0f}; without looking, {100 * best.baseline:,.0f}. "
+        "It is an average: words without near neighbours are recovered more often, and they are the telling ones."
+    ]
+    if "best possible" in best.attack:
+        lines.append("Who also reads the sentence around a word does better.")
+    return [*lines, _STRONGER]
+
+
+def _meaning_of_attribute(scores: Sequence[AttackScore]) -> list[str]:
+    best = max((each for each in scores if each.measure == "accuracy"), key=lambda each: each.score.value)
+    if not any(each.succeeded for each in scores):
+        return [
+            f"No attacker learnt it: naming the most frequent answer is right in {best.baseline:.0%} of the cases.",
+            _STRONGER,
+        ]
+    return [
+        f"The best attacker names it for {100 * best.score.value:,.0f} of 100 rows, against "
+        f"{100 * best.baseline:,.0f} without looking (papers print 1 - accuracy as 'empirical privacy': "
+        f"{1 - best.score.value:.2f}, of which {1 - best.baseline:.2f} is there without any protection).",
+        "The promise of a word mechanism is about words: it does not forbid that a whole text tells who wrote it. "
+        + _STRONGER,
+    ]

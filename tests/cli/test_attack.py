@@ -1,0 +1,206 @@
+"""`dptext attack` as a user meets it: numbers beside what is reached without looking, and no text of anybody."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dptext.cli import main
+
+SECRET = "Zebulon"
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory, glove):
+    path = tmp_path_factory.mktemp("vectors") / "small.txt"
+    rows = (f"{word} {' '.join(f'{x:.5f}' for x in glove[word])}" for word in glove.words[:400])
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch, vectors):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.txt").write_text(vectors, encoding="utf-8")
+
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def release(run, tmp_path, glove):
+    """60 texts of 12 authors, private at an epsilon."""
+    generator = np.random.default_rng(1)
+    rows = []
+    for n in range(60):
+        words = [glove.words[at] for at in generator.choice(380, size=8)]
+        text = f"{words[0].title()} {SECRET}, {' '.join(words[1:])} 7."
+        rows.append({"text": text, "author": f"a{n % 12}", "side": "left" if n % 2 else "right"})
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def make(epsilon, *options):
+        code, _, err = run(
+            *("privatize", "in.jsonl", "-o", "out.jsonl", "--vectors", "small.txt", "--epsilon", epsilon),
+            *("--keep", "author", "--keep", "side", "--force", "-q", *options),
+        )
+        assert code == 0, err
+        return "in.jsonl", "out.jsonl"
+
+    return make
+
+
+def scores_of(text):
+    return {(each["attack"], each["measure"]): each for each in json.loads(text)["scores"]}
+
+
+def test_linkage_of_a_weak_release_succeeds_and_of_a_strong_one_fails(release, run):
+    code, out, err = run("attack", "linkage", *release(40), "--informed", "--json", "--seed", 1)
+    assert code == 0, err
+    found = scores_of(out)
+    first = "share linked at first guess"
+    assert found["linkage (cosine)", first]["score"]["value"] > 0.9
+    assert found["linkage (likelihood)", first]["score"]["value"] > 0.9
+    layout = found["linkage (layout alone)", first]
+    assert layout["baseline"] == 1 / 60
+    assert not layout["succeeded"]  # all texts have one layout
+    code, out, _ = run("attack", "linkage", *release(0.01), "--informed", "--json", "--seed", 1)
+    for each in json.loads(out)["scores"]:
+        assert each["score"]["value"] < 0.3
+    assert found.keys() == scores_of(out).keys()
+
+
+def test_a_telling_layout_is_named(run, tmp_path):
+    texts = [f"the{', the' * n}" for n in range(30)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    assert run("privatize", "in.jsonl", "-o", "out.jsonl", "--vectors", "small.txt", "--epsilon", 1, "-q")[0] == 0
+    code, out, _ = run("attack", "linkage", "in.jsonl", "out.jsonl")
+    assert code == 0
+    assert "The layout alone does much of it" in out
+    assert "share linked at first guess      1.000" in out
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_recovery_says_what_the_best_attacker_gets(release, run):
+    code, out, err = run("attack", "recovery", *release(3), "--json", "--seed", 1)
+    assert code == 0, err
+    found = scores_of(out)
+    best, trusting = (
+        found[f"word recovery ({name})", "share of words recovered"] for name in ("best possible", "nearest vector")
+    )
+    assert best["score"]["of"] == "people"
+    assert best["score"]["count"] == 60
+    assert 0 < trusting["score"]["value"] < 1
+    code, out, _ = run("attack", "recovery", *release(40), "--json", "--seed", 1)
+    assert scores_of(out)["word recovery (best possible)", "share of words recovered"]["score"]["value"] > 0.99
+    code, out, _ = run("attack", "recovery", *release(0.01), "--json", "--seed", 1)
+    assert not any(each["succeeded"] for each in json.loads(out)["scores"])
+    code, out, _ = run("attack", "recovery", *release(5), "--group", "author", "--json", "--seed", 1)
+    assert {each["score"]["count"] for each in json.loads(out)["scores"]} == {12}
+
+
+def test_madlib_has_no_formula_and_says_so(release, run):
+    files = release(10, "--mechanism", "madlib")
+    code, out, _ = run("attack", "recovery", *files)
+    assert code == 0
+    assert "has no formula" in " ".join(out.split())
+    assert "best possible" not in out
+    assert run("attack", "linkage", *files)[0] == 0
+    code, _, err = run("attack", "linkage", *files, "--informed")
+    assert code == 2
+    assert "leave out --informed" in err
+
+
+def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
+    arrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    generator = np.random.default_rng(2)
+    side = ["left", "right"] * 40
+    rows = [{"text": f"cat dog {word} {n}", "side": word, "who": n // 4} for n, word in enumerate(side)]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = run("attack", "attribute", "texts.jsonl", "--label", "side", "--attacker", "linear", "--json")
+    assert code == 0, err
+    assert [each["measure"] for each in json.loads(out)["scores"]] == ["accuracy", "macro-F1"]
+    assert all(each["succeeded"] for each in json.loads(out)["scores"])
+    points = generator.normal(size=(80, 5))
+    points[::2] += 2
+    table = arrow.table({"vector": points.tolist(), "side": side, "who": [n // 4 for n in range(80)]})
+    parquet.write_table(table, tmp_path / "vectors.parquet")
+    asked = ("attack", "attribute", "vectors.parquet", "--label", "side", "--attacker", "linear", "--seed", 1)
+    code, out, err = run(*asked, "--group", "who", "--json")
+    assert code == 0, err
+    accuracy = json.loads(out)["scores"][0]
+    assert accuracy["succeeded"]
+    assert accuracy["score"]["count"] == 20
+    code, out, err = run(*asked)
+    assert "empirical privacy" in " ".join(out.split())
+    assert "private vectors" in err
+    noise = arrow.table({"vector": generator.normal(size=(80, 5)).tolist(), "side": side})
+    parquet.write_table(noise, tmp_path / "vectors.parquet")
+    code, out, _ = run(*asked)
+    assert code == 0
+    assert "No attacker learnt it" in out
+
+
+def test_no_text_is_ever_shown(release, run):
+    shown = []
+    for arguments in (
+        ("linkage", *release(3), "--informed"),
+        ("recovery", *release(3)),
+        ("attribute", "out.jsonl", "--label", "side", "--attacker", "linear"),
+        ("recovery", "in.jsonl", "in.jsonl"),
+        ("attribute", "in.jsonl", "--label", "text", "--attacker", "linear"),
+    ):
+        _, out, err = run("attack", *arguments, "--seed", 1)
+        shown.append(out + err)
+    assert not any(SECRET in each or SECRET.lower() in each for each in shown)
+
+
+def test_quiet_says_nothing(release, run):
+    assert run("attack", "linkage", *release(3), "--quiet") == (0, "", "")
+    assert run("attack", "recovery", *release(3), "-q") == (0, "", "")
+
+
+def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
+    release(3)
+    lines = (tmp_path / "in.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "short.jsonl").write_text("".join(lines[:-1]))
+    (tmp_path / "other.jsonl").write_text(
+        "".join([*lines[:5], '{"text": "the, of", "author": "a", "side": "left"}\n', *lines[6:]])
+    )
+    (tmp_path / "one.jsonl").write_text(lines[0])
+    (tmp_path / "null.jsonl").write_text(lines[0] + '{"text": "the", "author": null, "side": null}\n')
+    for arguments, code, message in (
+        (("linkage", "short.jsonl", "out.jsonl"), 1, "must have as many rows as short.jsonl, 59, got 60"),
+        (("linkage", "one.jsonl", "one.jsonl"), 1, "at least two rows"),
+        (("linkage", "in.jsonl", "out.jsonl", "--top", "0"), 2, "top must be integers of at least 1"),
+        (("linkage", "in.jsonl", "none.jsonl"), 4, "none.jsonl"),
+        (("linkage", "in.jsonl", "in.jsonl", "--informed"), 4, "in.jsonl.privacy.json"),
+        (
+            ("linkage", "null.jsonl", "null.jsonl", "--group", "author"),
+            1,
+            "null.jsonl, row 2: expected a value in the column 'author'",
+        ),
+        (("recovery", "in.jsonl", "in.jsonl"), 4, "in.jsonl.privacy.json"),
+        (("recovery", "other.jsonl", "out.jsonl"), 1, "out.jsonl, row 6: the private text does not have the layout"),
+        (("attribute", "out.jsonl", "--label", "age"), 1, "expected a column 'age'"),
+        (("attribute", "null.jsonl", "--label", "side"), 1, "null.jsonl, row 2: expected a value in the column 'side'"),
+        (("attribute", "one.jsonl", "--label", "side"), 2, "labels must be of at least two kinds"),
+        (("attribute", "out.jsonl", "--label", "side", "--folds", "40"), 2, "fewer than 40 folds"),
+        (("attribute", "out.jsonl", "--label", "side", "--attacker", "me"), 2, "attackers must be some of"),
+        (("attribute", "out.jsonl"), 2, "--label"),
+    ):
+        got, out, err = run("attack", *arguments, "-q")
+        assert (got, out) == (code, ""), arguments
+        assert message in err
+        assert err.count("\n") == 1
+
+
+def test_options_come_from_a_config_file(release, run, tmp_path):
+    release(3)
+    (tmp_path / "run.toml").write_text("[attack.linkage]\ntop = [3]\nseed = 1\n")
+    code, out, _ = run("attack", "linkage", "in.jsonl", "out.jsonl", "--config", "run.toml", "--json", "-q")
+    assert code == 0
+    assert ("linkage (cosine)", "share linked within 3 guesses") in scores_of(out)
