@@ -89,13 +89,13 @@ def test_recovery_says_what_the_best_attacker_gets(release, run):
     assert code == 0, err
     found = scores_of(out)
     best, trusting = (
-        found[f"word recovery ({name})", "share of words recovered"] for name in ("best possible", "nearest vector")
+        found[f"word recovery ({name})", "share of words recovered"] for name in ("Bayes-optimal", "nearest vector")
     )
     assert best["score"]["of"] == "people"
     assert best["score"]["count"] == 60
     assert 0 < trusting["score"]["value"] < 1
     code, out, _ = run("attack", "recovery", *release(40), "--json", "--seed", 1)
-    assert scores_of(out)["word recovery (best possible)", "share of words recovered"]["score"]["value"] > 0.99
+    assert scores_of(out)["word recovery (Bayes-optimal)", "share of words recovered"]["score"]["value"] > 0.99
     code, out, _ = run("attack", "recovery", *release(0.01), "--json", "--seed", 1)
     assert not any(each["succeeded"] for each in json.loads(out)["scores"])
     code, out, _ = run("attack", "recovery", *release(5), "--group", "author", "--json", "--seed", 1)
@@ -107,7 +107,7 @@ def test_madlib_has_no_formula_and_says_so(release, run):
     code, out, _ = run("attack", "recovery", *files)
     assert code == 0
     assert "has no formula" in " ".join(out.split())
-    assert "best possible" not in out
+    assert "Bayes-optimal" not in out
     assert run("attack", "linkage", *files)[0] == 0
     code, _, err = run("attack", "linkage", *files, "--informed")
     assert code == 2

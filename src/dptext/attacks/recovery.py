@@ -47,7 +47,7 @@ def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = Fal
         ParameterError: rows that are no distributions, frequencies that are none; the argument is named.
 
     >>> print(expected_recovery([[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5]))
-    word recovery (best possible): share of words recovered 0.850 [0.850, 0.850] against 0.500 (most frequent word)
+    word recovery (Bayes-optimal): share of words recovered 0.850 [0.850, 0.850] against 0.500 (most frequent word)
     """
     frequencies = _prior(prior)
     found = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
@@ -55,7 +55,7 @@ def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = Fal
     rounding = found.joint.size * float(np.finfo(np.float64).eps)
     rate = min(found.rate, 1.0)
     return AttackScore(
-        attack="word recovery (best possible)",
+        attack="word recovery (Bayes-optimal)",
         measure=MEASURE,
         score=Estimate(rate, max(rate - rounding, 0.0), min(rate + rounding, 1.0), frequencies.size, "inputs"),
         baseline=found.blind,
@@ -99,7 +99,7 @@ def bayes_recovery(
     found = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
     out = as_ids("observed", observed, found.named.size, given.size)
     return AttackScore(
-        attack="word recovery (best possible)",
+        attack="word recovery (Bayes-optimal)",
         measure=MEASURE,
         score=share_of_rows(found.named[out] == given, people, confidence, RandomBits(seed)),
         baseline=float((given == frequencies.argmax()).mean()),

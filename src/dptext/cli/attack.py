@@ -289,8 +289,10 @@ def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
         f"Of 100 words he recovers {100 * best.score.value:,.0f}; without looking, {100 * best.baseline:,.0f}. "
         "It is an average: words without near neighbours are recovered more often, and they are the telling ones."
     ]
-    if "best possible" in best.attack:
+    if "Bayes" in best.attack:
         lines.append("Who also reads the sentence around a word does better.")
+    elif len(scores) > 1:
+        lines.append("These words are not as frequent as assumed: that is why taking them as they stand does as well.")
     return [*lines, _STRONGER]
 
 
@@ -304,7 +306,7 @@ def _meaning_of_attribute(scores: Sequence[AttackScore]) -> list[str]:
     return [
         f"The best attacker names it for {100 * best.score.value:,.0f} of 100 rows, against "
         f"{100 * best.baseline:,.0f} without looking (papers print 1 - accuracy as 'empirical privacy': "
-        f"{1 - best.score.value:.2f}, of which {1 - best.baseline:.2f} is there without any protection).",
+        f"{1 - best.score.value:.2f}; an attacker who sees nothing leaves {1 - best.baseline:.2f}).",
         "The promise of a word mechanism is about words: it does not forbid that a whole text tells who wrote it. "
         + _STRONGER,
     ]
