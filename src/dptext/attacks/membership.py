@@ -1,0 +1,267 @@
+"""Was this text in the training set? Membership attacks on a classifier, from what it says about a text.
+
+The attacker holds a text with its label, asks the trained model, and decides whether the model was trained on it.
+
+- `shadow_membership`: he trains a model of his own, a *shadow*, on texts of his own, and learns from its outputs what
+  members look like (Shokri et al. 2017). This is the attack of paper 2107.07928.
+- `loss_membership`: members have a small loss (Yeom et al. 2018). No shadow is needed.
+- `likelihood_ratio_membership`: several shadows, trained with and without each text, say how confident a model is
+  of *this* text when it was in and when it was out; the ratio of both likelihoods decides (LiRA, Carlini et al. 2022).
+  With enough shadows the strongest of the three.
+
+An average over all texts hides that a few may be recognised with near certainty, so each attack also says which share
+of the members it finds while it accuses 1% and .1% of the others.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.attacks.separation import Mask, Membership, checked_members, measured, score_membership, zeros_and_ones
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.estimates import share
+from dptext.privacy.randomness import RandomBits
+
+__all__ = [
+    "Membership",
+    "likelihood_ratio_membership",
+    "loss_membership",
+    "random_halves",
+    "score_membership",
+    "shadow_membership",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_TINY = float(np.finfo(np.float32).tiny)  # a confidence so near to 0 or 1 counts as this one: log-odds of 87
+_FEW = 64  # shadows in and out from which on each text has a variance of its own (Carlini et al., section VI)
+
+
+# -- the attacks -----------------------------------------------------------------------------------------------
+
+
+def shadow_membership(
+    shadow_outputs: npt.ArrayLike,
+    shadow_members: npt.ArrayLike,
+    outputs: npt.ArrayLike,
+    members: npt.ArrayLike,
+    *,
+    shadow_labels: npt.ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
+    logits: bool = False,
+    hidden: tuple[int, ...] = (64, 64),
+    epochs: int = 20,
+    seed: int | None = None,
+) -> Membership:
+    """Learn from a shadow model what the outputs for members look like, and look for it in the target's.
+
+    The attack model is a network with two hidden layers of 64 and ReLU, Adam, batches of 64, 20 epochs (paper
+    2107.07928, appendix C). It sees the logarithms of the probabilities, and the label where labels are given.
+
+    Args:
+        shadow_outputs: (m, classes) the shadow's probabilities for m texts.
+        shadow_members: (m,) whether it was trained on each.
+        outputs: (n, classes) the target's probabilities for n texts.
+        members: (n,) whether it was trained on each: the truth that the attack is measured against.
+        shadow_labels, labels: (m,), (n,) the true classes 0 .. classes - 1, where the attacker uses them; the paper's
+            does not.
+        logits: the outputs are logits, not probabilities.
+        hidden, epochs: of the attack model.
+        seed: of the attack model; None for fresh randomness.
+
+    Raises:
+        ParameterError: an argument of another shape, without numbers, with no members or nobody else; it is named.
+        MissingExtraError: scikit-learn is not installed.
+    """
+    known = _log_probabilities("shadow_outputs", shadow_outputs, logits)
+    inside = checked_members("shadow_members", shadow_members, len(known))
+    asked = _log_probabilities("outputs", outputs, logits)
+    truth = checked_members("members", members, len(asked))
+    if known.shape[1] != asked.shape[1]:
+        raise ParameterError(
+            f"shadow_outputs and outputs must have as many classes, got {known.shape[1]} and {asked.shape[1]}"
+        )
+    if (shadow_labels is None) != (labels is None):
+        raise ParameterError("give both shadow_labels and labels, or none")
+    if shadow_labels is not None and labels is not None:
+        classes = np.eye(known.shape[1])
+        known = np.hstack([known, classes[_labels("shadow_labels", shadow_labels, *known.shape)]])
+        asked = np.hstack([asked, classes[_labels("labels", labels, *asked.shape)]])
+    found = _network(known, inside, asked, hidden, epochs, RandomBits(seed))
+    right = int(((found >= 0.5) == truth).sum())
+    return measured("shadow model", found, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
+
+
+def loss_membership(
+    outputs: npt.ArrayLike, labels: npt.ArrayLike, members: npt.ArrayLike, *, logits: bool = False
+) -> Membership:
+    """Call those texts members whose loss is small (Yeom et al. 2018).
+
+    Args:
+        outputs: (n, classes) the target's probabilities.
+        labels: (n,) true classes 0 .. classes - 1.
+        members: (n,) whether it was trained on each.
+        logits: the outputs are logits, not probabilities.
+
+    Raises:
+        ParameterError: as in `shadow_membership`.
+
+    >>> members = [True] * 50 + [False] * 50
+    >>> sure, unsure = [[0.99, 0.01]] * 50, [[0.6, 0.4]] * 50
+    >>> print(loss_membership(sure + unsure, [0] * 100, members).auc)
+    loss: AUC 1.000 [0.929, 1.000] against 0.500 (chance)
+    """
+    confidence = _confidence("outputs", outputs, labels, logits)
+    return score_membership(confidence, members, attack="loss")
+
+
+def likelihood_ratio_membership(
+    shadow_outputs: npt.ArrayLike,
+    shadow_members: npt.ArrayLike,
+    outputs: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    members: npt.ArrayLike,
+    *,
+    online: bool = True,
+    logits: bool = False,
+) -> Membership:
+    """LiRA: how likely is this confidence if the text was in, and how likely if it was out (Carlini et al. 2022)?
+
+    Confidences are scaled to log-odds, which are about normal. Online, both normals are fitted to shadows; offline only
+    the one for texts that were out, and the score is how far above it the target's confidence lies. With fewer than 64
+    shadows on a side one variance serves all texts.
+
+    Args:
+        shadow_outputs: (shadows, n, classes) what each shadow says about each of the n texts.
+        shadow_members: (shadows, n) which texts each shadow was trained on (see `random_halves`).
+        outputs: (n, classes) what the target says about them.
+        labels: (n,) true classes 0 .. classes - 1.
+        members: (n,) whether the target was trained on each.
+        online: use the shadows that were trained on a text, too. Offline the attacker needs no shadow that is made
+            after he knows which texts he asks about.
+        logits: the outputs are logits, not probabilities.
+
+    Raises:
+        ParameterError: as in `shadow_membership`; a text that fewer than two shadows left out (online: or were
+            trained on).
+    """
+    asked = _confidence("outputs", outputs, labels, logits)
+    shadows = np.asarray(shadow_outputs, dtype=np.float64)
+    if shadows.ndim != 3 or shadows.shape[1] != asked.size:
+        raise ParameterError(f"shadow_outputs must be (shadows, {asked.size:,}, classes), got shape {shadows.shape}")
+    inside = zeros_and_ones("shadow_members", shadow_members)
+    if inside.shape != shadows.shape[:2]:
+        raise ParameterError(f"shadow_members must be of shape {shadows.shape[:2]}, got {inside.shape}")
+    for name, mask in (("left out", ~inside), ("were trained on", inside))[: 2 if online else 1]:
+        fewest = int(mask.sum(axis=0).min())
+        if fewest < 2:
+            raise ParameterError(f"shadow_members must have two shadows for each text that {name} it, got {fewest}")
+    of_shadows = np.stack([_confidence("shadow_outputs", each, labels, logits) for each in shadows])
+    middle_out, variance_out = _normal(of_shadows, ~inside)
+    off_out = (asked - middle_out) / np.sqrt(variance_out)
+    if not online:
+        return score_membership(off_out, members, attack="likelihood ratio (offline)")
+    middle_in, variance_in = _normal(of_shadows, inside)
+    off_in = (asked - middle_in) / np.sqrt(variance_in)
+    # ln of N(x; in) / N(x; out)
+    ratio = (off_out**2 - off_in**2 + np.log(variance_out) - np.log(variance_in)) / 2
+    return score_membership(ratio, members, attack="likelihood ratio (online)")
+
+
+def random_halves(rows: int, shadows: int, *, seed: int | None = None) -> Mask:
+    """(shadows, rows) which rows each shadow is trained on, so that each row is in exactly half of the shadows.
+
+    Raises:
+        ParameterError: no rows, or an odd number of shadows.
+
+    >>> random_halves(10, 4, seed=1).sum(axis=0).tolist()
+    [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
+    """
+    if rows < 1 or shadows < 2 or shadows % 2:
+        raise ParameterError(f"expected at least one row and an even number of shadows, got {rows} and {shadows}")
+    ranks = np.argsort(RandomBits(seed).integers(rows * shadows).reshape(shadows, rows), axis=0)
+    halves: Mask = np.empty((shadows, rows), dtype=bool)
+    np.put_along_axis(halves, ranks, (np.arange(shadows) % 2 == 0)[:, None], axis=0)
+    return halves
+
+
+# -- models of the attacker ------------------------------------------------------------------------------------
+
+
+def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
+    """(n,) mean and variance over the shadows of the mask; one variance for all where shadows are few."""
+    counts = mask.sum(axis=0)
+    middle = np.where(mask, values, 0.0).sum(axis=0) / counts
+    squares = np.where(mask, (values - middle) ** 2, 0.0).sum(axis=0)
+    if counts.min() >= _FEW:
+        variance = squares / (counts - 1)
+    else:
+        variance = np.full(counts.size, squares.sum() / (counts - 1).sum())
+    return middle, np.maximum(variance, _TINY)
+
+
+def _network(
+    known: Floats, inside: Mask, asked: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
+) -> Floats:
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.neural_network import MLPClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        raise MissingExtraError(
+            'the shadow attack needs scikit-learn; install it with: pip install "dptext[audit]"'
+        ) from None
+    network = MLPClassifier(
+        hidden_layer_sizes=hidden,
+        batch_size=min(64, len(known)),
+        max_iter=epochs,
+        random_state=int(bits.integers(1)[0] >> np.uint64(32)),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 20 epochs are what was asked for
+        model = make_pipeline(StandardScaler(), network).fit(known, inside)
+    found: Floats = model.predict_proba(asked)[:, 1]
+    return found
+
+
+# -- arguments -------------------------------------------------------------------------------------------------
+
+
+def _log_probabilities(name: str, outputs: npt.ArrayLike, logits: bool) -> Floats:
+    values = np.asarray(outputs, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] < 2 or not len(values):
+        raise ParameterError(f"{name} must be (rows, classes) with at least two classes, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise ParameterError(f"{name} must be finite numbers, some are not")
+    if logits:
+        shifted = values - values.max(axis=1, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), dtype=np.float64)
+    if (values < 0).any() or (np.abs(values.sum(axis=1) - 1) > 1e-3).any():
+        raise ParameterError(f"the rows of {name} must be probabilities that sum to 1, some do not: logits=True?")
+    return np.asarray(np.log(np.maximum(values, _TINY)), dtype=np.float64)
+
+
+def _confidence(name: str, outputs: npt.ArrayLike, labels: npt.ArrayLike, logits: bool) -> Floats:
+    """(n,) ln(p / (1 - p)) of the true class; 1 - p is summed from the others, so it keeps its digits."""
+    logs = np.maximum(_log_probabilities(name, outputs, logits), math.log(_TINY))
+    of_label = _labels("labels", labels, *logs.shape)
+    rows = np.arange(len(logs))
+    true = logs[rows, of_label]
+    others = np.exp(logs)
+    others[rows, of_label] = 0.0
+    return np.asarray(true - np.log(np.maximum(others.sum(axis=1), _TINY)), dtype=np.float64)
+
+
+def _labels(name: str, labels: npt.ArrayLike, rows: int, classes: int) -> npt.NDArray[np.int64]:
+    values = np.asarray(labels)
+    if values.shape != (rows,):
+        raise ParameterError(f"{name} must be one class for each of {rows:,} rows, got shape {values.shape}")
+    if values.dtype.kind not in "iub" or values.min() < 0 or values.max() >= classes:
+        raise ParameterError(f"{name} must be integers from 0 to {classes - 1}, some are not")
+    return values.astype(np.int64)

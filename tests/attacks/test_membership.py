@@ -1,0 +1,231 @@
+"""Attacks find the members of an overfitted model, and nobody where there is nothing to find.
+
+Statistical tests reject at 1e-6 or less. Each positive control stands beside the same attack on a model that never saw
+the members: without it a dead attack would look like privacy.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from dptext import ParameterError
+from dptext.attacks.membership import (
+    likelihood_ratio_membership,
+    loss_membership,
+    random_halves,
+    score_membership,
+    shadow_membership,
+)
+from dptext.evaluation.fasttext import FastTextClassifier, Ragged
+
+ROWS, WORDS, SHADOWS = 1000, 1000, 8
+Z = 4.9  # two-sided 1e-6
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Texts whose labels are half noise, so that a model has something to remember; it and its shadows."""
+    generator = np.random.default_rng(3)
+    texts = Ragged.of(list(generator.integers(0, WORDS, size=(4 * ROWS, 20))))
+    hint = (texts.values.reshape(-1, 20) < WORDS / 2).mean(axis=1) > 0.5
+    labels = np.where(generator.random(4 * ROWS) < 0.5, hint, generator.random(4 * ROWS) < 0.5).astype(int)
+
+    def outputs(trained, asked):
+        model = FastTextClassifier(WORDS, dimension=20, learning_rate=0.02, epochs=30, batch_size=32, seed=1)
+        return model.fit(texts.take(trained), labels[trained]).predict_proba(texts.take(asked))
+
+    pool = np.arange(2 * ROWS)
+    members = pool < ROWS
+    apart = np.arange(2 * ROWS, 4 * ROWS)  # nobody asks about these
+    halves = random_halves(2 * ROWS, SHADOWS, seed=2)
+    return {
+        "labels": labels[pool],
+        "members": members,
+        "target": outputs(pool[members], pool),
+        "stranger": outputs(apart[::2], pool),
+        "shadows": np.stack([outputs(pool[half], pool) for half in halves]),
+        "halves": halves,
+        "shadow": outputs(apart[::2], apart),
+        "shadow_members": np.arange(2 * ROWS) % 2 == 0,
+        "shadow_labels": labels[apart],
+    }
+
+
+def _attacks(world, outputs):
+    labels, members = world["labels"], world["members"]
+    shadow = world["shadow"], world["shadow_members"]
+    lira = world["shadows"], world["halves"], outputs, labels, members
+    return {
+        "shadow": shadow_membership(*shadow, outputs, members, seed=1),
+        "shadow, labels": shadow_membership(
+            *shadow, outputs, members, shadow_labels=world["shadow_labels"], labels=labels, seed=1
+        ),
+        "loss": loss_membership(outputs, labels, members),
+        "online": likelihood_ratio_membership(*lira),
+        "offline": likelihood_ratio_membership(*lira, online=False),
+    }
+
+
+def test_an_overfitted_model_is_attacked(world):
+    found = _attacks(world, world["target"])
+    for each in found.values():
+        assert each.auc.succeeded
+        assert each.auc.score.value > 0.6
+        assert each.accuracy.succeeded
+    # labels help, and whoever knows how hard each text is does better than whoever does not
+    assert found["shadow, labels"].auc.score.value > found["shadow"].auc.score.value
+    assert found["online"].auc.score.value > found["loss"].auc.score.value
+    assert found["online"].at_1_percent.succeeded
+
+
+def test_a_model_that_never_saw_the_members_gives_chance(world):
+    """Each of the 10 checks rejects at 1e-7 or so: the area has a standard error of .0129, the accuracy .0112."""
+    for each in _attacks(world, world["stranger"]).values():
+        assert abs(each.auc.score.value - 0.5) < 5.3 * 0.0129
+        assert abs(each.accuracy.score.value - 0.5) < 5.3 * 0.0112
+        assert not each.at_1_percent.score.low > 0.03
+
+
+def test_the_area_is_that_of_scikit_learn_ties_included():
+    generator = np.random.default_rng(4)
+    members = generator.random(500) < 0.3
+    scores = np.round(generator.normal(size=500) + members, 1)
+    assert score_membership(scores, members).auc.score.value == pytest.approx(roc_auc_score(members, scores))
+
+
+def _covered(intervals, truth):
+    return sum(low <= truth <= high for low, high in intervals)
+
+
+def test_intervals_cover_what_they_should():
+    """Scores of two normals one apart: area Phi(1 / sqrt 2), found at 1% Phi(1 - 2.326); 1e-6 each."""
+    generator, trials, n = np.random.default_rng(5), 200, 300
+    members = np.arange(2 * n) < n
+    runs = [score_membership(generator.normal(size=2 * n) + members, members) for _ in range(trials)]
+    areas = [(each.auc.score.low, each.auc.score.high) for each in runs]
+    assert stats.binomtest(_covered(areas, stats.norm.cdf(0.5**0.5)), trials, 0.95).pvalue > 1e-6
+    for name, rate in (("at_1_percent", 0.01), ("at_01_percent", 0.001)):
+        truth = stats.norm.sf(stats.norm.isf(rate) - 1)
+        found = [getattr(each, name).score for each in runs]
+        covered = _covered([(each.low, each.high) for each in found], truth)
+        assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue > 1e-6  # never too narrow
+    # the twin that takes the threshold for the true one is too narrow
+    naive = [stats.binomtest(round(each.value * n), n).proportion_ci() for each in found]
+    covered = _covered([(each.low, each.high) for each in naive], truth)
+    assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue < 1e-6
+
+
+def test_the_threshold_is_not_chosen_on_the_texts_it_is_tried_on():
+    """200 random scores: the best threshold on all of them looks better than chance, ours does not (1e-6)."""
+    generator, n = np.random.default_rng(6), 40
+    members = np.arange(n) % 4 < 2
+    rights = [
+        score_membership(generator.normal(size=n), members).accuracy.score.value * n for _ in range(200)
+    ]  # halves are tried on each other, so runs are independent but texts are not quite
+    mean, error = np.mean(rights) / n, np.std(rights) / n / 200**0.5
+    assert abs(mean - 0.5) < Z * error
+    scores = [generator.normal(size=n) for _ in range(200)]
+    peeking = [max(((each >= t) == members).mean() for t in each) for each in scores]
+    assert np.mean(peeking) - 0.5 > Z * np.std(peeking) / 200**0.5
+
+
+def test_the_likelihood_ratio_is_that_of_scipy():
+    generator = np.random.default_rng(7)
+    n, shadows = 40, 150
+    labels = generator.integers(0, 3, n)
+    members = generator.random(n) < 0.5
+    halves = random_halves(n, shadows, seed=1)
+    logits = generator.normal(size=(shadows, n, 3)) * generator.uniform(0.5, 2, size=(n, 1))
+    asked = generator.normal(size=(n, 3))
+
+    def scaled(values):
+        rows = np.arange(n)
+        others = [np.log(sum(np.exp(values[row, c]) for c in range(3) if c != labels[row])) for row in rows]
+        return values[rows, labels] - others
+
+    def oracle(variances):
+        of_shadows, x = np.stack([scaled(each) for each in logits]), scaled(asked)
+        sides = []
+        for mask in (halves, ~halves):
+            masked = np.ma.array(of_shadows, mask=~mask)
+            spread = masked.var(axis=0, ddof=1)
+            sides.append(stats.norm.logpdf(x, masked.mean(axis=0), np.sqrt(spread if variances else spread.mean())))
+        return score_membership(sides[0] - sides[1], members)
+
+    ours = likelihood_ratio_membership(logits, halves, asked, labels, members, logits=True)
+    assert ours.auc.score == oracle(True).auc.score
+    assert ours.auc.score != oracle(False).auc.score
+    few = slice(0, 10)
+    halves, logits = random_halves(n, 10, seed=2), logits[few]
+    ours = likelihood_ratio_membership(logits, halves, asked, labels, members, logits=True)
+    assert ours.auc.score == oracle(False).auc.score
+
+
+def test_logits_and_their_probabilities_say_the_same():
+    generator = np.random.default_rng(8)
+    logits, labels, members = generator.normal(size=(60, 2)) * 4, generator.integers(0, 2, 60), np.arange(60) < 30
+    odds = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert loss_membership(logits, labels, members, logits=True).scores == loss_membership(odds, labels, members).scores
+
+
+def test_certain_outputs_and_constant_ones_are_answered():
+    labels, members = np.zeros(20, int), np.arange(20) < 10
+    certain = np.where(members[:, None], [[1.0, 0.0]], [[0.0, 1.0]])
+    found = loss_membership(certain, labels, members)
+    assert found.auc.score.value == 1.0
+    assert 0.5 < found.auc.score.low < 1.0
+    constant = np.full((20, 2), 0.5)
+    assert loss_membership(constant, labels, members).auc.score.value == 0.5
+    assert not loss_membership(constant, labels, members).auc.succeeded
+    shadows, halves = np.full((4, 20, 2), 0.5), random_halves(20, 4, seed=1)
+    same = likelihood_ratio_membership(shadows, halves, constant, labels, members)
+    assert same.auc.score.value == 0.5
+    assert same.at_1_percent.score.value == 0.0
+
+
+def test_the_baseline_of_the_accuracy_is_the_larger_side():
+    found = score_membership(np.arange(10.0), np.arange(10) < 7)
+    assert (found.accuracy.baseline, found.accuracy.baseline_name) == (0.7, "majority class")
+    found = score_membership(np.arange(10.0), np.arange(10) < 5)
+    assert (found.accuracy.baseline, found.accuracy.baseline_name) == (0.5, "chance")
+
+
+def test_a_seed_repeats_the_shadow_attack():
+    generator = np.random.default_rng(9)
+    outputs, members = generator.dirichlet((1, 1), size=80), np.arange(80) < 40
+    once, again = (shadow_membership(outputs, members, outputs, members, seed=3) for _ in range(2))
+    assert once == again
+
+
+_FINE = np.full((6, 2), 0.5)
+_LABELS = np.array([0, 1, 0, 1, 0, 1])
+_MEMBERS = np.array([1, 1, 1, 0, 0, 0])
+_SHADOWS, _HALVES = np.full((4, 6, 2), 0.5), random_halves(6, 4, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: loss_membership(_FINE[:, :1], _LABELS, _MEMBERS), "outputs must be (rows, classes)"),
+        (lambda: loss_membership(_FINE[:0], _LABELS[:0], _MEMBERS[:0]), "outputs must be"),
+        (lambda: loss_membership(_FINE * np.nan, _LABELS, _MEMBERS), "outputs must be finite"),
+        (lambda: loss_membership(_FINE * 3, _LABELS, _MEMBERS), "logits=True"),
+        (lambda: loss_membership(_FINE, _LABELS[:3], _MEMBERS), "labels must be one class for each of 6"),
+        (lambda: loss_membership(_FINE, _LABELS + 1, _MEMBERS), "labels must be integers from 0 to 1"),
+        (lambda: loss_membership(_FINE, _LABELS, _MEMBERS[:3]), "members must be one truth for each of 6"),
+        (lambda: loss_membership(_FINE, _LABELS, _MEMBERS * 0), "members must hold two members"),
+        (lambda: loss_membership(_FINE, _LABELS, ["yes"] * 6), "members must be true or false"),
+        (lambda: score_membership([1.0, np.nan, 1, 1, 1, 1], _MEMBERS), "scores must be a row of finite"),
+        (lambda: shadow_membership(_FINE, _MEMBERS * 0 + 1, _FINE, _MEMBERS), "shadow_members must hold"),
+        (lambda: shadow_membership(_FINE, _MEMBERS, _FINE[:, [0, 1, 1]] / 1.5, _MEMBERS), "as many classes"),
+        (lambda: shadow_membership(_FINE, _MEMBERS, _FINE, _MEMBERS, labels=_LABELS), "both shadow_labels and labels"),
+        (lambda: likelihood_ratio_membership(_FINE, _HALVES, _FINE, _LABELS, _MEMBERS), "shadow_outputs must be"),
+        (lambda: likelihood_ratio_membership(_SHADOWS, _HALVES[1:], _FINE, _LABELS, _MEMBERS), "shadow_members must"),
+        (lambda: likelihood_ratio_membership(_SHADOWS, _HALVES * 0, _FINE, _LABELS, _MEMBERS), "were trained on it"),
+        (lambda: random_halves(5, 3), "even number of shadows"),
+    ],
+)
+def test_what_is_wrong_is_named(call, says):
+    with pytest.raises(ParameterError, match=says.replace("(", r"\(").replace(")", r"\)")):
+        call()
