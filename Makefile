@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DATA ?= ../shared/data
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo test lint audit bench clean help
+.PHONY: demo test lint audit bench papers clean help
 
 help:
 	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
@@ -13,6 +14,7 @@ help:
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
+	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
 	@echo "make clean  remove the environment and what the targets made"
 
 # The environment of the demo is lean; that of the tests contains it.
@@ -43,6 +45,13 @@ audit: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py
+
+$(VENV)/papers.stamp: $(VENV)/dev.stamp
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[report]"
+	touch $@
+
+papers: $(VENV)/papers.stamp
+	$(BIN)/python -m papers.tem.experiment --quick --data $(DATA)
 
 clean:
 	rm -rf $(VENV) .venv-bench-* dptext-demo build dist
