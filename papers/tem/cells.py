@@ -109,7 +109,8 @@ def prepared_trial(number: int, corpus: Corpus, vectors: WordVectors, settings: 
     halves = np.empty((0, pool.size), dtype=bool)
     if settings.shadows:
         halves = random_halves(pool.size, settings.shadows, seed=settings.seed_of("halves", number))
-    file = folder / f"trial{number}.npz"
+    shared = settings.reviews, settings.shadows, settings.epochs, vectors.fingerprint
+    file = folder / f"trial{number}-{settings.seed_of('file', *shared):x}.npz"  # other settings, another file
     if file.exists():
         with np.load(file) as stored:
             return Trial(parts, stored["shadow"], halves, stored["outputs"])
@@ -124,7 +125,7 @@ def prepared_trial(number: int, corpus: Corpus, vectors: WordVectors, settings: 
     ]
     found = np.stack(of_halves) if of_halves else np.empty((0, pool.size, 2))
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f"trial{number}.part.npz"
+    unfinished = file.with_suffix(".part.npz")
     np.savez(unfinished, shadow=shadow, outputs=found)
     unfinished.replace(file)
     return Trial(parts, shadow, halves, found)
