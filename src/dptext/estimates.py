@@ -28,7 +28,7 @@ class Estimate:
         value: the estimate.
         low, high: its interval.
         count: how many runs, rows or people it comes from.
-        of: what is counted: "runs", "rows", "people".
+        of: what is counted: "runs", "rows", "people", "inputs".
     """
 
     value: float
