@@ -174,6 +174,7 @@ def _round(x: Floats, noise: Floats, scale: float, step: float, error: float) ->
     scaled += noise * (scale / step)
     error += 2.0**-50 * _largest(scaled)  # the operations in between, each right to 2^-53
     cells = np.rint(scaled)
+    cells += 0.0  # -0.0 becomes 0: its sign would tell what the doubt below is not about
     return cells, ~(np.abs(scaled - cells) < 0.5 - error)
 
 

@@ -125,6 +125,7 @@ class CapChannel(Channel):
         normal += heights[:, None] * x
         normal *= _GRID
         np.rint(normal, out=normal)
+        normal += 0.0  # -0.0 becomes 0: its sign is finer than the grid
         normal *= 1 / (_GRID * self.shrinkage)
         return normal
 

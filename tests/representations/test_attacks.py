@@ -1,0 +1,25 @@
+"""What an adversary tried: signs of zeros, budgets of next to nothing, values that are hard to read as numbers."""
+
+import numpy as np
+import pytest
+
+from dptext import Gaussian, L2Laplace, Laplace, ParameterError, PrivUnit, PrivUnitG
+from dptext.privacy.randomness import RandomBits
+
+ON_A_GRID = [
+    PrivUnit(epsilon=8.0),
+    PrivUnitG(epsilon=8.0),
+    Laplace(epsilon=8.0),
+    L2Laplace(epsilon=8.0),
+    Gaussian(epsilon=8.0, delta=1e-5),
+]
+
+
+@pytest.mark.parametrize("randomizer", ON_A_GRID, ids=lambda each: each.name)
+def test_a_zero_has_no_sign(randomizer):
+    """-0.0 would tell on which side of a grid point the sum lay in doubles: rounding was to hide just that."""
+    # wide enough that some of a million coordinates round to 0
+    private = randomizer.channel(64).sample(np.zeros((16_000, 64)), RandomBits(1))
+    zeros = private[private == 0]
+    assert zeros.size
+    assert not np.signbit(zeros).any()
