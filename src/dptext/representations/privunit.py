@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dptext.errors import ParameterError
 from dptext.noise.caps import Tail, gaussian_tail, sphere_tail, tail_heights
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
@@ -31,7 +32,8 @@ __all__ = ["PrivUnit", "PrivUnitG"]
 
 _COIN = 2.0**53
 _GRID = 2.0**20
-_MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12
+_MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12 of themselves, in 2^20 dimensions to 5e-10
+_LEAST = 10 * _MARGIN  # epsilon; at less than the margin itself, the cap would be avoided
 _ROWS = 512  # worked on at once, so that they stay in the cache
 _ROWS_A_TASK = 8192
 _HIGHEST = 1 - 1e-9
@@ -51,6 +53,11 @@ class CapChannel(Channel):
     def __init__(self, name: str, epsilon: float, dimension: int, *, sphere: bool) -> None:
         self.name = name
         self.dimension = self.width = checked_dimension(dimension, least=2)
+        if epsilon < _LEAST:
+            raise ParameterError(
+                f"a budget of {epsilon:.3g} is less than the chances of a cap are computed to: raise epsilon, to at "
+                f"least {_LEAST:g}"
+            )
         self.guarantee = PureDP(epsilon)
         self._sphere = sphere
         self.height = self._best_height(epsilon)
@@ -170,7 +177,7 @@ class PrivUnit(Randomizer):
     float32, all of one length 1 / c. E||z - x||^2 = 1 / c^2 - 1.
 
     Raises:
-        ParameterError: epsilon is not above 0 and at most 500; d below 2.
+        ParameterError: epsilon is not above 0 and at most 500; d below 2; from `channel`: epsilon is below 1e-8.
 
     Source: Bhowmick, Duchi, Freudiger, Kapoor and Rogers 2018, Algorithm 1, calibrated exactly.
 
@@ -198,7 +205,7 @@ class PrivUnitG(Randomizer):
     Input: as for `PrivUnit`. Output: (n, d) float32.
 
     Raises:
-        ParameterError: epsilon is not above 0 and at most 500; d below 2.
+        ParameterError: as for `PrivUnit`.
 
     Source: Asi, Feldman and Talwar 2022, Algorithm 2.
 
