@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +65,8 @@ class Domain(StrEnum):
             marked = np.zeros_like(given)
             marked[np.arange(len(given)), given.argmax(axis=1)] = 1.0
             return marked
-        return _onto_sphere(given) if self is Domain.SPHERE else _into_ball(given)
+        with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
+            return _onto_sphere(given) if self is Domain.SPHERE else _into_ball(given)
 
     def sensitivity(self, dimension: int, relation: Relation = Relation.SUBSTITUTION) -> Sensitivity:
         """How far two vectors of the domain can be apart, or (add/remove) one from nothing at all."""
@@ -100,17 +102,40 @@ def _into_ball(vectors: Floats) -> Floats:
 
 
 def checked_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:
-    """The vectors as (n, d) float64; their values are not looked at.
+    """The vectors as (n, d) float64; their values are not looked at: beyond doubles, a number is infinite.
 
     Raises:
-        ParameterError: not numbers, not two axes, another width.
+        ParameterError: not numbers (real ones), not two axes, another width.
     """
-    try:
-        array = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("vectors must be an array of numbers of shape (n, d), got something else") from None
+    array = _as_doubles(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ParameterError(f"vectors must have the shape (n, d), got {array.shape}: one vector is [vector]")
     if dimension is not None and array.shape[1] != dimension:
         raise ParameterError(f"expected vectors of {dimension} numbers, got {array.shape[1]}")
     return array
+
+
+def _as_doubles(vectors: npt.ArrayLike) -> Floats:
+    # None is numpy's NaN; text is refused as a type, or "7" would pass where "seven" raises
+    try:
+        given = np.asarray(vectors)
+        if given.dtype.kind in "biuf":
+            with np.errstate(all="ignore"):  # wider floats overflow quietly
+                return given.astype(np.float64, copy=False)
+        if given.dtype.kind == "O":
+            doubles: Floats = np.frompyfunc(_as_double, 1, 1)(given).astype(np.float64)
+            return doubles
+    except (TypeError, ValueError):
+        pass
+    raise ParameterError("vectors must be an array of numbers of shape (n, d), got something else")
+
+
+def _as_double(number: Any) -> float:
+    if number is None:
+        return math.nan
+    if isinstance(number, str | bytes):
+        raise TypeError
+    try:
+        return float(number)
+    except OverflowError:  # integers have no infinity of their own
+        return math.inf if number > 0 else -math.inf

@@ -38,7 +38,8 @@ class BitChannel(Channel):
         The first bit is the highest of the first byte; unused bits of the last byte are 0.
         """
         given = checked_vectors(vectors, self.dimension)
-        return self._send(self.domain.bound(given), bits)
+        with np.errstate(all="ignore"):  # as in `sample`
+            return self._send(self.domain.bound(given), bits)
 
     def decode(self, sent: npt.ArrayLike) -> Private:
         """(n, bytes) uint8 to the (n, k) float32 that `sample` would have given: any bytes mean something.
