@@ -1,5 +1,7 @@
 """What an adversary tried: signs of zeros, budgets of next to nothing, values that are hard to read as numbers."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from dptext import (
     Hybrid,
     L2Laplace,
     Laplace,
+    MeanOfWords,
     OneBit,
     OptimizedUnary,
     ParameterError,
@@ -16,8 +19,10 @@ from dptext import (
     PrivUnitG,
     SymmetricUnary,
     WeightedBits,
+    load_vectors,
 )
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.bounds import Bound
 
 ON_A_GRID = [
     PrivUnit(epsilon=8.0),
@@ -101,3 +106,33 @@ def test_no_number_raises_or_warns_even_where_numpy_was_told_to_raise(randomizer
 def test_what_is_not_numbers_is_refused_by_its_type(vectors):
     with pytest.raises(ParameterError):
         PrivUnit(epsilon=8.0).randomize(vectors)
+
+
+def test_no_word_vector_is_too_large_for_a_mean():
+    words = load_vectors((["a", "b", "<unk>"], [[3e38, 0.0], [3e38, 1.0], [0.0, 0.0]]))
+    for weighting in (None, 1e-3, 1e-30):
+        means = MeanOfWords(words, weighting=weighting).encode(["a b", "b", "", "a " * 40_000])
+        assert np.isfinite(means).all()
+        assert np.isfinite(MeanOfWords(words, weighting=weighting).public_sample(8)).all()
+    with pytest.raises(ParameterError, match="at least 1e-30"):  # all weights would be 0
+        MeanOfWords(words, weighting=5e-324)
+    assert MeanOfWords(words).encode(["a b"])[0] == pytest.approx([3e38, 0.5])
+
+
+def test_no_direction_is_too_large_for_a_bound():
+    """Sums of huge products of both signs have no value: they count as 0, like any NaN."""
+    bound = Bound(mean=[1e308, 0.0], directions=[[1e300, 1.0], [1e300, -1e300]])
+    with np.errstate(all="raise"):
+        vectors = bound.apply([[1e38, -1e38], [-1e38, np.inf], [5e-324, 0.0]])
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0)
+
+
+@pytest.mark.parametrize("randomizer", EVERY, ids=lambda each: each.name)
+def test_a_channel_goes_to_another_process(randomizer):
+    """Estimators hold one; it has no random state, so a copy repeats nothing."""
+    vectors = np.eye(4)[:2]
+    channel = pickle.loads(pickle.dumps(randomizer.channel(4)))
+    assert np.array_equal(channel.sample(vectors, RandomBits(1)), randomizer.channel(4).sample(vectors, RandomBits(1)))
+    assert not np.array_equal(
+        channel.sample(vectors.repeat(9, 0), RandomBits()), channel.sample(vectors.repeat(9, 0), RandomBits())
+    )

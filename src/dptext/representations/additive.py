@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -37,8 +37,13 @@ _TOGETHER = 2**15  # numbers worked on at once, so that they stay in the cache
 _BLOCKS_A_TASK = 16
 _LONGEST = 2.0**100  # what float32 holds with room to spare
 
-Rounded = Callable[[RandomBits, Floats, float], Floats]
-"""(bits, (n, d) vectors, grid step) -> (n, d) whole numbers of steps."""
+
+class Rounded(Protocol):
+    """Noise of a scale, rounded (`dptext.noise.rounded`); no closure, so that a channel can be pickled."""
+
+    def __call__(self, bits: RandomBits, x: Floats, *, step: float) -> Floats:
+        """(n, d) vectors to (n, d) whole numbers of steps."""
+        ...
 
 
 class AdditiveChannel(Channel):
@@ -83,7 +88,7 @@ class AdditiveChannel(Channel):
             last = min(first + rows * _BLOCKS_A_TASK, count)
             for start in range(first, last, rows):
                 block = slice(start, min(start + rows, last))
-                cells = self._noise(stream, vectors[block], self.step)
+                cells = self._noise(stream, vectors[block], step=self.step)
                 np.multiply(cells, self.step, out=private[block], casting="same_kind")
 
         for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
@@ -160,7 +165,7 @@ class Laplace(_Additive):
             dimension,
             PureDP(self.epsilon),
             deviation=scale * math.sqrt(2),
-            noise=lambda bits, x, step: rounded_laplace(bits, x, scale=scale, step=step),
+            noise=partial(rounded_laplace, scale=scale),
             scale={"scale": scale},
         )
 
@@ -198,7 +203,7 @@ class L2Laplace(_Additive):
             dimension,
             PureDP(self.epsilon),
             deviation=scale * math.sqrt(dimension + 1),
-            noise=lambda bits, x, step: rounded_l2_laplace(bits, x, scale=scale, step=step),
+            noise=partial(rounded_l2_laplace, scale=scale),
             scale={"scale": scale},
         )
 
@@ -242,7 +247,7 @@ class Gaussian(_Additive):
             dimension,
             ApproxDP(self.epsilon, self.delta),
             deviation=sigma,
-            noise=lambda bits, x, step: rounded_gaussian(bits, x, sigma=sigma, step=step),
+            noise=partial(rounded_gaussian, sigma=sigma),
             scale={"sigma": sigma},
         )
 

@@ -146,16 +146,18 @@ class Bound:
             ParameterError: another shape.
         """
         given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
-        moved = np.clip(given, -_HUGE, _HUGE, out=given)  # no sum of products overflows
-        moved -= self.mean
-        if self.directions is not None:
-            moved = moved @ self.directions
-        if self.radius is not None:
-            moved /= self.radius
+        moved = np.clip(given, -_HUGE, _HUGE, out=given)  # no sum of products overflows, if directions are not huge
+        with np.errstate(all="ignore"):
+            moved -= self.mean
+            if self.directions is not None:
+                moved = moved @ self.directions
+            if self.radius is not None:
+                moved /= self.radius
         if self.kind != "lift":
             return self.domain.bound(moved)
         inside = Domain.BALL.bound(moved)
-        above = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", inside, inside), 0.0))
+        with np.errstate(all="ignore"):
+            above = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", inside, inside), 0.0))
         return self.domain.bound(np.column_stack([inside, above]))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ _REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64
 _NO_WORD = -1
 _SAMPLE_SEED = 7
+_LEAST_WEIGHTING = 1e-30  # below, weights are 0 in float32
 
 Rows = npt.NDArray[np.int64]
 
@@ -42,7 +43,7 @@ class MeanOfWords:
             any text (Arora, Liang and Ma 2017, who take p from a corpus).
 
     Raises:
-        ParameterError: no `WordVectors`; a weighting that is no number above 0.
+        ParameterError: no `WordVectors`; a weighting that is no number of at least 1e-30.
 
     >>> vectors = WordVectors(["cat", "dog", "<unk>"], [[2.0, 0.0], [0.0, 2.0], [5.0, 5.0]])
     >>> MeanOfWords(vectors).encode(["Cat, dog & gnu!", "7", None]).tolist()
@@ -55,9 +56,13 @@ class MeanOfWords:
         if not isinstance(vectors, WordVectors):
             raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
         if weighting is not None and (
-            isinstance(weighting, bool) or not isinstance(weighting, int | float) or not 0 < weighting < math.inf
+            isinstance(weighting, bool)
+            or not isinstance(weighting, int | float)
+            or not _LEAST_WEIGHTING <= weighting < math.inf
         ):
-            raise ParameterError("weighting must be a number above 0, or None for all words alike")
+            raise ParameterError(
+                f"weighting must be a number of at least {_LEAST_WEIGHTING:g}, or None for all words alike"
+            )
         self.vectors = vectors
         self.weighting = None if weighting is None else float(weighting)
         self.dimension = vectors.dimension
@@ -94,8 +99,10 @@ class MeanOfWords:
         values = self.vectors.matrix[rows]
         counts = np.ones(rows.size, dtype=np.float32) if weights is None else weights[rows]
         values *= counts[:, None]
-        sums, totals = np.add.reduceat(values, starts, axis=0), np.add.reduceat(counts, starts)
-        return sums.astype(np.float64), totals.astype(np.float64)
+        # in doubles: in their own type, the sum of two vectors that are no error may be infinite
+        sums: Floats = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
+        totals: Floats = np.add.reduceat(counts, starts, dtype=np.float64)
+        return sums, totals
 
     def _weights(self) -> Vectors | None:
         """(V,) a / (a + p(r))."""
