@@ -548,7 +548,9 @@ def test_a_kill_at_any_moment_leaves_a_ledger_that_adds_up(tmp_path):
                     got.void()
 
         hot = 0
-        for round in range(60):
+        for round in range(600):  # on a busy machine a child gets little done before it is killed
+            if round >= 60 and len(ledger.releases()) > 30:
+                break
             pid = child(work)
             time.sleep(random.uniform(0.002, 0.12))
             os.kill(pid, signal.SIGKILL)

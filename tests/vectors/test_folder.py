@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -47,8 +48,8 @@ def test_a_limit_keeps_the_vector_of_unk(saved):
 
 
 def test_torch_is_not_imported(saved):
-    dptext.load_vectors(saved)
-    assert "torch" not in sys.modules
+    code = f"import sys, dptext; dptext.load_vectors({str(saved)!r}); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_a_folder_by_its_dot(saved, monkeypatch):
