@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dptext import (
+    DeviceEncoder,
     Gaussian,
     Hybrid,
     L2Laplace,
@@ -136,3 +137,19 @@ def test_a_channel_goes_to_another_process(randomizer):
     assert not np.array_equal(
         channel.sample(vectors.repeat(9, 0), RandomBits()), channel.sample(vectors.repeat(9, 0), RandomBits())
     )
+
+
+@pytest.mark.parametrize("randomizer", EVERY, ids=lambda each: each.name)
+def test_every_randomizer_comes_back_from_a_folder(randomizer, tmp_path):
+    """An option that was left open stands in the statement as what came of it: no difference."""
+    words = MeanOfWords(load_vectors((["cat", "dog", "<unk>"], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])))
+    kind = {"unit sphere": "normalise", "unit ball": "clip", "unit cube": "cube", "one-hot": "one-hot"}[
+        randomizer.domains[0]
+    ]
+    bound = Bound(mean=[0.4, 0.4], kind=kind, radius=1.0 if kind in ("clip", "cube") else None)
+    device = DeviceEncoder(words, bound, randomizer)
+    device.save(tmp_path / "device")
+    loaded = DeviceEncoder.load(tmp_path / "device")
+    assert loaded.randomizer == randomizer
+    assert loaded.statement == device.statement
+    assert np.array_equal(loaded.encode(["cat"], seed=1), device.encode(["cat"], seed=1))

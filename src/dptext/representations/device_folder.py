@@ -180,12 +180,10 @@ def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
     if not _same_numbers(said.parameters, promised.parameters, _NEAR):
         differ = [name for name in promised.parameters if not _same(said.parameters, promised.parameters, name, _NEAR)]
         wrong += differ or ["parameters"]
-    # arguments are no result of a search: not even rounding excuses a difference
-    wrong += [
-        name
-        for name in stored.randomizer.options()
-        if name not in wrong and not _same(said.parameters, promised.parameters, name, 0.0)
-    ]
+    # arguments are no result of a search: not even rounding excuses a difference; one that was left open (None) stands
+    # in the statement as what came of it, which was compared above
+    given = {name: value for name, value in stored.randomizer.options().items() if value is not None}
+    wrong += [name for name in given if name not in wrong and not _same(said.parameters, given, name, 0.0)]
     if wrong:
         raise DataError(
             f"{stored.source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
