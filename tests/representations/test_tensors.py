@@ -113,3 +113,10 @@ ENTRY = {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}
 def test_what_the_format_does_not_allow_is_refused(content):
     with pytest.raises(DataError, match="f is broken"):
         read_tensors(content, source="f")
+
+
+@pytest.mark.parametrize("shape", [[2**47, 2**47, 0], [0, 2**47, 2**47, 2**47], [2**40, 0, 2**40]], ids=str)
+def test_an_array_without_numbers_may_not_be_endless_either(shape):
+    header = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    with pytest.raises(DataError, match="does not fit its shape"):
+        read_tensors(len(header).to_bytes(8, "little") + header, source="x")

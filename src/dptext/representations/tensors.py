@@ -144,6 +144,8 @@ def _checked(entry: Any, source: str) -> tuple[np.dtype[Any], tuple[int, ...], t
         _refuse(source, "the header describes an array in another way than the format does")
     if len(offsets) != 2:
         _refuse(source, "an array has no first and last byte")
+    if math.prod(max(size, 1) for size in shape) >= 2**48:  # beside a 0, sizes that no array can have
+        _refuse(source, "an array does not fit its shape")
     return np.dtype(_TYPES[code]), tuple(shape), (offsets[0], offsets[1])
 
 
