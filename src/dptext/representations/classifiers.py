@@ -31,6 +31,8 @@ except ImportError:
 __all__ = ["NoisyClassifier"]
 
 _MODELS = ("linear", "mlp")
+_LARGEST = 1e50
+"""No randomizer puts out more (float32 ends at 3e38), and fourth powers of it are still finite."""
 
 
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -119,7 +121,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Learn from (n, k) noisy vectors and (n,) labels of two classes or more.
 
         Raises:
-            DataError: labels of one class only; the channel does not put out vectors of this width.
+            DataError: labels of one class only; a number that no private vector has.
+            ParameterError: an argument out of range; the channel does not put out vectors of this width.
         """
         if self.model not in _MODELS:
             raise ParameterError(f"model must be one of {', '.join(map(repr, _MODELS))}, got {self.model!r}")
@@ -208,12 +211,21 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
-    """Vectors as float64 (and labels), checked as scikit-learn checks them, in new and old versions of it."""
+    """Vectors as float64 (and labels), checked as scikit-learn checks them, in new and old versions of it.
+
+    Raises:
+        DataError: a number that no randomizer puts out: whoever sent it would decide about all others' model.
+    """
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before 1.6
-        return estimator._validate_data(*arrays, dtype=np.float64, reset=reset)
-    return validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
+        checked = estimator._validate_data(*arrays, dtype=np.float64, reset=reset)
+    else:
+        checked = validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
+    vectors = checked[0] if isinstance(checked, tuple) else checked
+    for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
+        raise DataError(f"row {row + 1}: a number beyond {_LARGEST:g} is no private vector's; leave the row out")
+    return checked
 
 
 def _channel(given: object, width: int) -> Channel | None:
@@ -239,9 +251,10 @@ def _channel(given: object, width: int) -> Channel | None:
 def _stated(statement: PrivacyStatement) -> Channel:
     """The channel that a statement describes, rebuilt from its parameters."""
     parameters = statement.parameters
-    if statement.mechanism not in RANDOMIZERS or not isinstance(dimension := parameters.get("dimension"), int):
+    dimension = parameters.get("dimension")
+    if statement.mechanism not in RANDOMIZERS or not isinstance(dimension, int):
         raise ParameterError(
             f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
-            f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
+            f"{', '.join(sorted(RANDOMIZERS))}, or pass the randomizer itself"
         )
     return randomizer_from_parameters(statement.mechanism, parameters).channel(dimension)

@@ -103,11 +103,17 @@ class DeviceModel:
                 raise DataError(f"expected {_FORMAT!r}, got another format: save it again with this version")
             layers = tuple((each["weights"], each["bias"]) for each in found["layers"])
             domain = None if found["domain"] is None else Domain(found["domain"])
-            return cls(tuple(found["classes"]), layers, domain)
+            model = cls(tuple(found["classes"]), layers, domain)
+            # a class that is a list, a number that is none: what a server sent is not always what it saved
+            if np.asarray(model.classes).ndim == 1 and all(
+                np.isfinite(each).all() for pair in model.layers for each in pair
+            ):
+                return model
         except DataError:
             raise
-        except (ValueError, KeyError, TypeError):
-            raise DataError("not a device model: expected the JSON that DeviceModel.save writes") from None
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            pass
+        raise DataError("not a device model: expected the JSON that DeviceModel.save writes")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON.
@@ -138,6 +144,7 @@ class DeviceModel:
 
 
 def _frozen(array: npt.ArrayLike) -> Array:
-    copy = np.array(array, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        copy = np.array(array, dtype=np.float32)
     copy.flags.writeable = False
     return copy

@@ -34,6 +34,7 @@ _COIN = 2.0**53
 _GRID = 2.0**20
 _MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12 of themselves, in 2^20 dimensions to 5e-10
 _LEAST = 10 * _MARGIN  # epsilon; at less than the margin itself, the cap would be avoided
+_TELLING = 1e-9  # of a variance, 1/d: less is rounding
 _ROWS = 512  # worked on at once, so that they stay in the cache
 _ROWS_A_TASK = 8192
 _HIGHEST = 1 - 1e-9
@@ -153,7 +154,13 @@ class CapChannel(Channel):
         return along / np.sqrt(along**2 + across**2) if self._sphere else along * self.dimension**-0.5
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """E[z z^T | x] = ((E T^2 - b) x x^T + b I) / c^2 with b the variance across x: solved for x x^T."""
+        """E[z z^T | x] = ((E T^2 - b) x x^T + b I) / c^2 with b the variance across x: solved for x x^T.
+
+        Raises:
+            ParameterError: at this budget E T^2 and b are the same number, to the precision of doubles.
+        """
+        if self._along - self._across < _TELLING / self.dimension:
+            return super().debiased_second_moment(moment)
         return (self.shrinkage**2 * moment - self._across * np.eye(self.dimension)) / (self._along - self._across)
 
     def parameters(self) -> dict[str, Parameter]:

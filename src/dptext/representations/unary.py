@@ -112,7 +112,7 @@ class UnaryChannel(BitChannel):
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
         """x x^T of a one-hot x is x on the diagonal, where E[z_i^2] = v_0 + (1 + v_1 - v_0) x_i; elsewhere it is 0."""
-        rate = 1 + self._variance_of_one - self._variance_of_zero
+        rate = (1 - 2 * self._q) / self._leaning  # 1 + v_1 - v_0, whose terms are huge at small budgets
         return np.diag((np.diag(moment) - self._variance_of_zero) / rate)
 
     def parameters(self) -> dict[str, Parameter]:
