@@ -188,6 +188,56 @@ def test_a_learnt_score_finds_what_no_projection_shows():
     assert with_score.refuted
 
 
+def _less_along(share):
+    """Noise of the right law but for one oblique direction, of which only a share is left."""
+    direction = np.random.default_rng(1).normal(size=8)
+    direction /= np.linalg.norm(direction)
+
+    def noise(bits, count, dimension):
+        whole = l2_laplace(bits, count, dimension)
+        return whole - (1 - share) * np.outer(whole @ direction, direction)
+
+    return noise
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.0, 5.0), (0.1, 1.2)])
+def test_noise_that_leaves_a_direction_out_is_refuted(share, shown):
+    verdict = audit_vectors(
+        Additive("unit ball", 8, _less_along(share), 2.0), claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1
+    )
+    assert verdict.refuted
+    assert verdict.loss > shown
+    assert "Fisher's discriminant" in verdict.witness
+    sound = Additive("unit ball", 8, _less_along(1.0), 2.0)
+    assert not audit_vectors(sound, claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1).refuted
+
+
+def test_noise_that_hangs_on_the_length_is_refuted():
+    channel = Additive("unit ball", 8, l2_laplace, 2.0)
+    exact = channel.sample
+
+    def sample(vectors, bits):
+        return vectors + np.linalg.norm(vectors, axis=1, keepdims=True) * (exact(vectors, bits) - vectors)
+
+    channel.sample = sample
+    verdict = audit_vectors(channel, claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1)
+    assert verdict.refuted
+    assert "the zero vector" in verdict.witness
+
+
+@pytest.mark.parametrize("apart", [1, 2048])
+def test_rows_that_share_their_noise_are_told(apart):
+    """Every other row, or every other block, gets the noise of the one before: each output by itself is sound."""
+
+    def shared(bits, count, dimension):
+        whole = l2_laplace(bits, count, dimension)
+        rows = np.arange(count)
+        return whole[np.where(rows // apart % 2 == 1, rows - apart, rows)]
+
+    with pytest.raises(ParameterError, match="share their noise"):
+        audit_vectors(Additive("unit ball", 4, shared, 2.0), claim(dptext.PureDP(1.0)), samples=SAMPLES, seed=1)
+
+
 # -- the audit itself -----------------------------------------------------------------------------------------
 
 

@@ -7,13 +7,17 @@ ones, at that one pair with that one score, so that nothing has to be corrected 
     <z, x - x'>                 optimal where noise is normal, or uniform in and outside of a cap (PrivUnit)
     ||z - x'||_2 - ||z - x||_2  for noise whose density falls with the Euclidean length
     ||z - x'||_1 - ||z - x||_1  for Laplace noise on every coordinate
+    <z, C^-1 (m - m')>          for noise that some direction has less of (Fisher 1936); m, m', C from samples
 
 or one that a classifier learns (``score="learnt"``).
+
+What a pass leaves open beside other pairs and scores: how the outputs of two *different* vectors of one call hang
+together. That rows share noise is seen where it repeats outputs of one vector, often and within a call only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -41,6 +45,8 @@ VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
 _NUMBERS_AT_ONCE = 1 << 22
 _TRIED = 64
 _LOOKED_AT = 20_000  # outputs of each vector, on which a pair and a score are chosen
+_WIDEST = 1024  # outputs of which a covariance is estimated
+_REPEATED = 40  # outputs that come again in their own call alone: by chance with probability 2^-40
 
 
 class ChannelLike(Protocol):
@@ -86,7 +92,8 @@ def audit_vectors(
 
     Raises:
         ParameterError: no pair for a function that draws; a claim that is not about substitution, or in a metric; the
-            mechanism breaks its contract; too few samples.
+            mechanism breaks its contract (it raises, it repeats itself, rows of one call share their noise); too few
+            samples.
     """
     guarantee = checked_claim(claim).guarantee
     if claim.relation is not Relation.SUBSTITUTION or isinstance(guarantee, MetricDP):
@@ -112,12 +119,13 @@ def audit_vectors(
         (name, *_), used = pairs, "a learnt score"
         ranking = _given(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
     else:
-        rankings = _RANKINGS if score is None else {"the given score": _given(score)}
-        name, used = _most_telling(draw, pairs, rankings, few, error, delta, bits)
-        ranking = rankings[used]
+        given = None if score is None else {"the given score": _given(score)}
+        name, used, ranking = _most_telling(draw, pairs, given, few, error, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
+    for each in scores:
+        _refuse_shared_noise(each, _rows_a_call(size, 2 * samples))
     bound = loss_bound(scores[0], scores[1], error=error, delta=delta)
     return judge_sample(
         claim,
@@ -132,6 +140,8 @@ def audit_vectors(
 
 def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats]]:
     """Vectors of a domain that are as far apart as two can be, with their names.
+
+    In the ball and the cube a long one against none, too: they are half as far apart, but noise may hang on the length.
 
     Raises:
         ParameterError: an unknown domain; no two vectors in it.
@@ -149,10 +159,13 @@ def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats
             f"expected vectors of the unit sphere, the unit ball, the unit cube or one-hot ones, got {domain!r} in "
             f"{dimension} dimensions: give two vectors as pair="
         )
-    return {
+    pairs = {
         "a diagonal against its opposite": (ones * reach, -ones * reach),
         "the first axis against its opposite": (axes[0], -axes[0]),
     }
+    if domain != "unit sphere":
+        pairs["a diagonal against the zero vector"] = (ones * reach, 0 * ones)
+    return pairs
 
 
 # -- scores ---------------------------------------------------------------------------------------------------
@@ -190,23 +203,45 @@ def _given(score: Callable[[Floats], Floats]) -> Ranking:
     return lambda outputs, _first, _second: score(outputs)
 
 
+def _discriminant(draw: Draw, pair: tuple[Floats, Floats], count: int, bits: RandomBits) -> Ranking:
+    """Fisher's linear discriminant of the two vectors' outputs: along a direction with less noise it is the longer."""
+    size = pair[0].size
+    means, within = [], np.zeros((size, size))
+    for vector in pair:
+        total, squares = np.zeros(size), np.zeros((size, size))
+        for outputs in _blocks(draw, vector, count, bits):
+            total += outputs.sum(axis=0)
+            squares += outputs.T @ outputs
+        means.append(total / count)
+        within += (squares / count - np.outer(means[-1], means[-1])) / 2
+    # a direction without any noise: far more of it than of any other, and still a number
+    ridge = 1e-12 * max(float(np.trace(within)) / size, 1e-200)
+    values, basis = np.linalg.eigh(within)
+    direction = basis @ ((basis.T @ (means[0] - means[1])) / np.maximum(values, ridge))
+    direction /= max(float(np.abs(direction).max()), 1e-200)
+    return lambda outputs, _first, _second: outputs @ direction
+
+
 def _most_telling(
     draw: Draw,
     pairs: dict[str, tuple[Floats, Floats]],
-    rankings: dict[str, Ranking],
+    given: dict[str, Ranking] | None,
     count: int,
     error: float,
     delta: float,
     bits: RandomBits,
-) -> tuple[str, str]:
-    """The names of the pair and of the ranking that show most on these outputs."""
-    found = {}
+) -> tuple[str, str, Ranking]:
+    """The names of the pair and of the ranking that show most on these outputs, and the ranking."""
+    found = []
     for name, pair in pairs.items():
+        rankings = _RANKINGS if given is None else given
+        if given is None and pair[0].size <= _WIDEST:
+            rankings = {**rankings, "Fisher's discriminant": _discriminant(draw, pair, count, bits)}
         ranked = [_outputs(draw, vector, count, bits, partial(_all, rankings, pair)) for vector in pair]
-        for place, each in enumerate(rankings):
+        for place, (used, ranking) in enumerate(rankings.items()):
             first, second = (scores[:, place] for scores in ranked)
-            found[name, each] = loss_bound(first, second, error=error, delta=delta).loss
-    return max(found, key=lambda each: found[each])
+            found.append((loss_bound(first, second, error=error, delta=delta).loss, name, used, ranking))
+    return max(found, key=lambda each: each[0])[1:]
 
 
 def _all(rankings: dict[str, Ranking], pair: tuple[Floats, Floats], outputs: Floats) -> Floats:
@@ -221,13 +256,40 @@ def _outputs(
     draw: Draw, vector: Floats, count: int, bits: RandomBits, score: Callable[[Floats], Floats] | None = None
 ) -> Floats:
     """Outputs of one vector, or their scores: drawn in blocks, so that no more than scores has to be held."""
-    step = max(1, _NUMBERS_AT_ONCE // vector.size)
-    found = []
+    found = [
+        outputs if score is None else np.asarray(score(outputs), dtype=np.float64)
+        for outputs in _blocks(draw, vector, count, bits)
+    ]
+    return np.concatenate(found)
+
+
+def _blocks(draw: Draw, vector: Floats, count: int, bits: RandomBits) -> Iterator[Floats]:
+    """Outputs of one vector, those of one call at a time."""
+    step = _rows_a_call(vector.size, count)
     for start in range(0, count, step):
         given = np.repeat(vector[None, :], min(step, count - start), axis=0)
-        outputs = np.nan_to_num(np.asarray(draw(given, bits), dtype=np.float64))
-        found.append(outputs if score is None else np.asarray(score(outputs), dtype=np.float64))
-    return np.concatenate(found)
+        yield np.nan_to_num(np.asarray(draw(given, bits), dtype=np.float64))
+
+
+def _rows_a_call(size: int, count: int) -> int:
+    """How many outputs are drawn at once: no more than memory holds, and in two calls at least."""
+    return max(1, min(_NUMBERS_AT_ONCE // size, -(-count // 2)))
+
+
+def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
+    """Independent outputs of one vector that are equal lie in one call or in two, as it happens.
+
+    Raises:
+        ParameterError: many are equal, and all of them lie in one call: its rows share their noise.
+    """
+    order = np.argsort(scores, kind="stable")
+    equal = np.diff(scores[order]) == 0
+    same_call = np.diff(order // rows_a_call) == 0
+    if int(equal.sum()) >= _REPEATED and bool(same_call[equal].all()):
+        raise ParameterError(
+            f"{int(equal.sum()):,} of {len(scores):,} outputs came again, each within one call of the mechanism: rows "
+            "share their noise, and the difference of two outputs is then that of the two vectors"
+        )
 
 
 def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits) -> int:
