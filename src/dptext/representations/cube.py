@@ -198,13 +198,14 @@ def _errors(
     numbers: npt.NDArray[np.int64], epsilons: Floats, halves: Floats, dimension: int, steps: int, *, hybrid: bool
 ) -> tuple[Floats, Floats]:
     """(error, share of the window) for each k and w; the error is the largest of a vector of length 1 (of the cube)."""
-    constant, slope = window_moments(steps, halves, chance_inside(steps, halves, epsilons))
-    if not hybrid:
-        return dimension / numbers * (dimension * constant + slope) - 1, np.ones_like(constant)
-    of_bit = np.tanh(epsilons / 2) ** -2
-    # the error is the same for every x where (d / k) share B = 1; where the window's A is larger, it only harms
-    share = np.where(constant < of_bit, numbers / (dimension * slope), 0.0)
-    return dimension**2 / numbers * (share * constant + (1 - share) * of_bit), share
+    with np.errstate(all="ignore"):  # at hardly any budget nothing is left to plan with: `window_within` says so
+        constant, slope = window_moments(steps, halves, chance_inside(steps, halves, epsilons))
+        if not hybrid:
+            return dimension / numbers * (dimension * constant + slope) - 1, np.ones_like(constant)
+        of_bit = np.tanh(epsilons / 2) ** -2
+        # the error is the same for every x where (d / k) share B = 1; where the window's A is larger, it only harms
+        share = np.where(constant < of_bit, numbers / (dimension * slope), 0.0)
+        return dimension**2 / numbers * (share * constant + (1 - share) * of_bit), share
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,8 +112,8 @@ def recommend(
     """
     dimension, epsilon = checked_dimension(dimension), checked_epsilon(epsilon)
     limit = _usual_limit(dimension) if limit is None else limit
-    if not 0 < limit <= 1:
-        raise ParameterError(f"limit must be above 0 and at most 1, the length of a vector, got {limit}")
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= 1:
+        raise ParameterError(f"limit must be above 0 and at most 1, the length of a vector, got {limit!r}")
     found = _ranked(dimension, epsilon, delta, limit, exact=exact)
     if not found:
         raise ParameterError(f"no randomizer takes {dimension} dimensions at epsilon {epsilon:g}: give more epsilon")
