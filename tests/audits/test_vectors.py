@@ -358,7 +358,9 @@ def test_the_judge_takes_what_it_is_given(glove):
 
 def test_a_device_is_audited_through_its_channel():
     words = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    device = dptext.PrivateEncoder(words, dptext.PrivUnit(epsilon=2.0)).fit().release_
+    encoder = dptext.PrivateEncoder(words, dptext.PrivUnit(epsilon=2.0)).fit()
+    device = encoder.release_
+    assert dptext.audit(encoder, samples=1_000, seed=1) == dptext.audit(device, samples=1_000, seed=1)
     verdict = dptext.audit(device, samples=50_000, seed=1)
     assert not verdict.refuted
     assert verdict.refutable

@@ -64,7 +64,8 @@ def audit(
     (`dptext.audits.vectors.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
-        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension; a `DeviceEncoder`.
+        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension; a `DeviceEncoder`, or
+            a fitted `PrivateEncoder`.
         claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
@@ -98,7 +99,7 @@ def audit(
         _refuse(of_vectors, "a word mechanism")
         return audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
     _refuse(of_words, "a mechanism of vectors")
-    given: Any = mechanism
+    given: Any = getattr(mechanism, "release_", mechanism)  # of a fitted estimator: what it sends
     channel = getattr(given, "channel", None)
     if callable(channel):
         if dimension is None:
