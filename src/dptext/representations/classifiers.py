@@ -31,8 +31,8 @@ except ImportError:
 __all__ = ["NoisyClassifier"]
 
 _MODELS = ("linear", "mlp")
-_LARGEST = 1e50
-"""No randomizer puts out more (float32 ends at 3e38), and fourth powers of it are still finite."""
+_LARGEST = float(np.finfo(np.float32).max)
+"""No randomizer puts out more, and fourth powers of it are still finite."""
 
 
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -224,7 +224,7 @@ def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool =
         checked = validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
     vectors = checked[0] if isinstance(checked, tuple) else checked
     for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
-        raise DataError(f"row {row + 1}: a number beyond {_LARGEST:g} is no private vector's; leave the row out")
+        raise DataError(f"row {row + 1}: a number beyond {_LARGEST:.3g} is no private vector's; leave the row out")
     return checked
 
 
@@ -251,10 +251,9 @@ def _channel(given: object, width: int) -> Channel | None:
 def _stated(statement: PrivacyStatement) -> Channel:
     """The channel that a statement describes, rebuilt from its parameters."""
     parameters = statement.parameters
-    dimension = parameters.get("dimension")
-    if statement.mechanism not in RANDOMIZERS or not isinstance(dimension, int):
+    if statement.mechanism not in RANDOMIZERS or not isinstance(dimension := parameters.get("dimension"), int):
         raise ParameterError(
             f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
-            f"{', '.join(sorted(RANDOMIZERS))}, or pass the randomizer itself"
+            f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
         )
     return randomizer_from_parameters(statement.mechanism, parameters).channel(dimension)

@@ -99,7 +99,8 @@ def fit_linear(
     clean = arriving if channel is None else _clean_covariance(vectors, likely_mean, channel, prior)
     values, basis = np.linalg.eigh(clean.matrix)
     values = np.maximum(values, 0.0)
-    if not values.any():  # all is noise, or all is alike: no axis varies more than another
+    if not values.any():  # all is noise, or all is alike: nothing says that one axis varies more than another
+        clean = Covariance(np.eye(width) / width, clean.entry_error, 1.0)
         values = np.full(width, 1 / width)
     start = np.zeros((width, classes)) if prior is None else prior.weights
     gap = basis.T @ observed - values[:, None] * (basis.T @ start)  # b^ - S^ w0
