@@ -4,6 +4,7 @@ Sampled tests are wrong at most once in 10^6: means beyond 5 standard errors of 
 """
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -162,3 +163,12 @@ def test_an_epsilon_out_of_range_is_refused(epsilon):
 def test_a_dimension_out_of_range_is_refused(dimension):
     with pytest.raises(ParameterError, match="dimension"):
         PrivUnit(epsilon=1.0).channel(dimension)
+
+
+def test_a_channel_cannot_drift_away_from_its_statement():
+    channel = PrivUnit(epsilon=4.0).channel(8)
+    with pytest.raises(AttributeError, match="frozen"):
+        channel.chance = 1.0
+    again = pickle.loads(pickle.dumps(channel))
+    with pytest.raises(AttributeError, match="frozen"):
+        again.height = 0.0

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,16 @@ class Channel(ABC):
         given = checked_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # no value raises, whatever a caller told numpy to raise at
             return self._sample(self.domain.bound(given), bits)
+
+    def freeze(self) -> Self:
+        """The last step of calibration: from now on nothing can drift away from the statement."""
+        object.__setattr__(self, "_frozen", True)
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a channel is frozen, {name!r} cannot be set: make another randomizer")
+        object.__setattr__(self, name, value)
 
     @abstractmethod
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
@@ -161,7 +171,7 @@ class Randomizer(ABC):
 
 @lru_cache(maxsize=64)
 def _calibrated(randomizer: Randomizer, dimension: int) -> Channel:
-    return randomizer._calibrate(dimension)
+    return randomizer._calibrate(dimension).freeze()
 
 
 def checked_epsilon(epsilon: Any, *, most: float = 500.0) -> float:
