@@ -17,15 +17,13 @@ from dptext.attacks import (
     attribute_inference,
     bayes_recovery,
     linkage,
-    linkage_of_scores,
     nearest_recovery,
-    sequence_likelihoods,
 )
 from dptext.attacks.learners import ATTACKERS
-from dptext.cli.attack_inputs import Side, aligned, channel_of, read_attribute, read_side, rebuilt
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.errors import DataError, ParameterError
-from dptext.words.alignment import layout_of_private, layout_of_release
+from dptext.report.linking import by_layout, by_likelihood
+from dptext.report.sides import Side, aligned, channel_of, read_attribute, read_side, rebuilt
 from dptext.words.frequency import zipf_weights
 
 __all__ = ["attack"]
@@ -76,9 +74,13 @@ def linkage_command(
     before, after = _both(original, private, text=text, group=group)
     how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": seed}
     say(f"Linking {after.size:,} private rows to their originals ...", quiet=quiet)
-    scores = [*_by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
+    scores = [*by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
     if informed:
-        scores += _by_likelihood(before, after, private, vectors, how)
+        mechanism = rebuilt(private, vectors)
+        found = by_likelihood(before, after, mechanism, private, how)
+        if found is None:
+            raise ParameterError(f"what {mechanism.name} draws from has no formula: leave out --informed")
+        scores += found
     _answer(
         scores,
         did=(
@@ -183,7 +185,7 @@ def attribute_command(
     )
 
 
-# -- the attackers of linkage ----------------------------------------------------------------------------------
+# -- both sides ----------------------------------------------------------------------------------
 
 
 def _both(original: Path, private: Path, *, text: str, group: str | None) -> tuple[Side, Side]:
@@ -196,36 +198,6 @@ def _both(original: Path, private: Path, *, text: str, group: str | None) -> tup
     if before.size < 2:
         raise DataError(f"{original.name}: expected at least two rows to choose from, got {before.size}")
     return before, after
-
-
-def _by_layout(before: Side, after: Side, how: dict[str, Any]) -> list[AttackScore]:
-    codes: dict[str, int] = {}
-    first, second = (
-        np.array([codes.setdefault(shown(each or ""), len(codes)) for each in side.texts])
-        for side, shown in ((before, layout_of_release), (after, layout_of_private))
-    )
-    return linkage_of_scores(
-        lambda start, stop: (second[start:stop, None] == first).astype(np.int8),
-        shape=(second.size, first.size),
-        attack="linkage (layout alone)",
-        **how,
-    )
-
-
-def _by_likelihood(
-    before: Side, after: Side, private: Path, vectors: str | None, how: dict[str, Any]
-) -> list[AttackScore]:
-    mechanism = rebuilt(private, vectors)
-    channel = channel_of(mechanism)
-    if channel is None:
-        raise ParameterError(f"what {mechanism.name} draws from has no formula: leave out --informed")
-    true, observed, whose = aligned(before, after, mechanism, private, by_row=True)
-    rows = np.arange(before.size)
-    original, out = (
-        np.split(np.asarray(each, dtype=np.int64), np.searchsorted(whose, rows[1:])) for each in (true, observed)
-    )
-    pairs, shape = sequence_likelihoods(original, out, channel, inputs=len(mechanism.vectors))
-    return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **how)
 
 
 # -- the answer ------------------------------------------------------------------------------------------------

@@ -9,19 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.audits.judge import audit as audit_mechanism
+from dptext.audits.sampled import samples_needed
 from dptext.audits.verdict import Outcome, Verdict
-from dptext.cli.audit_vectors import audit_vector_file, is_of_vectors, meaning_for_vectors
-from dptext.cli.checks import Check, check_digest
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
-from dptext.cli.explain import data_and_statement, read_statement
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.documents import read_documents
-from dptext.words.mechanism import WordMechanism
+from dptext.report.checks import Check
+from dptext.report.vector_files import audit_vector_file, is_of_vectors
+from dptext.report.word_files import audit_word_file
+from dptext.text.statements import data_and_statement, read_statement
 from dptext.words.rebuild import mechanism_from_statement
-from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 
 __all__ = ["audit"]
 
@@ -61,8 +59,7 @@ def audit(
     else:
         mechanism = mechanism_from_statement(statement, vectors=vectors)
         say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...", quiet=quiet)
-        checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
-        verdict = audit_mechanism(mechanism, words=words, labels=mechanism.labels, **how)
+        checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words, **how)
     refuted = verdict.refuted or any(check.held is False for check in checks)
     if as_json:
         found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]
@@ -71,27 +68,6 @@ def audit(
         _print(checks, verdict, statement, refuted=refuted)
     if refuted:
         raise RefusedError(f"refuted: {beside.name} promises what does not hold")
-
-
-def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: WordMechanism) -> list[Check]:
-    digest = check_digest(statement, data)
-    if digest.held is None:
-        return [digest]
-    known = words_that_can_come_out(mechanism.vectors.vocabulary)
-    documents = foreign = 0
-    for document in read_documents(data, text=text):
-        documents += 1
-        foreign += count_foreign_words(document.text or "", known)
-    seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
-    return [digest, Check("every word is one that the mechanism writes", foreign == 0, seen)]
-
-
-def _check_numbers(statement: PrivacyStatement, mechanism: WordMechanism) -> Check:
-    """Whether guarantee and slack follow from the parameters."""
-    longest = statement.parameters.get("words_counted")
-    again = mechanism.document_statement(longest if isinstance(longest, int) else 0)
-    same = statement.guarantee == again.guarantee and statement.slack >= again.slack
-    return Check("the promise follows from the parameters", same, f"{again.guarantee}")
 
 
 def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> None:
@@ -111,7 +87,7 @@ def _meaning(verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) ->
     if refuted:
         return ["Do not rely on this release: the statement beside it says more than is true of it."]
     if is_of_vectors(statement):
-        return [*meaning_for_vectors(verdict), *_about_seed(statement)]
+        return [*_meaning_for_vectors(verdict), *_about_seed(statement)]
     if not verdict.refutable:
         return ["Nothing was learnt about the promise: it rests on its proof. Use more samples, or nearer words."]
     lines = [
@@ -127,3 +103,17 @@ def _meaning(verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) ->
 
 def _about_seed(statement: PrivacyStatement) -> list[str]:
     return ["It does not hold towards whoever knows the seed that was used."] if statement.seeded else []
+
+
+def _meaning_for_vectors(verdict: Verdict) -> list[str]:
+    """What a verdict that refuted nothing means, for a reader."""
+    if not verdict.refutable:
+        needed = (
+            samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if verdict.allowed < 30 else 0
+        )
+        more = f" Some {needed:,} samples could have shown something." if needed else ""
+        return [f"Nothing was learnt about the promise: it rests on its proof.{more}"]
+    return [
+        "No way was found to tell two vectors apart better than the promise says; another may exist.",
+        "Encoder and projection need no audit: each text goes through them by itself, before the noise.",
+    ]

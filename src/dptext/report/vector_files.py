@@ -1,4 +1,4 @@
-"""``dptext audit`` of private vectors: the randomizer again from its statement, and two vectors through it."""
+"""The audit of a file of private vectors: the randomizer again from its statement, and two vectors through it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from dptext.audits.judge import audit
-from dptext.audits.sampled import samples_needed
 from dptext.audits.verdict import Verdict
-from dptext.cli.checks import Check, check_digest
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.report.checks import Check, check_digest
 from dptext.representations.files import vectors_in
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 
-__all__ = ["audit_vector_file", "is_of_vectors", "meaning_for_vectors"]
+__all__ = ["audit_vector_file", "is_of_vectors"]
 
 _NEAR = 1e-6
 """How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
@@ -88,17 +87,3 @@ def _same(one: Parameter, other: Parameter) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_NEAR)
     return one == other
-
-
-def meaning_for_vectors(verdict: Verdict) -> list[str]:
-    """What a verdict that refuted nothing means, for a reader."""
-    if not verdict.refutable:
-        needed = (
-            samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if verdict.allowed < 30 else 0
-        )
-        more = f" Some {needed:,} samples could have shown something." if needed else ""
-        return [f"Nothing was learnt about the promise: it rests on its proof.{more}"]
-    return [
-        "No way was found to tell two vectors apart better than the promise says; another may exist.",
-        "Encoder and projection need no audit: each text goes through them by itself, before the noise.",
-    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dptext.cli.explain import data_agrees
 from dptext.privacy.statement import PrivacyStatement
+from dptext.text.statements import data_agrees
 
 __all__ = ["Check", "check_digest"]
 

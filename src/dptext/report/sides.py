@@ -1,4 +1,4 @@
-"""What ``dptext attack`` reads: both sides of a release, the mechanism again, labels."""
+"""What attacks on a release read: both sides of a release, the mechanism again, labels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.cli.explain import data_and_statement, read_statement
 from dptext.errors import DataError, StorageError
 from dptext.text.documents import read_documents
 from dptext.text.files import extra, file_format
+from dptext.text.statements import data_and_statement, read_statement
 from dptext.words.alignment import Aligner
 from dptext.words.deniability import distributions_of
 from dptext.words.mechanism import WordMechanism
@@ -28,6 +28,8 @@ class Side:
 
     texts: list[str | None]
     people: list[str] | None
+    numbers: list[int] | None = None
+    """Which rows of the file these are, from 1; None: all."""
 
     @property
     def size(self) -> int:
@@ -89,8 +91,9 @@ def aligned(
     for row, (original, out) in enumerate(zip(before.texts, after.texts, strict=True)):
         found = None if (original is None) != (out is None) else aligner.pairs(original or "", out or "")
         if found is None:
+            number = row + 1 if after.numbers is None else after.numbers[row]
             raise DataError(
-                f"{private.name}, row {row + 1}: the private text does not have the layout of the original one, so it "
+                f"{private.name}, row {number}: the private text does not have the layout of the original one, so it "
                 f"was not made from it by {mechanism.name}: name the file it was made from, in its order"
             )
         true += found[0]

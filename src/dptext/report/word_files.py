@@ -1,0 +1,58 @@
+"""The audit of a file of private texts: the words in it, the numbers of its statement, and pairs of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dptext.audits.judge import audit
+from dptext.audits.verdict import Verdict
+from dptext.privacy.statement import PrivacyStatement
+from dptext.report.checks import Check, check_digest
+from dptext.text.documents import read_documents
+from dptext.words.mechanism import WordMechanism
+from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
+
+__all__ = ["audit_word_file"]
+
+
+def audit_word_file(
+    statement: PrivacyStatement,
+    data: Path,
+    mechanism: WordMechanism,
+    *,
+    text: str = "text",
+    words: Sequence[str] | None = None,
+    samples: int,
+    error: float,
+    seed: int | None,
+) -> tuple[list[Check], Verdict]:
+    """Check a file of private texts against its statement, and try to refute the promise for a word.
+
+    Raises:
+        DataError: a row cannot be read.
+    """
+    checks = [*_check_data(statement, data, text, mechanism), _check_numbers(statement, mechanism)]
+    verdict = audit(mechanism, words=words, labels=mechanism.labels, samples=samples, error=error, seed=seed)
+    return checks, verdict
+
+
+def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: WordMechanism) -> list[Check]:
+    digest = check_digest(statement, data)
+    if digest.held is None:
+        return [digest]
+    known = words_that_can_come_out(mechanism.vectors.vocabulary)
+    documents = foreign = 0
+    for document in read_documents(data, text=text):
+        documents += 1
+        foreign += count_foreign_words(document.text or "", known)
+    seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
+    return [digest, Check("every word is one that the mechanism writes", foreign == 0, seen)]
+
+
+def _check_numbers(statement: PrivacyStatement, mechanism: WordMechanism) -> Check:
+    """Whether guarantee and slack follow from the parameters."""
+    longest = statement.parameters.get("words_counted")
+    again = mechanism.document_statement(longest if isinstance(longest, int) else 0)
+    same = statement.guarantee == again.guarantee and statement.slack >= again.slack
+    return Check("the promise follows from the parameters", same, f"{again.guarantee}")
