@@ -23,6 +23,7 @@ from dptext.cli.encode import encode
 from dptext.cli.explain import explain
 from dptext.cli.ledger import ledger
 from dptext.cli.privatize import privatize
+from dptext.cli.report import report
 from dptext.errors import DptextError
 
 __all__ = ["app", "main"]
@@ -41,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, privatize, encode, explain, audit):
+for command in (demo, privatize, encode, explain, audit, report):
     app.command()(command)
 app.command("calibrate")(calibrate_command)
 app.add_typer(attack)

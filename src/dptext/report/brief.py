@@ -1,0 +1,230 @@
+"""A page in a few sentences, for somebody who knows nothing of differential privacy: questions and answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dptext.attacks.score import AttackScore
+from dptext.audits.verdict import Outcome
+from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, at_most
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Unit
+from dptext.report.parts import main_scores
+
+if TYPE_CHECKING:
+    from dptext.report.page import Report
+
+__all__ = ["GLOSSARY", "Answer", "answers", "not_protected", "protected"]
+
+_LARGE = 10.0  # nats: beyond it a bound does not protect by itself
+
+GLOSSARY = (
+    (
+        "epsilon, nats",
+        "How much an output may give away, at worst, about what it was made from. 0 is nothing. Each further 0.7 "
+        "doubles the odds in favour of the right guess. Nats are the unit of epsilon.",
+    ),
+    (
+        "original rows, private rows",
+        "The texts before and after. Only private rows are in the released file.",
+    ),
+    (
+        "without it, baseline",
+        "What somebody reaches who never looks at the released texts, for instance by always naming the most frequent "
+        "answer. A number says something only where it differs from this one.",
+    ),
+    (
+        "95% interval",
+        "Where the true number plausibly lies: it comes from a limited number of rows or people.",
+    ),
+    (
+        "accuracy, macro-F1, mean reciprocal rank",
+        "The share of right answers; the same with every class counting alike; 1 where the right candidate is named "
+        "first, 1/2 where it is second, and so on. All lie between 0 and 1.",
+    ),
+    (
+        "audit",
+        "An attempt to prove the promise wrong. It can refute a promise; only the mathematical proof can establish it.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question, what is known about it, and whether that is good news (None: neither)."""
+
+    question: str
+    words: str
+    good: bool | None = None
+
+
+def answers(report: Report) -> list[Answer]:
+    """What a reader should know, most important first."""
+    found = [_what_was_done(report), _strength(report.statement), _held(report)]
+    found += _attackers([*report.owner_attacks, *report.attacks])
+    found += _use(report)
+    if report.gaps:
+        shown = any("more than chance" in sentence for sentence, _ in report.gaps)
+        found.append(
+            Answer(
+                "Is it equally good for everybody?",
+                "No: some groups are served worse than others, more than chance explains."
+                if shown
+                else "No difference between groups was shown.",
+                good=not shown,
+            )
+        )
+    return found
+
+
+def protected(report: Report) -> list[str]:
+    """What the release hides, in plain words."""
+    statement = report.statement
+    if isinstance(statement.guarantee, NoGuarantee):
+        return ["nothing"]
+    if _is_of_words(statement):
+        lines = ["which exact word stood at each place, among words of similar use and meaning"]
+        if any("placeholder" in each for each in statement.exposed):
+            lines.append("numbers, web and e-mail addresses and user names: a fixed placeholder stands for each")
+        return lines
+    if statement.unit is Unit.DOCUMENT:
+        return ["the whole text: its words, its length, its subject, as far as the bound above goes"]
+    return [f"the content of one {statement.unit}, as far as the bound above goes"]
+
+
+def not_protected(report: Report) -> list[str]:
+    """What it shows, or what the promise does not reach."""
+    statement = report.statement
+    lines = list(statement.exposed)
+    if _is_of_words(statement):
+        lines.append("what a text is about, and its author's style: words become words of similar meaning")
+    if statement.unit is not Unit.USER:
+        lines.append("people with several texts, as well as those with one: each further text adds to what leaks")
+    if statement.seeded:
+        lines.append("anything, towards somebody who knows or guesses the seed that was used")
+    return lines
+
+
+def _is_of_words(statement: PrivacyStatement) -> bool:
+    """Whether words became words."""
+    return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
+
+
+def _what_was_done(report: Report) -> Answer:
+    statement = report.statement
+    if _is_of_words(statement):
+        words = "Each word of each text was replaced at random, mostly by a word of similar meaning."
+        if report.stays is not None:
+            words += (
+                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are, but nobody can "
+                "be sure which."
+            )
+    elif (width := statement.parameters.get("width")) is not None:
+        words = f"Each text became a list of {width} numbers with random noise. The texts are not in the file."
+    else:
+        words = f"The data went through the mechanism {statement.mechanism}."
+    return Answer("What was done to the texts?", words)
+
+
+def _strength(statement: PrivacyStatement) -> Answer:
+    question, guarantee, epsilon = "How strong is the promise?", statement.guarantee, statement.epsilon
+    if isinstance(guarantee, NoGuarantee) or (math.isinf(epsilon) and not isinstance(guarantee, MetricDP)):
+        return Answer(question, "Nothing bounds what an output may give away. Treat it like the original.", good=False)
+    what = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
+    if epsilon <= _LARGE:
+        sure = math.floor(1e4 / (1 + math.exp(-epsilon)) + 1) / 100
+        words = (
+            f"Somebody who holds any two {what} for equally likely originals can be at most {sure:g}% sure of one of "
+            f"them after seeing the output (epsilon {at_most(epsilon, 4)}); 50% would mean that he learnt nothing."
+        )
+        if isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
+            words += f" But for a probability of {at_most(guarantee.delta, 3)}."
+        if epsilon > 3:
+            words += " Only in the worst case: a bound of this size leaves much to what attacks show."
+        return Answer(question, words)
+    words = (
+        f"For two {what} that have little in common, the bound is too large to protect (epsilon "
+        f"{at_most(epsilon, 4)}): an output may tell which of the two it was."
+    )
+    if isinstance(guarantee, MetricDP):
+        words += (
+            f" For near ones it is smaller: {at_most(guarantee.epsilon, 4)} nats for each unit of distance. How much "
+            "that hides is what the attacks below show."
+        )
+    return Answer(question, words, good=False)
+
+
+def _held(report: Report) -> Answer:
+    question = "Is the promise true?"
+    if report.refuted:
+        return Answer(question, "NO: it was refuted. Do not rely on this release.", good=False)
+    if not report.verdicts:
+        return Answer(question, "It was not put to the test here: it rests on its proof.")
+    if all(each.outcome is Outcome.EXACT for each in report.verdicts):
+        return Answer(question, "It was put to the test and held, by exact computation.", good=True)
+    if any(each.refutable for each in report.verdicts):
+        return Answer(
+            question, "It was put to the test and could not be refuted. That is evidence, no proof.", good=True
+        )
+    return Answer(question, "The test could not have refuted it: it rests on its proof.")
+
+
+def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
+    best: dict[str, AttackScore] = {}
+    for each in main_scores(scores):
+        kind = each.attack.partition(" (")[0]
+        if kind not in best or each.score.value > best[kind].score.value:
+            best[kind] = each
+    found = []
+    for kind, each in best.items():
+        question, can = _asked(kind)
+        share, blind = _of_hundred(each.score.value), _of_hundred(each.baseline)
+        words = f"{can} for {share} of 100" + (
+            f"; without looking at the release, {blind} of 100."
+            if each.succeeded
+            else f", no better than without looking at the release ({blind} of 100)."
+        )
+        found.append(Answer(question, words, good=not each.succeeded))
+    return found
+
+
+def _asked(kind: str) -> tuple[str, str]:
+    if kind == "linkage":
+        return (
+            "Can a private text be traced back?",
+            "Whoever holds the original texts finds the right one, at first guess,",
+        )
+    if kind == "word recovery":
+        return "Can the words be read again?", "An attacker names the original word rightly"
+    what = kind.removeprefix("attribute inference").removeprefix(" of ") or "the attribute"
+    return (
+        f"Does it give {what} away?",
+        f"An attacker who knows it of other people names {what} rightly",
+    )
+
+
+def _use(report: Report) -> list[Answer]:
+    if not report.utility:
+        return []
+    ours = report.utility[0]
+    if ours.measure != "accuracy":
+        return [Answer("Is it still useful?", "Yes." if ours.is_useful else "Not shown.", good=ours.is_useful)]
+    words = f"A model that learns from private rows is right for {_of_hundred(ours.score.value)} of 100"
+    other = [each for each in report.utility if each.what.startswith("trained on original")]
+    if other:
+        words += f"; one that learns from the originals, for {_of_hundred(other[0].score.value)}"
+    words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
+    return [Answer("Is it still useful?", words, good=ours.is_useful)]
+
+
+def _of_hundred(value: float) -> str:
+    """A share as a reader pictures it."""
+    count = 100 * value
+    if 0 < count < 1:
+        return "fewer than 1"
+    if 99 < count < 100:
+        return "more than 99"
+    return f"{count:.0f}"

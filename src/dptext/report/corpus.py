@@ -1,0 +1,343 @@
+"""A report on a release that lies in a file: its statement, its audit, attacks, use, fairness and samples.
+
+**What the numbers are computed from.** A page made of the private file alone holds functions of what was released:
+whoever has the file can make it again, and the promise covers it. A page made with the original texts holds numbers
+computed from these (how many rows were linked, how good a model of original rows is); *the promise does not cover
+them*. They are marked, and `Report.card` leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dptext.attacks import AttackScore
+from dptext.attacks.learners import ATTACKERS, Attacker
+from dptext.errors import DataError, ParameterError
+from dptext.evaluation.fairness import SMALLEST_GROUP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.report.page import Report
+from dptext.report.parts import Measurement, Sample
+from dptext.report.pictures import picture_of_attacks, picture_of_promise, picture_of_use
+from dptext.report.sample_rows import Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.report.sentences import SENTENCES
+from dptext.report.sides import Side
+from dptext.report.tried import infer, link, recover
+from dptext.report.usefulness import as_measurement, frequent, served, useful
+from dptext.report.vector_files import audit_vector_file, is_of_vectors
+from dptext.report.word_files import audit_word_file
+from dptext.text.files import extra, shown
+from dptext.text.statements import data_and_statement, read_statement
+from dptext.words.deniability import deniability
+from dptext.words.mechanism import WordMechanism
+from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.rewriter import privatize
+
+__all__ = ["Question", "report_on"]
+
+_PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
+_SEEDS = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a report is to be made of.
+
+    Attributes:
+        private: texts, or a .parquet of vectors, with the statement beside it.
+        original: what it was made from, row by row; None: not at hand, or not to be looked at.
+        text: the column of the text, in both files.
+        label: a column to train models on: what is the release still good for?
+        attribute: a column that an attacker wants to know.
+        group: a column that says to which group a row's person belongs.
+        person: a column that says whose row each is.
+        rows: look at this many rows at most, chosen by lot.
+        vectors: name or path of the public word vectors, if they are not where they were.
+        samples, error: of an audit that has to sample.
+        attackers: who infers the attribute.
+        folds: of training and test.
+        seed: of the rows, the models and the intervals: the same page again. It has no part in the noise of the
+            release; None draws one, which the report says.
+    """
+
+    private: Path
+    original: Path | None = None
+    text: str = "text"
+    label: str | None = None
+    attribute: str | None = None
+    group: str | None = None
+    person: str | None = None
+    rows: int = 3000
+    vectors: str | None = None
+    samples: int = 200_000
+    error: float = 1e-6
+    attackers: Sequence[Attacker] = ATTACKERS
+    folds: int = 5
+    seed: int = field(default_factory=lambda: int(RandomBits().integers(1)[0]) % _SEEDS)
+
+    def __post_init__(self) -> None:
+        if self.rows < 2 * self.folds:
+            raise ParameterError(f"rows must be at least {2 * self.folds}, got {self.rows}")
+        if self.group is not None and self.label is None:
+            raise ParameterError(
+                "group needs a label: how well a group is served shows in how well its labels are named"
+            )
+        if self.original is not None and self.original.resolve() == self.private.resolve():
+            raise ParameterError("original must be another file than the private one: name what it was made from")
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that were asked for, each once."""
+        named = (self.label, self.attribute, self.group, self.person)
+        return list(dict.fromkeys(each for each in named if each is not None))
+
+
+def report_on(
+    question: Question, *, title: str = "", command: str = "", say: Callable[[str], None] = lambda _line: None
+) -> Report:
+    """Look at a release, and put what was found together.
+
+    Args:
+        question: which release, and what to ask of it.
+        title: of the page; empty: the name of the private file.
+        command: what makes the page again.
+        say: told what is being done.
+
+    Raises:
+        DataError: a file cannot be what it is said to be: other rows than the original, a column that is missing, no
+            statement of this library.
+        ParameterError: what was asked for cannot be (one class, groups that are too small); the option is named.
+        StorageError: a file cannot be read.
+        MissingExtraError: matplotlib, scikit-learn or scipy is not installed.
+    """
+    for module, name in (("matplotlib.figure", "report"), ("scipy.stats", "audit"), ("sklearn", "audit")):
+        extra(module, name, "a report")  # before minutes of work
+    return _Making(question, say).report(title, command)
+
+
+class _Making:
+    """A report while it is made."""
+
+    def __init__(self, question: Question, say: Callable[[str], None]) -> None:
+        self._asked, self._say = question, say
+        self._data, beside = data_and_statement(question.private)
+        self._statement: PrivacyStatement = read_statement(beside)
+        self._mechanism: WordMechanism | None = None
+        if not is_of_vectors(self._statement):
+            self._mechanism = mechanism_from_statement(self._statement, vectors=question.vectors)
+        self._notes: list[str] = []
+        self._attacks: list[AttackScore] = []
+        self._owner_attacks: list[AttackScore] = []
+        self._utility: list[Measurement] = []
+        self._fairness: list[Measurement] = []
+        self._gaps: list[tuple[str, bool]] = []
+
+    def report(self, title: str, command: str) -> Report:
+        asked = self._asked
+        rows = raw = None
+        if asked.original is not None or asked.columns:
+            rows, raw = self._read()  # wrong columns show before minutes of work
+        self._say(f"Auditing {self._statement.mechanism} ...")
+        checks, verdict = self._audit()
+        is_its_data = checks[0].held is not False
+        if rows is not None:
+            if raw is not None and raw.texts is not None and rows.texts is not None:
+                self._attack_texts(rows, raw, is_its_data=is_its_data)
+            elif raw is not None:
+                self._notes.append(
+                    "Nobody tried to link private vectors to their texts, or to read words out of them: that takes the "
+                    "encoder."
+                )
+            self._infer(rows)
+            self._measure_use(rows, raw)
+        utility = self._utility
+        pictures = {
+            "audit": picture_of_promise([verdict]),
+            "attacks": picture_of_attacks([*self._owner_attacks, *self._attacks]),
+            "utility": picture_of_use(utility),
+        }
+        return Report(
+            title=title or f"What is known about {shown(self._data)}",
+            statement=self._statement,
+            checks=checks,
+            verdicts=[verdict],
+            attacks=self._attacks,
+            owner_attacks=self._owner_attacks,
+            utility=utility,
+            fairness=self._fairness,
+            gaps=self._gaps,
+            samples=self._samples(),
+            stays=self._stays(),
+            pictures={name: each for name, each in pictures.items() if each is not None},
+            command=command,
+            notes=self._notes,
+        )
+
+    # -- what is looked at --------------------------------------------------------------------------------
+
+    def _read(self) -> tuple[Rows, Rows | None]:
+        """The chosen rows of both files, all columns in the first, and where each column comes from."""
+        asked = self._asked
+        count = count_rows(self._data, text=asked.text)
+        if count < 2 * asked.folds:
+            raise DataError(f"{shown(self._data)}: expected at least {2 * asked.folds} rows to look at, got {count}")
+        if asked.original is not None and count != (held := count_rows(asked.original, text=asked.text)):
+            raise DataError(
+                f"{shown(self._data)} must have as many rows as {shown(asked.original)}, {held:,}, got {count:,}: a "
+                "private file is compared row by row with the one it was made from"
+            )
+        chosen = chosen_rows(count, asked.rows, RandomBits(asked.seed))
+        if len(chosen) < count:
+            self._notes.append(
+                f"Of {count:,} rows, {len(chosen):,} were looked at, chosen by lot. Among fewer originals a row is "
+                "easier to find than among all; the checks of the file read all of it."
+            )
+        ours = columns_of(self._data, text=asked.text, wanted=asked.columns)
+        self._elsewhere = [each for each in asked.columns if each not in ours]
+        if self._elsewhere and asked.original is None:
+            raise DataError(f"{shown(self._data)}: expected a column {self._elsewhere[0]!r}, the file has none")
+        rows = read_rows(self._data, chosen, text=asked.text, columns=ours)
+        if asked.original is None:
+            return rows, None
+        known = columns_of(asked.original, text=asked.text, wanted=self._elsewhere)
+        missing = [each for each in self._elsewhere if each not in known]
+        if missing:
+            raise DataError(
+                f"{shown(self._data)} and {shown(asked.original)}: expected a column {missing[0]!r} in all rows of one "
+                "of them"
+            )
+        raw = read_rows(asked.original, chosen, text=asked.text, columns=self._elsewhere)
+        rows.columns.update(raw.columns)
+        return rows, raw
+
+    def _column(self, rows: Rows, name: str | None) -> list[str] | None:
+        return None if name is None else [str(each) for each in rows.columns[name]]
+
+    def _is_private(self, *names: str | None) -> bool:
+        """Whether one of these columns stands in the original file alone."""
+        return any(name in self._elsewhere for name in names)
+
+    def _frequent(self, rows: Rows, name: str, least: int) -> list[int]:
+        """Places of the rows whose value is not too rare to learn from."""
+        values = self._column(rows, name) or []
+        kept = frequent(values, self._column(rows, self._asked.person), least)
+        if len({value for value, stays in zip(values, kept, strict=True) if stays}) < 2:
+            raise ParameterError(
+                f"the column {name!r} must hold at least two kinds of values that {least} people or more have, got "
+                f"{len(set(values)):,} kinds in {len(values):,} rows: join rare ones, or look at more rows"
+            )
+        if not kept.all():
+            self._notes.append(
+                f"Column {name!r}: {int((~kept).sum()):,} rows were left out: fewer than {least} people have their "
+                "value."
+            )
+        return [place for place, stays in enumerate(kept) if stays]
+
+    # -- what is asked ------------------------------------------------------------------------------------
+
+    def _audit(self) -> Any:
+        how: dict[str, Any] = {"samples": self._asked.samples, "error": self._asked.error, "seed": self._asked.seed}
+        if self._mechanism is None:
+            return audit_vector_file(self._statement, self._data, **how)
+        return audit_word_file(self._statement, self._data, self._mechanism, text=self._asked.text, **how)
+
+    def _attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        asked, numbers = self._asked, [int(each) + 1 for each in rows.chosen]
+        people = self._column(rows, asked.person)
+        before, after = Side(raw.texts or [], people, numbers), Side(rows.texts or [], None, numbers)
+        self._say(f"Linking {before.size:,} private rows to their originals ...")
+        self._owner_attacks += link(before, after, seed=asked.seed)
+        if self._mechanism is None or not is_its_data:
+            self._notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
+            return
+        self._say("Recovering words ...")
+        scores, note = recover(before, after, self._mechanism, self._data, seed=asked.seed)
+        self._owner_attacks += scores
+        self._notes += [note] if note else []
+
+    def _infer(self, rows: Rows) -> None:
+        asked = self._asked
+        if asked.attribute is None:
+            return
+        places = self._frequent(rows, asked.attribute, asked.folds)
+        people = self._column(rows, asked.person)
+        self._say(f"Training attackers on {len(places):,} private rows ...")
+        scores = infer(
+            _at(rows.features, places),
+            _at(self._column(rows, asked.attribute), places),
+            asked.attribute,
+            people=_at(people, places),
+            attackers=asked.attackers,
+            folds=asked.folds,
+            seed=asked.seed,
+        )
+        private = self._is_private(asked.attribute, asked.person)
+        (self._owner_attacks if private else self._attacks).extend(scores)
+
+    def _measure_use(self, rows: Rows, raw: Rows | None) -> None:
+        asked = self._asked
+        if asked.label is None:
+            return
+        places = self._frequent(rows, asked.label, 2 * asked.folds)
+        people = _at(self._column(rows, asked.person), places)
+        labels = _at(self._column(rows, asked.label), places)
+        self._say(f"Training models on {len(places):,} rows ...")
+        comparable = raw is not None and (raw.vectors is None) == (rows.vectors is None)
+        forms = useful(
+            _at(rows.features, places),
+            None if raw is None else _at(raw.features, places),
+            labels,
+            people=people,
+            folds=asked.folds,
+            seed=asked.seed,
+            comparable=comparable,
+        )
+        private = self._is_private(asked.label, asked.person)
+        task = f"naming {asked.label!r}, {len(set(labels))} classes"
+        self._utility = [as_measurement(each, task, owner_only=private, seed=asked.seed) for each in forms]
+        if asked.group is None:
+            return
+        names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
+        for form in (forms[0], *forms[-1:]) if len(forms) > 1 else forms:
+            measured, gap = served(form, names, people, owner_only=private or hidden, seed=asked.seed)
+            self._fairness += measured
+            self._gaps.append((gap, private or hidden or form.owner_only))
+        left = len(names) - int(frequent(names, people, SMALLEST_GROUP).sum())
+        if left:
+            self._notes.append(
+                f"{left:,} rows were left out of the groups: fewer than {SMALLEST_GROUP} people in theirs."
+            )
+
+    def _names_of_groups(self, values: list[str]) -> tuple[list[str], bool]:
+        """What groups are called: by their value where the release shows it, else by a number."""
+        if not self._is_private(self._asked.group):
+            return values, False
+        self._notes.append(
+            f"The release does not hold the column {self._asked.group!r}, so this page does not show its values: "
+            "groups are numbered, the most frequent one first."
+        )
+        order = sorted(Counter(values).items(), key=lambda each: (-each[1], each[0]))
+        names = {value: f"group {number}" for number, (value, _) in enumerate(order, 1)}
+        return [names[value] for value in values], True
+
+    def _samples(self) -> list[Sample]:
+        if self._mechanism is None:
+            return []
+        after = privatize(SENTENCES, self._mechanism).texts
+        return [Sample(before, out or "") for before, out in zip(SENTENCES, after, strict=True)]
+
+    def _stays(self) -> float | None:
+        if self._mechanism is None:
+            return None
+        return deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
+
+
+def _at(values: Any, places: list[int]) -> Any:
+    """Some of the rows, of whatever kind."""
+    if values is None or hasattr(values, "shape"):
+        return values if values is None else values[places]
+    return [values[place] for place in places]
