@@ -1,5 +1,6 @@
 """The page says what the numbers say, holds everything inside it, and lets nothing foreign become markup."""
 
+import math
 import re
 import sys
 from html.parser import HTMLParser
@@ -10,7 +11,9 @@ from dptext import ApproxDP, MetricDP, NoGuarantee, ParameterError, PrivacyState
 from dptext.attacks.score import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.estimates import Estimate
-from dptext.report.page import Measurement, Report, Sample
+from dptext.report.brief import answers
+from dptext.report.checks import Check
+from dptext.report.page import GroupGap, Measurement, Report, Sample
 
 NASTY = '<script>alert("x")</script>&'
 
@@ -111,30 +114,87 @@ def test_the_page_is_whole_loads_nothing_and_escapes_everything():
 
 def test_sections_without_content_are_not_there():
     headings = re.findall(r"<h2>(.*?)</h2>", _report().html())
-    assert headings == ["What was promised, in full"]
+    assert headings == ["What was promised, in full", "Words on this page"]
 
 
 @pytest.mark.parametrize(
-    ("guarantee", "says"),
+    ("guarantee", "page", "card"),
     [
-        (PureDP(2.0), "at most 7.4 times likelier"),
-        (ApproxDP(2.0, 1e-5), "but for a probability of 1e-05"),
-        (MetricDP(2.0, "euclidean", 3.0), "2 nats for each unit of distance"),
-        (NoGuarantee("it is a copy"), "nothing is promised"),
+        (PureDP(2.0), "can be at most 88.08% sure", "at most 7.4 times likelier"),
+        (PureDP(20.0), "the bound is too large to protect (epsilon 20)", "times likelier"),
+        (ApproxDP(2.0, 1e-5), "but for a probability of 1e-05", "but for a probability of 1e-05"),
+        (MetricDP(2.0, "euclidean", 9.0), "the choice among similar words", "2 nats for each unit of distance"),
+        (NoGuarantee("it is a copy"), "Nothing bounds what an output may give away", "nothing is promised"),
     ],
 )
-def test_the_strength_is_said_in_words(guarantee, says):
-    for text in (
-        Report(title="x", statement=_statement(guarantee)).html(),
-        Report(title="x", statement=_statement(guarantee)).card(),
-    ):
-        assert says in text
+def test_the_strength_is_said_in_words(guarantee, page, card):
+    report = Report(title="x", statement=_statement(guarantee))
+    assert page in report.html()
+    assert card in report.card()
+
+
+def test_how_sure_an_attacker_can_be_is_never_rounded_down():
+    for epsilon in (0.1, 1.0, 2.0, 8.0, 9.9):
+        said = re.search(r"at most ([0-9.]+)% sure", Report(title="x", statement=_statement(PureDP(epsilon))).html())
+        assert 1 / (1 + math.exp(-epsilon)) <= float(said[1]) / 100 < 1.0001 / (1 + math.exp(-epsilon))
 
 
 def test_a_seed_is_warned_of():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True))
-    assert "a seed was used" in report.html()
+    assert "A seed was used" in report.html()
+    assert "towards somebody who knows or guesses the seed" in report.html()
     assert "a seed was used" in report.card()
+
+
+def test_a_failed_check_refutes_and_is_said_first():
+    report = _report(checks=[Check("the data is the data of the statement", False, "its SHA-256 DIFFERS")])
+    assert report.refuted
+    assert "NO: it was refuted" in report.html()
+    assert "- NO: the data is the data of the statement" in report.card()
+    assert not _report(checks=[Check("the data", None, "there is none")]).refuted
+
+
+def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
+    report = _report(
+        owner_attacks=[_attack(0.4, 0.6)],
+        utility=[_task(0.6, 0.7), _task(0.61, 0.71, owner_only=True)],
+        gaps=[GroupGap(words="far apart", is_shown=True, of_release=False, owner_only=True)],
+        command="dptext report x",
+    )
+    assert report.has_owner_numbers
+    assert report.html().count('<span class="owner">') == 2
+    card = report.card()
+    assert "linkage" not in card
+    assert "0.650" in card
+    assert "0.660" not in card
+    assert "far apart" not in card
+    assert "dptext report x" not in card
+
+
+@pytest.mark.parametrize(
+    ("shown", "of_release", "says"),
+    [
+        (True, True, "No: a model of private rows serves some groups worse"),
+        (False, True, "No difference between groups was shown for a model of private rows."),
+        (True, False, "For one of original rows a difference was shown."),
+    ],
+)
+def test_groups_are_judged_by_models_of_the_release(shown, of_release, says):
+    gap = GroupGap(words="so far", is_shown=shown, of_release=of_release)
+    answer = next(each for each in answers(_report(gaps=[gap])) if "everybody" in each.question)
+    assert says in answer.words
+    assert answer.good is not (shown and of_release)
+
+
+def test_a_gain_decides_where_it_was_measured():
+    better = Estimate(0.1, 0.05, 0.15, 100, "rows")
+    assert _task(0.45, 0.7, gain=better).is_useful
+    assert not _task(0.55, 0.7, gain=Estimate(0.1, -0.05, 0.15, 100, "rows")).is_useful
+
+
+def test_names_of_groups_do_not_become_markdown():
+    card = _report(fairness=[Measurement(**{**vars(_task(0.6, 0.7)), "what": "a|b\n# <i>"})]).card()
+    assert "| a\\|b # \\<i\\> |" in card
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def _as_json(made: Report, out: Path, card: Path | None) -> dict[str, Any]:
         ],
         "utility": [_measured(each) for each in made.utility],
         "fairness": [_measured(each) for each in made.fairness],
-        "gaps": [sentence for sentence, _ in made.gaps],
+        "gaps": [asdict(each) for each in made.gaps],
         "stays": made.stays,
         "command": made.command,
         "notes": list(made.notes),

@@ -12,7 +12,7 @@ from dptext.audits.verdict import Outcome
 from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, at_most
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit
-from dptext.report.parts import main_scores
+from dptext.report.parts import GroupGap, main_scores
 
 if TYPE_CHECKING:
     from dptext.report.page import Report
@@ -67,17 +67,22 @@ def answers(report: Report) -> list[Answer]:
     found += _attackers([*report.owner_attacks, *report.attacks])
     found += _use(report)
     if report.gaps:
-        shown = any("more than chance" in sentence for sentence, _ in report.gaps)
-        found.append(
-            Answer(
-                "Is it equally good for everybody?",
-                "No: some groups are served worse than others, more than chance explains."
-                if shown
-                else "No difference between groups was shown.",
-                good=not shown,
-            )
-        )
+        found.append(_groups(report.gaps))
     return found
+
+
+def _groups(gaps: Sequence[GroupGap]) -> Answer:
+    """About models of the release; what the original rows do to groups stands beside it."""
+    ours, theirs = ([each for each in gaps if each.of_release is wanted] for wanted in (True, False))
+    shown, before = (any(each.is_shown for each in some) for some in (ours, theirs))
+    words = (
+        "No: a model of private rows serves some groups worse than others, more than chance explains."
+        if shown
+        else "No difference between groups was shown for a model of private rows."
+    )
+    if theirs:
+        words += f" For one of original rows {'a difference was shown' if before else 'none was shown either'}."
+    return Answer("Is it equally good for everybody?", words.replace("shown either", "shown"), good=not shown)
 
 
 def protected(report: Report) -> list[str]:
@@ -86,7 +91,7 @@ def protected(report: Report) -> list[str]:
     if isinstance(statement.guarantee, NoGuarantee):
         return ["nothing"]
     if _is_of_words(statement):
-        lines = ["which exact word stood at each place, among words of similar use and meaning"]
+        lines = ["which exact word stood at each place, among words of similar meaning: as far as the numbers above go"]
         if any("placeholder" in each for each in statement.exposed):
             lines.append("numbers, web and e-mail addresses and user names: a fixed placeholder stands for each")
         return lines
@@ -100,7 +105,10 @@ def not_protected(report: Report) -> list[str]:
     statement = report.statement
     lines = list(statement.exposed)
     if _is_of_words(statement):
-        lines.append("what a text is about, and its author's style: words become words of similar meaning")
+        lines += [
+            "what a text is about, and its author's style: words of similar meaning are likelier",
+            "a whole text, towards somebody who holds texts that it may have been made from: each word tells a little",
+        ]
     if statement.unit is not Unit.USER:
         lines.append("people with several texts, as well as those with one: each further text adds to what leaks")
     if statement.seeded:
@@ -116,11 +124,11 @@ def _is_of_words(statement: PrivacyStatement) -> bool:
 def _what_was_done(report: Report) -> Answer:
     statement = report.statement
     if _is_of_words(statement):
-        words = "Each word of each text was replaced at random, mostly by a word of similar meaning."
+        words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
         if report.stays is not None:
             words += (
-                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are, but nobody can "
-                "be sure which."
+                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones, "
+                "nobody is told."
             )
     elif (width := statement.parameters.get("width")) is not None:
         words = f"Each text became a list of {width} numbers with random noise. The texts are not in the file."
@@ -138,12 +146,13 @@ def _strength(statement: PrivacyStatement) -> Answer:
         sure = math.floor(1e4 / (1 + math.exp(-epsilon)) + 1) / 100
         words = (
             f"Somebody who holds any two {what} for equally likely originals can be at most {sure:g}% sure of one of "
-            f"them after seeing the output (epsilon {at_most(epsilon, 4)}); 50% would mean that he learnt nothing."
+            f"them after seeing the output (epsilon {at_most(epsilon, 4)})"
         )
         if isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
-            words += f" But for a probability of {at_most(guarantee.delta, 3)}."
+            words += f", but for a probability of {at_most(guarantee.delta, 3)}"
+        words += "; 50% would mean that he learnt nothing."
         if epsilon > 3:
-            words += " Only in the worst case: a bound of this size leaves much to what attacks show."
+            words += " That is the worst case: a bound of this size says little by itself, the attacks below say more."
         return Answer(question, words)
     words = (
         f"For two {what} that have little in common, the bound is too large to protect (epsilon "
@@ -151,8 +160,8 @@ def _strength(statement: PrivacyStatement) -> Answer:
     )
     if isinstance(guarantee, MetricDP):
         words += (
-            f" For near ones it is smaller: {at_most(guarantee.epsilon, 4)} nats for each unit of distance. How much "
-            "that hides is what the attacks below show."
+            " It is smaller the more alike they are: what is hidden is the choice among similar words. How much that "
+            "hides in practice, the attacks below show."
         )
     return Answer(question, words, good=False)
 
@@ -164,7 +173,11 @@ def _held(report: Report) -> Answer:
     if not report.verdicts:
         return Answer(question, "It was not put to the test here: it rests on its proof.")
     if all(each.outcome is Outcome.EXACT for each in report.verdicts):
-        return Answer(question, "It was put to the test and held, by exact computation.", good=True)
+        return Answer(
+            question,
+            "It was put to the test and held: computed exactly, for all pairs of words that were looked at.",
+            good=True,
+        )
     if any(each.refutable for each in report.verdicts):
         return Answer(
             question, "It was put to the test and could not be refuted. That is evidence, no proof.", good=True
@@ -182,10 +195,10 @@ def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
     for kind, each in best.items():
         question, can = _asked(kind)
         share, blind = _of_hundred(each.score.value), _of_hundred(each.baseline)
-        words = f"{can} for {share} of 100" + (
-            f"; without looking at the release, {blind} of 100."
+        words = can.format(share) + (
+            f"; without looking at the release, for {blind}."
             if each.succeeded
-            else f", no better than without looking at the release ({blind} of 100)."
+            else f", no better than without looking at the release ({blind})."
         )
         found.append(Answer(question, words, good=not each.succeeded))
     return found
@@ -195,14 +208,15 @@ def _asked(kind: str) -> tuple[str, str]:
     if kind == "linkage":
         return (
             "Can a private text be traced back?",
-            "Whoever holds the original texts finds the right one, at first guess,",
+            "Whoever holds the original texts finds the right one for {} of 100 private texts",
         )
     if kind == "word recovery":
-        return "Can the words be read again?", "An attacker names the original word rightly"
+        return "Can the words be read again?", "An attacker names the original word rightly for {} of 100 words"
     what = kind.removeprefix("attribute inference").removeprefix(" of ") or "the attribute"
     return (
         f"Does it give {what} away?",
-        f"An attacker who knows it of other people names {what} rightly",
+        f"An attacker who knows it of other people names {what.replace('{', '').replace('}', '')} rightly for "
+        "{} of 100 rows",
     )
 
 

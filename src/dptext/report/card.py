@@ -31,7 +31,7 @@ def card_of(report: Report) -> str:
     lines += _table("What an attacker gets", [(each.attack, each) for each in report.attacks])
     for heading, measured in (("What it is still good for", report.utility), ("For each group", report.fairness)):
         lines += _table(heading, [(each.what, each) for each in measured if not each.owner_only])
-    lines += [f"- {sentence}" for sentence, owner_only in report.gaps if not owner_only]
+    lines += [f"- {each.words}" for each in report.gaps if not each.owner_only]
     if report.has_owner_numbers:
         lines += [
             "",

@@ -21,12 +21,12 @@ from dptext.evaluation.fairness import SMALLEST_GROUP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.report.page import Report
-from dptext.report.parts import Measurement, Sample
+from dptext.report.parts import GroupGap, Measurement, Sample
 from dptext.report.pictures import picture_of_attacks, picture_of_promise, picture_of_use
 from dptext.report.sample_rows import Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.report.sentences import SENTENCES
 from dptext.report.sides import Side
-from dptext.report.tried import infer, link, recover
+from dptext.report.tried import expect_recovery, infer, link, recover
 from dptext.report.usefulness import as_measurement, frequent, served, useful
 from dptext.report.vector_files import audit_vector_file, is_of_vectors
 from dptext.report.word_files import audit_word_file
@@ -134,7 +134,7 @@ class _Making:
         self._owner_attacks: list[AttackScore] = []
         self._utility: list[Measurement] = []
         self._fairness: list[Measurement] = []
-        self._gaps: list[tuple[str, bool]] = []
+        self._gaps: list[GroupGap] = []
 
     def report(self, title: str, command: str) -> Report:
         asked = self._asked
@@ -143,6 +143,8 @@ class _Making:
             rows, raw = self._read()  # wrong columns show before minutes of work
         self._say(f"Auditing {self._statement.mechanism} ...")
         checks, verdict = self._audit()
+        if self._mechanism is not None and asked.original is None:
+            self._attacks += expect_recovery(self._mechanism)
         is_its_data = checks[0].held is not False
         if rows is not None:
             if raw is not None and raw.texts is not None and rows.texts is not None:
@@ -305,7 +307,7 @@ class _Making:
         for form in (forms[0], *forms[-1:]) if len(forms) > 1 else forms:
             measured, gap = served(form, names, people, owner_only=private or hidden, seed=asked.seed)
             self._fairness += measured
-            self._gaps.append((gap, private or hidden or form.owner_only))
+            self._gaps.append(gap)
         left = len(names) - int(frequent(names, people, SMALLEST_GROUP).sum())
         if left:
             self._notes.append(

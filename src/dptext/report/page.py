@@ -17,7 +17,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.report.brief import answers, not_protected, protected
 from dptext.report.card import card_of
 from dptext.report.checks import Check
-from dptext.report.parts import Measurement, Sample
+from dptext.report.parts import GroupGap, Measurement, Sample
 from dptext.report.style import STYLE
 from dptext.report.tables import (
     attack_tables,
@@ -31,7 +31,7 @@ from dptext.report.tables import (
     tests,
 )
 
-__all__ = ["Measurement", "Report", "Sample"]
+__all__ = ["GroupGap", "Measurement", "Report", "Sample"]
 
 Picture = tuple[str, bytes]
 """A caption and a PNG picture."""
@@ -50,7 +50,7 @@ class Report:
         owner_attacks: what one got, measured with the original texts: the promise does not cover these numbers.
         utility: what the release is still good for.
         fairness: how good it is for each group.
-        gaps: how far groups lie apart, each a sentence, and whether original rows had a part in it.
+        gaps: how far groups lie apart, for one model or several.
         samples: public or synthetic texts, before and after.
         stays: the share of words that stay as they are, at public frequencies; None where no words came out.
         pictures: of the sections "audit", "attacks" and "utility".
@@ -67,7 +67,7 @@ class Report:
     owner_attacks: Sequence[AttackScore] = ()
     utility: Sequence[Measurement] = ()
     fairness: Sequence[Measurement] = ()
-    gaps: Sequence[tuple[str, bool]] = ()
+    gaps: Sequence[GroupGap] = ()
     samples: Sequence[Sample] = ()
     stays: float | None = None
     pictures: Mapping[str, Picture] = field(default_factory=dict)
@@ -88,7 +88,8 @@ class Report:
     @property
     def has_owner_numbers(self) -> bool:
         """Whether original texts had a part in any number."""
-        return bool(self.owner_attacks) or any(each.owner_only for each in (*self.utility, *self.fairness))
+        measured = (*self.utility, *self.fairness)
+        return bool(self.owner_attacks or any(each.owner_only for each in measured))
 
     def html(self) -> str:
         """The page."""
@@ -109,7 +110,7 @@ class Report:
                 ),
                 *_section(
                     "Is it equally good for everybody?",
-                    "".join(f"<p>{escaped(sentence)}</p>" for sentence, _ in self.gaps)
+                    "".join(f"<p>{escaped(each.words)}</p>" for each in self.gaps)
                     + measurement_table(self.fairness, "group"),
                 ),
                 *_section(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dptext.attacks.score import AttackScore
 from dptext.estimates import Estimate
 
-__all__ = ["Measurement", "Sample", "main_scores"]
+__all__ = ["GroupGap", "Measurement", "Sample", "main_scores"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,23 @@ class Measurement:
         if self.gain is not None:
             return self.gain.low > 0
         return self.score.high < self.baseline if self.lower_is_better else self.score.low > self.baseline
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupGap:
+    """How far the groups lie apart that one model serves.
+
+    Attributes:
+        words: the largest gap, in a sentence.
+        is_shown: whether it is more than chance explains.
+        of_release: whether the model is one that whoever has the release could train.
+        owner_only: whether original rows, or columns, had a part in it.
+    """
+
+    words: str
+    is_shown: bool
+    of_release: bool = True
+    owner_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dptext.report.score_figures import promise_figure, scores_figure
 
 __all__ = ["picture_of_attacks", "picture_of_promise", "picture_of_use"]
 
+_SHARES = (-0.02, 1.02)
 Picture = tuple[str, bytes]
 """What it shows, and a PNG."""
 
@@ -25,21 +26,21 @@ def picture_of_promise(verdicts: Sequence[Verdict]) -> Picture | None:
 
 def picture_of_attacks(scores: Sequence[AttackScore]) -> Picture | None:
     """The main number of each attack beside its baseline: all are shares of right answers."""
-    drawn = [(f"{each.attack}\n{each.measure}", each.score, each.baseline) for each in main_scores(scores)]
-    if not drawn:
+    drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
+    if len(drawn) < 2:  # one number needs no picture
         return None
     return (
         "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)",
-        scores_figure(drawn, measure="share of right answers"),
+        scores_figure(drawn, measure="share of right answers", limits=_SHARES),
     )
 
 
 def picture_of_use(found: Sequence[Measurement]) -> Picture | None:
     """The accuracy of each model beside the best blind guess."""
     drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in found]
-    if not drawn:
+    if len(drawn) < 2:
         return None
     return (
         "How often each model was right (dot), beside the best blind guess (grey bar)",
-        scores_figure(drawn, measure="accuracy"),
+        scores_figure(drawn, measure="accuracy", limits=_SHARES),
     )

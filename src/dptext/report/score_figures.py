@@ -48,8 +48,15 @@ def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
     return _picture(draw, len(verdicts))
 
 
-def scores_figure(scores: Sequence[tuple[str, Estimate, float]], *, measure: str) -> bytes:
+def scores_figure(
+    scores: Sequence[tuple[str, Estimate, float]], *, measure: str, limits: tuple[float, float] | None = None
+) -> bytes:
     """A row each: name, number with its interval, and what is reached without the data.
+
+    Args:
+        scores: name, number, baseline.
+        measure: what the axis says.
+        limits: of the axis; None: what the numbers need.
 
     Raises:
         ParameterError: there is nothing to draw.
@@ -64,8 +71,11 @@ def scores_figure(scores: Sequence[tuple[str, Estimate, float]], *, measure: str
             axes.plot([baseline] * 2, [place - 0.3, place + 0.3], color="0.5", linewidth=3, label="without the data")
         _name_rows(axes, [name for name, _, _ in scores])
         axes.set_xlabel(measure)
+        if limits is not None:
+            axes.set_xlim(*limits)
 
-    return _picture(draw, len(scores))
+    lines = sum(1 + name.count("\n") for name, _, _ in scores)
+    return _picture(draw, max(round(0.55 * lines), 2))
 
 
 def curve_figure(

@@ -13,6 +13,7 @@ from dptext.report.brief import GLOSSARY, Answer
 from dptext.report.checks import Check
 from dptext.report.parts import Measurement, Sample, main_scores
 from dptext.text.tokens import Kind, split
+from dptext.words.rewriter import PLACEHOLDERS
 
 __all__ = [
     "attack_tables",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _OWNER = '<span class="owner">owner</span>'
+_EXACT = 1e-9  # an interval this narrow holds rounding only
 _HOW = (
     (
         "linkage",
@@ -37,7 +39,8 @@ _HOW = (
     (
         "word recovery",
         "Word recovery: he says which word stood where, one by one, without reading the sentence. The best possible "
-        "attacker knows the mechanism and how frequent words are in general; another one takes each word as it stands.",
+        "attacker (Bayes-optimal) knows the mechanism and how frequent words are in general; another one takes each "
+        "word as it stands (nearest vector).",
     ),
     (
         "attribute inference",
@@ -179,6 +182,8 @@ def _is_share(measure: str) -> bool:
 
 
 def _number(measure: str, score: Estimate) -> tuple[str, str]:
+    if score.high - score.low < _EXACT:
+        return (_percent(score.value) if _is_share(measure) else f"{score.value:.3f}"), "exact"
     if _is_share(measure):
         return _percent(score.value), f"{_percent(score.low)} to {_percent(score.high)}"
     return f"{score.value:.3f}", f"{score.low:.3f} to {score.high:.3f}"
@@ -207,6 +212,7 @@ def sample_table(samples: Sequence[Sample]) -> str:
 
 def _marked(sample: Sample) -> str:
     known = {token.text.lower() for token in split(sample.before)}
+    known |= {each.strip("<>") for each in PLACEHOLDERS.values()}
     return "".join(
         f"<b>{escaped(token.text)}</b>" if token.kind is Kind.WORD and token.text not in known else escaped(token.text)
         for token in split(sample.after)

@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from dptext.attacks import AttackScore, attribute_inference, bayes_recovery, linkage, nearest_recovery
+from dptext.attacks import (
+    AttackScore,
+    attribute_inference,
+    bayes_recovery,
+    expected_recovery,
+    linkage,
+    nearest_recovery,
+)
 from dptext.attacks.learners import Attacker
 from dptext.report.linking import by_layout
 from dptext.report.sides import Side, aligned, channel_of
 from dptext.words.frequency import zipf_weights
 from dptext.words.mechanism import WordMechanism
 
-__all__ = ["infer", "link", "recover"]
+__all__ = ["expect_recovery", "infer", "link", "recover"]
 
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
 
@@ -24,7 +31,17 @@ _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes 
 def link(before: Side, after: Side, *, seed: int) -> list[AttackScore]:
     """Rows linked to their originals by the layout alone, and by the words that both share."""
     how: dict[str, Any] = {"people": before.people, "seed": seed}
-    return [*by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
+    by_words = linkage(before.texts, after.texts, **how)
+    return [*by_layout(before, after, how), *(replace(each, attack="linkage (shared words)") for each in by_words)]
+
+
+def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
+    """The best possible attacker on words as frequent as in general: exact, and no text has a part in it."""
+    channel = channel_of(mechanism)
+    size = len(mechanism.vectors)
+    if channel is None or size > _ALL_CHANNELS:
+        return []
+    return [expected_recovery(channel, zipf_weights(size))]
 
 
 def recover(

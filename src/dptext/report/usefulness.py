@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.evaluation.fairness import SMALLEST_GROUP, Fairness, fairness
 from dptext.evaluation.utility import Predictions, UtilityScore, predictions
-from dptext.report.parts import Measurement
+from dptext.report.parts import GroupGap, Measurement
 
 __all__ = ["Form", "frequent", "served", "useful"]
 
@@ -99,7 +99,7 @@ def as_measurement(form: Form, task: str, *, owner_only: bool, seed: int) -> Mea
 
 def served(
     form: Form, groups: Sequence[str], people: Sequence[Hashable] | None, *, owner_only: bool, seed: int
-) -> tuple[list[Measurement], str]:
+) -> tuple[list[Measurement], GroupGap]:
     """How good a form is for each group, and the largest gap in words.
 
     Args:
@@ -141,7 +141,13 @@ def served(
     ]
     gap = found.largest
     shown = "more than chance explains" if gap.is_shown else "which chance may explain"
-    return measured, (
+    words = (
         f"{form.name[0].upper()}{form.name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} "
         f"above {gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {shown}."
+    )
+    return measured, GroupGap(
+        words=words,
+        is_shown=gap.is_shown,
+        of_release=form.trained_on == "private",
+        owner_only=owner_only or form.owner_only,
     )

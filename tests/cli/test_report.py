@@ -1,0 +1,151 @@
+"""`dptext report` as a user meets it: a page that is whole or not there, exit codes, no text of anybody."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.cli import main
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+SECRET = "Zebulon"
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch, glove):
+    monkeypatch.chdir(tmp_path)
+    rows = (f"{word} {' '.join(f'{x:.5f}' for x in glove[word])}" for word in glove.words[:300])
+    (tmp_path / "small.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def release(run, tmp_path, glove):
+    generator = np.random.default_rng(1)
+    with (tmp_path / "in.jsonl").open("w") as stream:
+        for n in range(60):
+            text = f"{SECRET} {' '.join(glove.words[at] for at in generator.choice(280, size=6))}"
+            stream.write(json.dumps({"text": text, "side": "left" if n % 2 else "right"}) + "\n")
+    arguments = ("privatize", "in.jsonl", "-o", "out.jsonl", "--vectors", "small.txt", "--epsilon", 4, "-q")
+    assert run(*arguments, "--keep", "side")[0] == 0
+
+
+class _Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.sources = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in {"meta", "img", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_page_and_a_card(release, run, tmp_path):
+    code, out, err = run(
+        *("report", "out.jsonl", "-o", "page.html", "--original", "in.jsonl", "--label", "side", "--attribute", "side"),
+        *("--attacker", "linear", "--card", "README.md", "--title", "<b>ours</b>", "--seed", 7, "--json"),
+    )
+    assert code == 0, err
+    assert "for the owner of the data" in err
+    found = json.loads(out)
+    assert (found["out"], found["card"], found["refuted"]) == ("page.html", "README.md", False)
+    assert {each["owner_only"] for each in found["attacks"]} == {True, False}
+    page, card = (tmp_path / "page.html").read_text(), (tmp_path / "README.md").read_text()
+    reader = _Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert "script" not in reader.seen
+    assert all(each.startswith("data:image/png;base64,") for each in reader.sources)
+    assert "<b>ours</b>" not in page
+    assert not any(SECRET.lower() in each.lower() for each in (page, card, out, err))
+    assert "--seed 7" in page
+    assert not list(tmp_path.glob(".*part*"))
+
+
+def test_the_command_on_the_page_makes_it_again(release, run, tmp_path):
+    import html
+    import re
+    import shlex
+
+    assert run("report", "out.jsonl", "-o", "page.html", "--label", "side", "--rows", 50, "-q") == (0, "", "")
+    page = (tmp_path / "page.html").read_text()
+    command = shlex.split(html.unescape(re.search(r"<pre>(dptext report.*?)</pre>", page)[1]))
+    assert "--seed" in command  # one was drawn and is told
+    assert run(*command[1:], "-q", "--force")[0] == 0
+    again = (tmp_path / "page.html").read_text()
+
+    def numbers(text):
+        return re.sub(r"<h2>Before and after.*?</section>", "", text, flags=re.DOTALL)
+
+    assert numbers(again) == numbers(page)
+
+
+def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
+    beside = tmp_path / "out.jsonl.privacy.json"
+    statement = dptext.PrivacyStatement.from_json(beside.read_text())
+    beside.write_text(statement.replace(guarantee=dptext.PureDP(1.0)).to_json())
+    code, out, err = run("report", "out.jsonl", "-o", "page.html", "-q")
+    assert (code, out) == (3, "")
+    assert "refuted: the statement of out.jsonl" in err
+    assert "was refuted" in (tmp_path / "page.html").read_text()
+
+
+def test_nothing_is_overwritten_and_nothing_half_is_left(release, run, tmp_path, monkeypatch):
+    (tmp_path / "page.html").write_text("mine")
+    code, _, err = run("report", "out.jsonl", "-o", "page.html")
+    assert code == 2
+    assert "--force" in err
+    assert (tmp_path / "page.html").read_text() == "mine"
+    monkeypatch.setattr("dptext.report.corpus.deniability", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert run("report", "out.jsonl", "-o", "page.html", "--force", "-q")[0] == 130
+    assert (tmp_path / "page.html").read_text() == "mine"
+    assert not list(tmp_path.glob(".*part*"))
+
+
+def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
+    (tmp_path / "x.html").write_text("")
+    for arguments, code, message in (
+        (("out.jsonl",), 2, "--out"),
+        (("out.jsonl", "-o", "page.pdf"), 2, "ends in .html"),
+        (("out.jsonl", "-o", "page.html", "--card", "card.txt"), 2, "ends in .md"),
+        (("out.jsonl", "-o", "none/page.html"), 2, "make it first"),
+        (("out.jsonl", "-o", "page.html", "--attacker", "me"), 2, "attacker must be some of"),
+        (("out.jsonl", "-o", "page.html", "--group", "side"), 2, "group needs a label"),
+        (("out.jsonl", "-o", "page.html", "--label", "none"), 1, "expected a column 'none'"),
+        (("in.jsonl", "-o", "page.html"), 4, "in.jsonl.privacy.json"),
+        (("out.jsonl", "-o", "page.html", "--original", "none.jsonl"), 4, "none.jsonl"),
+    ):
+        got, out, err = run("report", *arguments, "-q")
+        assert (got, out) == (code, ""), (arguments, err)
+        assert message in err
+        assert err.count("\n") == 1
+        assert not (tmp_path / "page.html").exists()
+
+
+def test_a_missing_package_is_answered_with_its_install_line(release, run, monkeypatch):
+    import sys
+
+    for name, line in (
+        ("matplotlib.figure", 'pip install "dptext[report]"'),
+        ("sklearn", 'pip install "dptext[audit]"'),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, name, None)
+            code, _, err = run("report", "out.jsonl", "-o", "page.html", "-q")
+        assert code == 2
+        assert line in err

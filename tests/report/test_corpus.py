@@ -1,0 +1,241 @@
+"""A report on files: what is in it when it is asked for, what is marked as the owner's, and no text of anybody."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError
+from dptext.report.corpus import Question, report_on
+from dptext.report.sample_rows import chosen_rows, columns_of, count_rows, read_rows
+from dptext.text.release import write_statement
+from dptext.words.corpus import privatize_file
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+SECRET = "Zebulon"
+ROWS = 160
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, glove):
+    """160 texts whose words tell the side they are of, private at epsilon 4; a column that stays at home."""
+    folder = tmp_path_factory.mktemp("report")
+    words = glove.words[:400]
+    lines = (f"{word} {' '.join(f'{x:.5f}' for x in glove[word])}" for word in words)
+    (folder / "small.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    generator = np.random.default_rng(1)
+    rows = []
+    for n in range(ROWS):
+        side, group = ("left", "right")[n % 2], ("north", "south")[n // 2 % 2]
+        drawn = generator.choice(np.arange(200) + 190 * (n % 2), size=8)
+        text = f"{SECRET} {' '.join(words[at] for at in drawn)}."
+        rows.append({"text": text, "side": side, "group": group, "home": group, "who": n // 2})
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    vectors = dptext.load_vectors(str(folder / "small.txt"))
+    mechanism = dptext.TEM(vectors, epsilon=4.0)
+    privatize_file(folder / "in.jsonl", folder / "out.jsonl", mechanism, keep=("side", "group", "who"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def everything(folder):
+    return report_on(
+        ask(
+            folder,
+            original=folder / "in.jsonl",
+            label="side",
+            attribute="side",
+            group="group",
+            attackers=("linear",),
+        ),
+        command="dptext report out.jsonl",
+    )
+
+
+def ask(folder, **more):
+    return Question(**{"private": folder / "out.jsonl", "vectors": str(folder / "small.txt"), "seed": 1, **more})
+
+
+def headings(report):
+    return re.findall(r"<h2>(.*?)</h2>", report.html())
+
+
+def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(everything):
+    assert not everything.refuted
+    assert [each.held for each in everything.checks] == [True, True, True]
+    assert {each.attack.partition(" (")[0] for each in everything.owner_attacks} == {"linkage", "word recovery"}
+    assert {each.attack for each in everything.attacks} == {"attribute inference of 'side' (linear)"}
+    assert [each.owner_only for each in everything.utility] == [False, True, True]
+    assert all(each.is_useful for each in everything.utility)
+    assert [each.what for each in everything.fairness] == ["north", "south"] * 2
+    assert set(everything.pictures) == {"audit", "attacks", "utility"}
+    assert 0 < everything.stays < 1
+    assert headings(everything) == [
+        "Before and after",
+        "What an attacker gets",
+        "What it is still good for",
+        "Is it equally good for everybody?",
+        "Was the promise put to the test?",
+        "What was promised, in full",
+        "Words on this page",
+        "How to make this page again",
+    ]
+    assert "This page is for the owner of the data" in everything.html()
+
+
+def test_the_card_holds_nothing_that_was_computed_from_the_originals(everything):
+    card = everything.card()
+    assert "attribute inference" in card
+    assert "trained on private rows, tested on private rows" in card
+    for word in ("linkage", "word recovery", "original rows", "dptext report out.jsonl"):
+        assert word not in card
+    assert "those numbers are the owner's" in card
+
+
+def test_no_text_of_the_data_is_on_page_or_card(everything):
+    shown = (everything.html() + everything.card()).lower()
+    assert SECRET.lower() not in shown
+
+
+def test_a_page_of_the_release_alone_is_for_everybody(folder):
+    report = report_on(ask(folder))
+    assert not report.has_owner_numbers
+    assert [(each.attack, each.score.high - each.score.low < 1e-9) for each in report.attacks] == [
+        ("word recovery (Bayes-optimal)", True)
+    ]
+    assert "This page is for the owner" not in report.html()
+    assert "What it is still good for" not in headings(report)
+    assert "Is it equally good for everybody?" not in headings(report)
+
+
+def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_are_not_shown(folder):
+    report = report_on(
+        ask(
+            folder,
+            original=folder / "in.jsonl",
+            label="side",
+            group="home",
+            attribute="home",
+            attackers=("linear",),
+            rows=140,
+        )
+    )
+    assert all(each.owner_only for each in (*report.fairness, *report.gaps))
+    assert {each.what for each in report.fairness} == {"group 1", "group 2"}
+    assert not report.attacks
+    assert any("attribute inference of 'home'" in each.attack for each in report.owner_attacks)
+    assert "north" not in report.html()
+    assert any("Of 160 rows, 140 were looked at" in each for each in report.notes)
+
+
+def test_people_are_whole_in_a_fold(folder):
+    report = report_on(ask(folder, label="side", person="who", folds=3))
+    assert report.utility[0].score.count == ROWS // 2
+    assert report.utility[0].score.of == "people"
+
+
+def test_equal_seeds_equal_numbers(folder):
+    question = ask(folder, label="side", rows=100, seed=3)
+    first, second = (report_on(question) for _ in range(2))
+    assert first.utility == second.utility
+    assert first.notes == second.notes
+    assert first.samples != second.samples  # public sentences, drawn afresh each time
+
+
+def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_path):
+    statement = dptext.PrivacyStatement.from_json((folder / "out.jsonl.privacy.json").read_text())
+    lines = (folder / "out.jsonl").read_text().splitlines(keepends=True)
+    changed = tmp_path / "out.jsonl"
+    changed.write_text("".join([*lines[:-1], lines[0]]))
+    write_statement(tmp_path / "out.jsonl.privacy.json", statement)
+    report = report_on(ask(folder, private=changed, original=folder / "in.jsonl"))
+    assert report.refuted
+    assert "NO: it was refuted" in report.html()
+    assert any("Word recovery was not tried" in each for each in report.notes)
+
+
+def test_vectors(folder, tmp_path):
+    pytest.importorskip("pyarrow")
+    from dptext.representations.estimator import PrivateEncoder
+    from dptext.representations.files import encode_file
+    from dptext.representations.privunit import PrivUnit
+
+    vectors = dptext.load_vectors(str(folder / "small.txt"))
+    device = PrivateEncoder(vectors, PrivUnit(epsilon=8.0), dimension=8, projection="random").fit(None).release_
+    out = tmp_path / "out.parquet"
+    encode_file(folder / "in.jsonl", out, device, keep=("side", "who"))
+    report = report_on(
+        Question(
+            private=out,
+            original=folder / "in.jsonl",
+            label="side",
+            attribute="side",
+            attackers=("linear",),
+            samples=20_000,
+            rows=120,
+            seed=1,
+        )
+    )
+    assert not report.refuted
+    assert [each.what for each in report.utility] == [
+        "trained on private rows, tested on private rows",
+        "trained on original rows, tested on original rows",
+    ]
+    assert not report.samples
+    assert any("Nobody tried to link private vectors" in each for each in report.notes)
+    assert "became a list of 8 numbers" in report.html()
+    assert SECRET not in report.html()
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "says"),
+    [
+        ({"label": "none"}, DataError, "expected a column 'none'"),
+        ({"label": "none", "original": "in.jsonl"}, DataError, "expected a column 'none' in all rows of one of them"),
+        ({"group": "group"}, ParameterError, "group needs a label"),
+        ({"rows": 3}, ParameterError, "rows must be at least 10"),
+        ({"original": "out.jsonl"}, ParameterError, "original must be another file"),
+        ({"original": "short.jsonl"}, DataError, "must have as many rows as short.jsonl, 159, got 160"),
+        ({"original": "shuffled.jsonl"}, DataError, "the private text does not have the layout"),
+        ({"label": "who"}, ParameterError, "'who' must hold at least two kinds of values that 10 people"),
+        ({"label": "side", "group": "who"}, ParameterError, "at least two groups of 30 people"),
+    ],
+)
+def test_what_cannot_be_is_said_without_any_text(folder, asked, error, says):
+    lines = (folder / "in.jsonl").read_text().splitlines(keepends=True)
+    (folder / "short.jsonl").write_text("".join(lines[1:]))
+    (folder / "shuffled.jsonl").write_text("".join(['{"text": "the, of"}\n', *lines[1:]]))
+    if "original" in asked:
+        asked = {**asked, "original": folder / asked["original"]}
+    with pytest.raises(error) as caught:
+        report_on(ask(folder, **asked))
+    assert says in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_rows_are_chosen_once_each_and_read_in_order(folder):
+    from dptext.privacy.randomness import RandomBits
+
+    path = folder / "in.jsonl"
+    assert count_rows(path, text="text") == ROWS
+    assert columns_of(path, text="text", wanted=["who", "none"]) == ["who"]
+    chosen = chosen_rows(ROWS, 20, RandomBits(1))
+    assert len(set(chosen.tolist())) == 20
+    assert chosen.tolist() == sorted(chosen.tolist())
+    assert chosen_rows(5, 20, RandomBits(1)).tolist() == [0, 1, 2, 3, 4]
+    rows = read_rows(path, chosen, text="text", columns=["who"])
+    assert rows.columns["who"] == [int(each) // 2 for each in chosen]
+    assert SECRET not in repr(rows)
+
+
+def test_every_row_is_as_likely_to_be_chosen():
+    # 4,000 lots of 5 of 20 rows: each row is in a quarter of them; a count off by 200 of 1000 has chance below 1e-12
+    from dptext.privacy.randomness import RandomBits
+
+    bits = RandomBits(5)
+    counts = np.bincount(np.concatenate([chosen_rows(20, 5, bits) for _ in range(4000)]), minlength=20)
+    assert abs(counts - 1000).max() < 200
