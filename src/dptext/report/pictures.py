@@ -21,7 +21,10 @@ def picture_of_promise(verdicts: Sequence[Verdict]) -> Picture | None:
     drawn = [(f"worst pair found, {each.method.partition(',')[0]}", each) for each in verdicts if each.allowed < 1e6]
     if not drawn:
         return None
-    return "How much the release may give away, and how much the audit could show", promise_figure(drawn)
+    return (
+        "For the pair of words (or vectors) that comes closest: the most it may give away, and what the audit showed",
+        promise_figure(drawn),
+    )
 
 
 def picture_of_attacks(scores: Sequence[AttackScore]) -> Picture | None:

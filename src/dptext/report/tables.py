@@ -69,7 +69,10 @@ def headline(verdict: Verdict) -> str:
         case Outcome.REFUTED:
             return f"REFUTED: {verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
         case Outcome.EXACT:
-            return f"kept, computed exactly: at most {verdict.loss:.3g} nats where {verdict.allowed:.3g} are promised."
+            return (
+                f"kept, computed exactly: the pair that comes closest gives away {verdict.loss:.3g} nats where "
+                f"{verdict.allowed:.3g} are promised."
+            )
         case _ if not verdict.refutable:
             return (
                 f"not tested: these samples can show {verdict.strongest:.3g} nats, {verdict.allowed:.3g} are promised."
