@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 Leads = npt.NDArray[np.int64]
 
 ELEMENTARY = "this machine's double-precision logarithm is right to 2^-47 of itself, its sine and cosine to 2^-47"
-"""The assumption of the functions here. (Libraries promise 2^-50; the tests look at several hundred values, the extremes among them.)"""
+"""The assumption of the functions here. (Libraries promise 2^-50; the tests look at several hundred values.)"""
 
 _SLIP = 2.0**-45  # what an elementary function and a few operations around it may be off by together, relatively
 _ROUNDED = 2.0**-51  # what -ln may move by when a uniform number is rounded to 53 bits
