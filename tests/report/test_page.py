@@ -14,6 +14,7 @@ from dptext.estimates import Estimate
 from dptext.report.brief import answers
 from dptext.report.checks import Check
 from dptext.report.page import GroupGap, Measurement, Report, Sample
+from dptext.report.score_figures import scores_figure
 
 NASTY = '<script>alert("x")</script>&'
 
@@ -195,6 +196,36 @@ def test_a_gain_decides_where_it_was_measured():
 def test_names_of_groups_do_not_become_markdown():
     card = _report(fairness=[Measurement(**{**vars(_task(0.6, 0.7)), "what": "a|b\n# <i>"})]).card()
     assert "| a\\|b # \\<i\\> |" in card
+
+
+def test_no_name_becomes_markup_on_the_card():
+    gap = GroupGap(words=f"the largest gap is 3 points ({NASTY!r} above 'b')", is_shown=True)
+    card = _report(gaps=[gap], checks=[Check("the file", True, NASTY)], command="dptext report '```\n<b>```'").card()
+    outside, inside, after = card.split("````")
+    assert "<b>" in inside
+    assert not re.search(r"(?<!\\)<", outside + after)
+    assert card.startswith("# \\<script\\>")
+
+
+def test_who_is_told_apart_is_not_hidden_behind_a_share_of_right_answers():
+    def score(attack, measure, low, high, baseline):
+        estimate = Estimate((low + high) / 2, low, high, 100, "people")
+        return AttackScore(attack=attack, measure=measure, score=estimate, baseline=baseline, baseline_name="blind")
+
+    of_age = [score("attribute inference of 'age (years)' (linear)", "accuracy", 0.92, 0.98, 0.95)]
+    quiet = answers(_report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.4, 0.6, 0.5)]))
+    loud = answers(_report(attacks=[*of_age, score(of_age[0].attack, "macro-F1", 0.8, 0.9, 0.5)]))
+    found = [
+        next(each for each in some if each.question == "Does it give 'age (years)' away?") for some in (quiet, loud)
+    ]
+    assert [each.good for each in found] == [True, False]
+    assert "macro-F1 0.85, where somebody who sees nothing has 0.50" in found[1].words
+
+
+@pytest.mark.parametrize("name", ["cost $a^$", "$\\foo$", "\u5e74\n(linear)"])
+def test_no_name_of_a_column_breaks_a_picture(name):
+    pytest.importorskip("matplotlib")
+    assert scores_figure([(name, Estimate(0.5, 0.4, 0.6, 9, "rows"), 0.5)], measure="accuracy").startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

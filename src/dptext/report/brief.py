@@ -188,7 +188,7 @@ def _held(report: Report) -> Answer:
 def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
     best: dict[str, AttackScore] = {}
     for each in main_scores(scores):
-        kind = each.attack.partition(" (")[0]
+        kind = _kind(each)
         if kind not in best or each.score.value > best[kind].score.value:
             best[kind] = each
     found = []
@@ -200,8 +200,21 @@ def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
             if each.succeeded
             else f", no better than without looking at the release ({blind})."
         )
-        found.append(Answer(question, words, good=not each.succeeded))
+        # where nine of ten have the same answer a share of right ones hides who is told apart: any number counts
+        others = [other for other in scores if _kind(other) == kind and other.succeeded]
+        if others and not each.succeeded:
+            other = max(others, key=lambda score: score.advantage)
+            words += (
+                f" But he learns something: {other.measure} {other.score.value:.2f}, where somebody who sees nothing "
+                f"has {other.baseline:.2f} ({other.attack})."
+            )
+        found.append(Answer(question, words, good=not others))
     return found
+
+
+def _kind(score: AttackScore) -> str:
+    """What is attacked, without who attacks; a column may have brackets in its name."""
+    return score.attack.rpartition(" (")[0] or score.attack
 
 
 def _asked(kind: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,17 +22,24 @@ __all__ = ["card_of", "in_short"]
 
 def card_of(report: Report) -> str:
     """The Markdown."""
-    lines = [f"# {report.title}", "", *(f"- **{name}** {words}" for name, words in in_short(report.statement)), ""]
+    lines = [
+        f"# {_cell(report.title)}",
+        "",
+        *(f"- **{name}** {_cell(words)}" for name, words in in_short(report.statement)),
+        "",
+    ]
     for heading, found in (("Protected", protected(report)), ("Not protected", not_protected(report))):
-        lines += [f"## {heading}", "", *(f"- {each}" for each in found), ""]
-    tested = [f"- {'NO: ' if each.held is False else ''}{each.name} ({each.seen})" for each in report.checks]
+        lines += [f"## {heading}", "", *(f"- {_cell(each)}" for each in found), ""]
+    tested = [
+        f"- {'NO: ' if each.held is False else ''}{_cell(each.name)} ({_cell(each.seen)})" for each in report.checks
+    ]
     tested += [f"- {headline(each)}" for each in report.verdicts]
     if tested:
         lines += ["## Audit", "", *tested, ""]
     lines += _table("What an attacker gets", [(each.attack, each) for each in report.attacks])
     for heading, measured in (("What it is still good for", report.utility), ("For each group", report.fairness)):
         lines += _table(heading, [(each.what, each) for each in measured if not each.owner_only])
-    lines += [f"- {each.words}" for each in report.gaps if not each.owner_only]
+    lines += [f"- {_cell(each.words)}" for each in report.gaps if not each.owner_only]
     if report.has_owner_numbers:
         lines += [
             "",
@@ -39,7 +47,8 @@ def card_of(report: Report) -> str:
             "",
         ]
     elif report.command:
-        lines += ["## Made by", "", "```", report.command, "```", ""]
+        fence = "`" * (2 + max(map(len, re.findall("`+", report.command)), default=1))  # longer than any in a name
+        lines += ["## Made by", "", fence, report.command, fence, ""]
     return "\n".join(lines)
 
 
@@ -55,7 +64,7 @@ def _table(heading: str, rows: Sequence[tuple[str, AttackScore | Measurement]]) 
 
 
 def _cell(text: str) -> str:
-    """A group's name is whatever stood in a column: it must not end the cell, the line, or become markup."""
+    """Names of groups, columns and files are anybody's: they must not end the cell, the line, or become markup."""
     return "".join(f"\\{each}" if each in "\\|`*_<>[]" else " " if each in "\r\n" else each for each in text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,7 +132,8 @@ def _check_any(rows: Sequence[Any]) -> None:
 
 
 def _name_rows(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
+    # the name of a column may hold a dollar: it is no formula
+    axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=True, axis="x", color="0.9", linewidth=0.6)
 
@@ -150,5 +152,7 @@ def _picture(draw: Callable[[Any], None], rows: int) -> bytes:
     once = dict(zip(labels, handles, strict=True))
     figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=150, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the table beside it holds the name in letters
+        figure.savefig(stream, format="png", dpi=150, metadata={"Software": None})
     return stream.getvalue()
