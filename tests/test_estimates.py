@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dptext import ParameterError
-from dptext.estimates import Estimate, mean_over_runs, over_people, resampled_rows, share
+from dptext.estimates import Estimate, mean_over_runs, over_people, resampled_rows, share, share_over_people
 
 
 def _covers_95(hits, trials):
@@ -54,6 +54,28 @@ def test_people_are_drawn_whole_and_equally_often(people):
         assert all(np.ptp(counts[people == name]) == 0 for name in names)
     assert (drawn.sum(axis=1) == names.size).all()
     assert stats.chisquare(drawn.sum(axis=0)).pvalue > 1e-6
+
+
+def test_few_people_are_not_surer_than_they_can_be():
+    """Five people, two-sided at 95%: misses in at most 5% and a little (binomial test against 8%, at 1e-6)."""
+    generator = np.random.default_rng(4)
+    wide = narrow = 0
+    for seed in range(400):
+        values = generator.normal(size=5)
+        found = over_people(lambda rows, values=values: float(values[rows].mean()), np.arange(5), seed=seed)
+        wide += not found.low <= 0 <= found.high
+        drawn = generator.choice(values, size=(1000, 5)).mean(axis=1)  # the twin: plain percentiles
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        narrow += not low <= 0 <= high
+    assert stats.binomtest(wide, 400, 0.08, alternative="greater").pvalue > 1e-6
+    assert stats.binomtest(narrow, 400, 0.08, alternative="greater").pvalue < 1e-6
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_of_people_who_are_all_alike_the_next_may_differ(value):
+    plain, found = (each(lambda rows: value, list("aabbccddee")) for each in (over_people, share_over_people))
+    assert (plain.low, plain.high) == (value, value)
+    assert (found.low, found.high) == (share(round(5 * value), 5).low, share(round(5 * value), 5).high)
 
 
 def test_an_estimate_reads_as_a_number_with_its_interval():

@@ -6,7 +6,7 @@ Intervals are two-sided at 95 per cent unless another level is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Estimate", "mean_over_runs", "over_people", "resampled_rows", "share"]
+__all__ = ["Estimate", "mean_over_runs", "over_people", "resampled_rows", "share", "share_over_people"]
 
 CONFIDENCE = 0.95
 
@@ -83,7 +83,9 @@ def over_people(
 ) -> Estimate:
     """A statistic of rows, with the percentile interval of a bootstrap over *people*, not rows.
 
-    Rows of one author are alike: an interval over rows would be too narrow.
+    Rows of one author are alike: an interval over rows would be too narrow. So would the plain percentiles be where
+    people are few: their tails are widened as Student's are against the normal's (Hesterberg 2015, the expanded
+    percentile interval). Of fewer than about five people no interval says much.
 
     Args:
         statistic: (n,) indices of rows -> number.
@@ -102,9 +104,40 @@ def over_people(
     values = np.array([each for each in found if np.isfinite(each)])
     if not np.isfinite(value) or not values.size:
         raise ParameterError("the statistic must give a finite number for all rows, it gave none")
-    tail = 100 * (1 - confidence) / 2
+    everybody = len(np.unique(whose))
+    tail = 100 * _tail_of(everybody, confidence)
     low, high = np.percentile(values, [tail, 100 - tail])
-    return Estimate(value, float(low), float(high), len(np.unique(whose)), "people")
+    return Estimate(value, float(low), float(high), everybody, "people")
+
+
+def _tail_of(people: int, confidence: float) -> float:
+    """How much of a bootstrap distribution to cut off at each end: Phi(-sqrt(n / (n - 1)) t), n people, t Student's.
+
+    The bootstrap divides by n where n - 1 is right, and knows no doubt about the spread.
+    """
+    stats = _stats()
+    reach = float(stats.t.ppf((1 + confidence) / 2, people - 1)) * np.sqrt(people / (people - 1))
+    return float(stats.norm.sf(reach))
+
+
+def share_over_people(
+    statistic: Callable[[npt.NDArray[np.int64]], float],
+    people: npt.ArrayLike,
+    *,
+    resamples: int = 1000,
+    confidence: float = CONFIDENCE,
+    seed: int | None = None,
+) -> Estimate:
+    """`over_people` for a statistic from 0 to 1 that may be the same in every resample.
+
+    Where all are right, or all wrong, no resample differs, and the bootstrap knows no doubt: five people of whom nobody
+    was found do not show that nobody can be. People are counted instead (Clopper and Pearson 1934).
+    """
+    found = over_people(statistic, people, resamples=resamples, confidence=confidence, seed=seed)
+    if found.low < found.high:
+        return found
+    counted = share(round(found.value * found.count), found.count, confidence=confidence)
+    return replace(found, low=min(found.low, counted.low), high=max(found.high, counted.high))
 
 
 def resampled_rows(

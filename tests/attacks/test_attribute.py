@@ -86,6 +86,25 @@ def test_people_are_not_learnt_by_heart():
     assert grouped.score.high - grouped.score.low > 2 * (mixed.score.high - mixed.score.low)
 
 
+def test_a_blind_guess_is_at_least_the_most_frequent_answer():
+    """Few people with many rows: the majority of the others is often not that of those who are judged."""
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        people = np.repeat(np.arange(12), generator.integers(1, 60, 12))
+        noise, labels = generator.normal(size=(people.size, 2)), people % 2
+        accuracy = attribute_inference(
+            noise, labels, people=people, attackers="linear", folds=3, resamples=9, seed=seed
+        )
+        assert accuracy[0].baseline >= max(labels.mean(), 1 - labels.mean())
+
+
+def test_nobody_found_among_a_few_is_not_nobody():
+    labels, people = list("ab") * 10, np.arange(20) // 2
+    found = attribute_inference([[each == "a"] for each in labels], labels, people=people, attackers="linear", folds=2)
+    assert found[0].score.value == 1.0
+    assert found[0].score.low < 0.75
+
+
 def test_texts_bags_and_sparse_rows_will_do():
     generator = np.random.default_rng(10)
     labels = [n % 2 for n in range(80)]

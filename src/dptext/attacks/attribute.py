@@ -22,7 +22,7 @@ from dptext.attacks.given import Rows, as_codes, as_people, learning, random_sta
 from dptext.attacks.learners import ATTACKERS, NAMES, Attacker, Learner, checked_attackers, prepared
 from dptext.attacks.score import AttackScore
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE, over_people
+from dptext.estimates import CONFIDENCE, share_over_people
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["attribute_inference"]
@@ -46,10 +46,11 @@ def attribute_inference(
     Each row is judged once, by an attacker who saw no row of the same person. Intervals come from a bootstrap over
     people with the attackers as they are: they do not hold what another training set would have changed.
 
-    Baselines. Accuracy: the majority class of the training rows. Macro-F1: guessing blindly with the frequencies of
-    the k classes, which gives 1 / k, whatever these are: with q_c the share of guesses for class c and p_c its
-    frequency, its F1 is 2 p_c q_c / (p_c + q_c) up to chance, and the sum is largest at q = p. (Naming the majority
-    alone gives less, and would make an attacker who guesses look clever.)
+    Baselines. Accuracy: the majority class, of the training rows or of all, whichever is right more often (with few
+    people a fold may lack what the others have most of, and the first alone would flatter the attacker). Macro-F1:
+    guessing blindly with the frequencies of the k classes, which gives 1 / k, whatever these are: with q_c the share of
+    guesses for class c and p_c its frequency, its F1 is 2 p_c q_c / (p_c + q_c) up to chance, and the sum is largest at
+    q = p. (Naming the majority alone gives less, and would make an attacker who guesses look clever.)
 
     Args:
         features: (n, d) private vectors, dense or sparse; or n private texts, or n bags of words.
@@ -72,7 +73,7 @@ def attribute_inference(
 
     >>> rows = [[0.0], [0.1], [0.2], [0.3], [5.0], [5.1], [5.2], [5.3]]
     >>> print(attribute_inference(rows, list("aaaabbbb"), attackers="linear", folds=2, seed=1)[0])
-    attribute inference (linear): accuracy 1.000 [1.000, 1.000] against 0.500 (majority class)
+    attribute inference (linear): accuracy 1.000 [0.631, 1.000] against 0.500 (majority class)
     """
     names = checked_attackers(attackers)
     rows = prepared("features", features)
@@ -88,13 +89,15 @@ def attribute_inference(
             answers[name][held] = (
                 Learner(name, random_state(bits)).fit(rows[trained], codes[trained]).predict(rows[held])
             )
-    blind = float((majority == codes).mean())
+    # the majority of the training rows may not be that of the people judged: a blind guess is at least as good as one
+    # answer for everybody
+    blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
     interval: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": random_state(bits)}
     scores = []
     for name in names:
         named = answers[name]
-        accuracy = over_people(partial(_accuracy, codes, named), whose, **interval)
-        f1 = over_people(partial(_macro_f1, codes, named, kinds), whose, **interval)
+        accuracy = share_over_people(partial(_accuracy, codes, named), whose, **interval)
+        f1 = share_over_people(partial(_macro_f1, codes, named, kinds), whose, **interval)
         said = f"empirical privacy, 1 - accuracy: {1 - accuracy.value:.3f}; without looking {1 - blind:.3f}"
         attack = f"attribute inference ({NAMES[name]})"
         scores += [

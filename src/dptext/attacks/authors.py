@@ -63,7 +63,7 @@ def author_reidentification(
 
     >>> known, authors = ["cats and cats", "a cat", "tax law", "the tax"], ["ann", "ann", "bob", "bob"]
     >>> print(author_reidentification(known, authors, ["my cats", "tax it"], ["ann", "bob"], seed=1)[0])
-    author re-identification (linear): share named at first guess 1.000 [1.000, 1.000] against 0.500 (authors ...
+    author re-identification (linear): share named at first guess 1.000 [0.158, 1.000] against 0.500 (authors ...
     """
     if attacker not in ("centroid", "linear"):
         raise ParameterError(f"attacker must be 'centroid' or 'linear', got {attacker!r}")

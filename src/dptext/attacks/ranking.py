@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, random_state
 from dptext.attacks.learners import words_to_numbers
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, over_people, share
+from dptext.estimates import Estimate, share, share_over_people
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
@@ -139,12 +139,12 @@ def unit_rows(rows: Any) -> Any:
 
 
 def mean_of_rows(values: npt.NDArray[np.float64], whose: Ids, confidence: float, bits: RandomBits) -> Estimate:
-    """The mean of a number of each row, with an interval over people."""
+    """The mean of a number from 0 to 1 of each row, with an interval over people."""
 
     def mean(at: Ids) -> float:
         return float(values[at].mean())
 
-    return over_people(mean, whose, confidence=confidence, seed=random_state(bits))
+    return share_over_people(mean, whose, confidence=confidence, seed=random_state(bits))
 
 
 def share_of_rows(

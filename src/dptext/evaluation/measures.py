@@ -19,14 +19,14 @@ when other people train is seen over seeds and folds only (`dptext.evaluation.sw
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, over_people, share
+from dptext.estimates import Estimate, over_people, share, share_over_people
 from dptext.evaluation.folds import codes_of
 
 __all__ = ["CLASS_MEASURES", "NUMBER_MEASURES", "Measured", "checked_numbers", "measure", "statistic_of"]
@@ -101,8 +101,8 @@ def measure(
     if name == "accuracy" and people is None:
         score = share(round(statistic(everything) * count), count, confidence=confidence)
     else:
-        score = over_people(statistic, whose, resamples=resamples, confidence=confidence, seed=seed)
-        score = _widened(score, confidence) if name in CLASS_MEASURES else score
+        interval = share_over_people if name in CLASS_MEASURES else over_people
+        score = interval(statistic, whose, resamples=resamples, confidence=confidence, seed=seed)
     return Measured(
         name=name,
         score=score,
@@ -183,14 +183,6 @@ class _MacroF1:
         if not rows.all():
             return float("nan")
         return float((2 * table.diagonal()[self._occurring] / (rows + answers)).mean())
-
-
-def _widened(score: Estimate, confidence: float) -> Estimate:
-    """Where no resample differs (all right, or all wrong) the bootstrap knows no doubt: people are counted instead."""
-    if score.low < score.high:
-        return score
-    counted = share(round(score.value * score.count), score.count, confidence=confidence)
-    return replace(score, low=min(score.low, counted.low), high=max(score.high, counted.high))
 
 
 def _labels(values: npt.ArrayLike) -> npt.NDArray[Any]:
