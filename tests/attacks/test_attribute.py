@@ -105,6 +105,15 @@ def test_nobody_found_among_a_few_is_not_nobody():
     assert found[0].score.low < 0.75
 
 
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_texts_without_words_and_huge_numbers_are_attacked(attacker, telling):
+    """One text with a word: in one of the folds an attacker learns from empty texts alone."""
+    found = attribute_inference(["word", *[None] * 19], list("ab") * 10, attackers=attacker, folds=2, seed=1)
+    assert not found[0].succeeded
+    features, labels = telling
+    assert attribute_inference(1e200 * features, labels, attackers=attacker, folds=2, seed=1)[0].succeeded
+
+
 def test_texts_bags_and_sparse_rows_will_do():
     generator = np.random.default_rng(10)
     labels = [n % 2 for n in range(80)]

@@ -12,7 +12,7 @@ from scipy import sparse, stats
 
 from dptext import TEM, MissingExtraError, ParameterError
 from dptext.attacks import author_reidentification, linkage, linkage_of_scores, sequence_likelihoods
-from dptext.attacks.ranking import rank_scores
+from dptext.attacks.ranking import rank_scores, similarities
 from dptext.privacy.randomness import RandomBits
 
 
@@ -72,6 +72,17 @@ def test_rows_of_zeros_and_huge_ones_are_rows(vectors):
     strange[0], strange[1], strange[2] = 0.0, 1e300 * vectors[1], 1e-300 * vectors[2]
     found = linkage(vectors, strange, similarity="cosine", top=[1], seed=1)
     assert found[0].score.value >= 399 / 400
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("side", ["original", "private"])
+def test_one_huge_row_does_not_hide_the_others(vectors, similarity, side):
+    """Noise with heavy tails may be huge once: in single precision all else would be 0, and every row a tie."""
+    strange = vectors.copy()
+    strange[0] *= 1e30
+    pairs, _ = similarities(**{"original": vectors, "private": vectors, side: strange}, similarity=similarity)
+    others = pairs(1, len(vectors))[:, 1:]  # the huge one may rightly be the likeliest of all
+    assert (others.argmax(axis=1) == np.arange(len(vectors) - 1)).mean() > 0.99
 
 
 def test_words_and_sparse_rows_are_linked():
@@ -205,6 +216,7 @@ def test_who_names_the_most_frequent_authors_is_the_baseline():
         (lambda: sequence_likelihoods([[]], [[0]], [[0.5, 0.5]]), "original must hold at least one symbol"),
         (lambda: author_reidentification(["a", "b"], "xx", ["a"], "x"), "known_authors must be at least two"),
         (lambda: author_reidentification(["a", "b"], "xy", ["a"], "z"), "private_authors: row 0 is of somebody"),
+        (lambda: author_reidentification(["a", "b"], "xy", ["a"], [["x"]]), "private_authors: row 0 is of somebody"),
         (lambda: author_reidentification(["a", "b"], "xy", ["a"], "x"), "private_authors must be at least two"),
         (lambda: author_reidentification(["a", "b"], "xy", ["a"], "xy"), "private_authors must be one for each"),
         (lambda: author_reidentification(["a", "b"], "xy", ["a"], "x", attacker="me"), "attacker must be"),

@@ -184,6 +184,13 @@ def test_certain_outputs_and_constant_ones_are_answered():
     assert same.at_1_percent.score.value == 0.0
 
 
+def test_an_attack_that_says_the_same_of_everybody_is_no_proof_of_privacy():
+    found = score_membership([0.3] * 40, [1] * 20 + [0] * 20).auc
+    assert "all texts have the same score" in found.detail
+    assert found.score.low < 0.4 < 0.6 < found.score.high
+    assert "same score" not in score_membership([0.3] * 39 + [0.4], [1] * 20 + [0] * 20).auc.detail
+
+
 def test_the_baseline_of_the_accuracy_is_the_larger_side():
     found = score_membership(np.arange(10.0), np.arange(10) < 7)
     assert (found.accuracy.baseline, found.accuracy.baseline_name) == (0.7, "majority class")

@@ -94,7 +94,7 @@ def _codes_of(authors: Iterable[Hashable], codes: dict[Hashable, int], rows: int
     names = authors.tolist() if isinstance(authors, np.ndarray) else list(authors)
     if len(names) != rows:
         raise ParameterError(f"private_authors must be one for each of {rows:,} rows, got {len(names):,}")
-    unknown = next((row for row, name in enumerate(names) if name not in codes), None)
+    unknown = next((row for row, name in enumerate(names) if not isinstance(name, Hashable) or name not in codes), None)
     if unknown is not None:
         raise ParameterError(
             f"private_authors: row {unknown} is of somebody without a known row; the attack is on a closed world: "

@@ -16,9 +16,21 @@ import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, ParameterError
 
-__all__ = ["Rows", "are_texts", "as_codes", "as_ids", "as_people", "as_rows", "as_texts", "learning", "random_state"]
+__all__ = [
+    "Rows",
+    "are_texts",
+    "as_codes",
+    "as_ids",
+    "as_people",
+    "as_rows",
+    "as_texts",
+    "even",
+    "learning",
+    "random_state",
+]
 
 Ids: TypeAlias = npt.NDArray[np.int64]
+_LARGE = 1e100  # what lies beyond is scaled: its squares, summed, would be infinite
 Rows: TypeAlias = Any
 """(n, d) numbers, dense or scipy-sparse; or n texts; or n bags (sequences of words)."""
 
@@ -91,6 +103,12 @@ def as_rows(name: str, values: Any) -> Any:
     if not finite.all():
         raise ParameterError(f"{name} must be finite, row {int(np.argmin(finite))} holds NaN or infinity")
     return rows
+
+
+def even(rows: Any) -> Any:
+    """The same numbers on a scale on which they can be squared: attackers who learn do not mind the scale."""
+    largest = float(abs(rows).max())
+    return rows / largest if largest > _LARGE else rows
 
 
 def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext.attacks.given import are_texts, as_rows, as_texts, learning
+from dptext.attacks.given import are_texts, as_rows, as_texts, even, learning
 from dptext.errors import ParameterError
 from dptext.threads import available_cores
 
@@ -43,7 +43,7 @@ def checked_attackers(attackers: Any) -> tuple[Attacker, ...]:
 def prepared(name: str, features: Any) -> Any:
     """Rows that can be indexed: a matrix, or an array of bags of words."""
     if not are_texts(features):
-        return as_rows(name, features)
+        return even(as_rows(name, features))
     bags = as_texts(name, features)
     rows = np.empty(len(bags), dtype=object)
     rows[:] = bags
@@ -54,6 +54,15 @@ def words_to_numbers(*, pairs: bool) -> Any:
     """A fresh tf-idf of words, and of pairs of neighbours, over bags of words."""
     vectorizer = learning("sklearn.feature_extraction.text").TfidfVectorizer
     return vectorizer(analyzer=_with_pairs if pairs else _as_it_is, sublinear_tf=True, dtype=np.float64)
+
+
+def _some_words(rows: Any) -> Any:
+    """Bags to learn from; where all are empty, one gets a word, so that there is something to count."""
+    if any(rows):
+        return rows
+    learnt = rows.copy()
+    learnt[0] = [""]
+    return learnt
 
 
 class Learner:
@@ -80,7 +89,7 @@ class Learner:
             steps.append(learning("sklearn.preprocessing").StandardScaler())
         make = learning("sklearn.pipeline").make_pipeline
         self._model = make(*steps, self._classifier(rows, int(np.unique(labels, return_counts=True)[1].min())))
-        quiet_fit(self._model, rows, labels)
+        quiet_fit(self._model, _some_words(rows) if rows.dtype == object else rows, labels)
         return self
 
     def predict(self, rows: Any) -> npt.NDArray[np.int64]:

@@ -103,13 +103,25 @@ def _dense(left: Any, right: Any, similarity: str) -> Pairs:
     if similarity == "cosine":
         left, right = unit_rows(left), unit_rows(right)
     elif similarity == "euclidean":
-        centre = left.mean(axis=0)  # distances stay, and float32 keeps more of them
+        centre = np.median(left, axis=0)  # distances stay, float32 keeps more of them, and no huge row moves it
         left, right = left - centre, right - centre
-    largest = max(np.abs(left).max(), np.abs(right).max(), np.finfo(np.float64).tiny)
-    first, second = (np.ascontiguousarray(each / largest, dtype=np.float32) for each in (left, right))
+    # candidates on one scale, and each private row on its own, which leaves its order as it is: on one scale for both,
+    # a single huge row would push all others below the least float, and ties look like privacy
+    scale = max(float(np.abs(left).max()), np.finfo(np.float64).tiny)
+    left, right = left / scale, right / scale
+    own = np.maximum(np.abs(right).max(axis=1, keepdims=True), 1.0)
+    precision = np.float32 if _is_even(left) else np.float64
+    first, second = (np.ascontiguousarray(each, dtype=precision) for each in (left, right / own))
     # -|a - b|^2 / 2 but for a term that every candidate of a row shares
-    offset = -(first**2).sum(axis=1) / 2 if similarity == "euclidean" else np.zeros(len(first), dtype=np.float32)
-    return lambda start, stop: second[start:stop] @ first.T + offset
+    offset = -(first**2).sum(axis=1) / 2 if similarity == "euclidean" else np.zeros(len(first), dtype=precision)
+    weight = (1.0 / own).astype(precision)
+    return lambda start, stop: second[start:stop] @ first.T + weight[start:stop] * offset
+
+
+def _is_even(rows: Any) -> bool:
+    """Whether squares of all rows, the largest of which is 1, are far above the least float32."""
+    lengths = np.abs(rows).max(axis=1)
+    return bool(lengths[lengths > 0].min(initial=1.0) > 1e-12)
 
 
 def _sparse(left: Any, right: Any, similarity: str) -> Pairs:

@@ -71,6 +71,8 @@ def measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, how
     """All measures of checked scores, beside an accuracy that was measured already."""
     inside, outside = scores[members], scores[~members]
     detail = f"{inside.size:,} members, {outside.size:,} others"
+    if np.ptp(scores) == 0:  # a broken attack looks like perfect privacy
+        detail += "; all texts have the same score: this attacker saw nothing, which says nothing about others"
     larger = max(inside.size, outside.size) / members.size
     at = [
         AttackScore(
@@ -114,8 +116,8 @@ def _area(inside: Floats, outside: Floats) -> Estimate:
     below = (ranks[:n] - stats.rankdata(inside)) / m
     above = 1 - (ranks[n:] - stats.rankdata(outside)) / n
     value = float(below.mean())
-    if value in (0.0, 1.0):  # no spread to see: of min(n, m) disjoint pairs all came out alike
-        certain = share(int(value) * min(n, m), min(n, m))
+    if np.ptp(below) == 0 == np.ptp(above):  # no spread to see: of min(n, m) disjoint pairs all came out alike
+        certain = share(round(value * min(n, m)), min(n, m))
         return Estimate(value, certain.low, certain.high, n + m, "rows")
     reach = 1.96 * math.sqrt(float(below.var(ddof=1)) / n + float(above.var(ddof=1)) / m)
     return Estimate(value, max(0.0, value - reach), min(1.0, value + reach), n + m, "rows")
