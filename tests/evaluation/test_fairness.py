@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from dptext import ParameterError
+from dptext.estimates import resampled_rows
 from dptext.evaluation.fairness import fairness
 
 QUICK = {"resamples": 200, "seed": 1}
@@ -49,6 +50,35 @@ def test_equal_groups_are_seldom_told_apart():
     rows = np.arange(2000)
     twin = hits[rows, best] - hits[rows, worst] > 1.96 * (errors[rows, best] + errors[rows, worst]) ** 0.5
     assert stats.binomtest(int(twin.sum()), 2000, 0.08, alternative="greater").pvalue < 1e-6
+
+
+def test_many_groups_are_answered_and_not_told_apart_by_chance(monkeypatch):
+    """300 pairs of groups that are served alike but for one; tails by the normal are those of the percentiles."""
+    asked = []
+
+    def counted(people, *, resamples, seed):
+        asked.append(resamples)
+        return resampled_rows(people, resamples=resamples, seed=seed)
+
+    monkeypatch.setattr("dptext.evaluation.fairness.resampled_rows", counted)
+    generator = np.random.default_rng(8)
+    many = served(generator, [*[0.8] * 24, 0.2], people=40, rows=1)
+    found = fairness(*many[:3], people=many[3], resamples=100, seed=1)
+    assert max(asked) <= 20_000
+    shown = [{gap.better, gap.worse} for gap in found.gaps if gap.is_shown]
+    assert shown
+    assert all("group 24" in each for each in shown)  # by the choice of the seed: 5% of them have another
+    # the broken twin takes each pair as if it were the only one
+    errors = [gap.gap.high - gap.gap.low for gap in found.gaps]
+    reach = stats.norm.isf(0.025) / stats.norm.isf(0.025 / 300)
+    twin = [gap for gap, width in zip(found.gaps, errors, strict=True) if gap.gap.value > reach * width / 2]
+    assert any("group 24" not in {gap.better, gap.worse} for gap in twin)
+    few = served(generator, [0.8, 0.7, 0.6], people=60, rows=1)
+    percentiles = fairness(*few[:3], people=few[3], **QUICK)
+    monkeypatch.setattr("dptext.evaluation.fairness._MOST", 0)
+    normal = fairness(*few[:3], people=few[3], **QUICK)
+    for one, other in zip(percentiles.gaps, normal.gaps, strict=True):
+        assert other.gap.high - other.gap.low == pytest.approx(one.gap.high - one.gap.low, rel=0.15)
 
 
 def test_a_gap_of_authors_needs_authors_not_rows():

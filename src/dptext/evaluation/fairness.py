@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 SMALLEST_GROUP = 30
 _IN_TAIL = 10  # resamples beyond each end of an interval, at least
+_MOST, _FOR_SPREAD = 20_000, 2000  # resamples: where more were needed, so many say how far gaps spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,7 @@ def fairness(
         people: (rows,) whose row each is; None: everybody has one.
         measure: "accuracy" or "macro-F1".
         smallest: people that a group must have. Fewer than about 30 give intervals that are too narrow.
-        resamples: of people, for the intervals; many pairs take more of them.
+        resamples: of people, for the intervals; many pairs take more of them (very many: a normal approximation).
         confidence: of each group's interval, and of all gaps together.
         seed: of the resamples; None for fresh randomness.
 
@@ -198,16 +200,25 @@ def _gaps(
     error: float,
     seed: int | None,
 ) -> tuple[Gap, ...]:
-    """All pairs from the same resamples of people."""
+    """All pairs from the same resamples of people.
+
+    Of some ten groups and more, the percentiles lie too far out to be looked at: a hundred groups are 4,950 pairs,
+    whose tails would take millions of resamples. There the spread is that of the resamples and the tail that of the
+    normal distribution.
+    """
     pairs = list(combinations(range(len(names)), 2))
     tail = error / len(pairs) / 2
     statistics = [_within(which, true, predicted, codes, group) for group in range(len(names))]
+    needed = max(resamples, math.ceil(_IN_TAIL / tail))
+    reach = NormalDist().inv_cdf(1 - tail) if needed > max(_MOST, resamples) else None
     values = np.array([each(np.arange(codes.size)) for each in statistics])
     # a resample of all people may leave a group, or a class of it, out: it says nothing about its pairs
     drawn = np.array(
         [
             [each(rows) for each in statistics]
-            for rows in resampled_rows(whose, resamples=max(resamples, math.ceil(_IN_TAIL / tail)), seed=seed)
+            for rows in resampled_rows(
+                whose, resamples=needed if reach is None else max(resamples, _FOR_SPREAD), seed=seed
+            )
         ]
     )
     everybody = np.unique(whose).size
@@ -215,8 +226,13 @@ def _gaps(
     for one, other in pairs:
         one, other = (one, other) if values[one] >= values[other] else (other, one)
         differences = drawn[:, one] - drawn[:, other]
-        low, high = np.percentile(differences[np.isfinite(differences)], [100 * tail, 100 * (1 - tail)])
-        estimate = Estimate(float(values[one] - values[other]), float(low), float(high), everybody, "people")
+        differences = differences[np.isfinite(differences)]
+        gap = float(values[one] - values[other])
+        if reach is None:
+            low, high = np.percentile(differences, [100 * tail, 100 * (1 - tail)])
+        else:
+            low, high = (gap + side * reach * differences.std() for side in (-1, 1))
+        estimate = Estimate(gap, float(low), float(high), everybody, "people")
         gaps.append(Gap(better=names[one], worse=names[other], gap=estimate))
     return tuple(sorted(gaps, key=lambda each: -each.gap.value))
 
