@@ -110,7 +110,7 @@ def _dense(left: Any, right: Any, similarity: str) -> Pairs:
     scale = max(float(np.abs(left).max()), np.finfo(np.float64).tiny)
     left, right = left / scale, right / scale
     own = np.maximum(np.abs(right).max(axis=1, keepdims=True), 1.0)
-    precision = np.float32 if _is_even(left) else np.float64
+    precision: Any = np.float32 if _is_even(left) else np.float64
     first, second = (np.ascontiguousarray(each, dtype=precision) for each in (left, right / own))
     # -|a - b|^2 / 2 but for a term that every candidate of a row shares
     offset = -(first**2).sum(axis=1) / 2 if similarity == "euclidean" else np.zeros(len(first), dtype=precision)

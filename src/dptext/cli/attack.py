@@ -242,6 +242,11 @@ def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
             f"Of 1,000 private rows he gives {1000 * best.score.value:,.0f} back to their originals at first guess "
             f"({best.attack}); blindly it would be {1000 * best.baseline:,.1f}."
         )
+    elif any(each.succeeded for each in scores):
+        lines.append(
+            "At first guess he did no better than by drawing lots, but the right original stands nearer to the top of "
+            "his list than it would by chance."
+        )
     else:
         lines.append("He did no better than by drawing lots.")
     layout = next(each for each in scores if each.attack == "linkage (layout alone)")
@@ -269,10 +274,20 @@ def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
 
 
 def _meaning_of_attribute(scores: Sequence[AttackScore]) -> list[str]:
-    best = max((each for each in scores if each.measure == "accuracy"), key=lambda each: each.score.value)
+    best = max(
+        (each for each in scores if each.measure == "accuracy"), key=lambda each: (each.succeeded, each.score.value)
+    )
     if not any(each.succeeded for each in scores):
         return [
             f"No attacker learnt it: naming the most frequent answer is right in {best.baseline:.0%} of the cases.",
+            _STRONGER,
+        ]
+    if not best.succeeded:
+        other = max((each for each in scores if each.succeeded), key=lambda each: each.advantage)
+        return [
+            f"No attacker is right more often than whoever names the most frequent answer ({best.baseline:.0%}), but "
+            f"he tells people apart: {other.measure} {other.score.value:.2f}, where somebody who sees nothing has "
+            f"{other.baseline:.2f}.",
             _STRONGER,
         ]
     return [

@@ -137,6 +137,8 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
             raise ParameterError(f"{what} ends in {suffixes[0]}, got {path.name!r}")
         if path.resolve() in inputs:
             raise ParameterError(f"{path.name!r} is an input: name another file")
+        if path.is_dir():
+            raise ParameterError(f"{str(path)!r} is a folder: name a file in it")
         if path.exists() and not force:
             raise ParameterError(f"{str(path)!r} is there already: choose another name, or overwrite it with --force")
         if not path.parent.is_dir():
