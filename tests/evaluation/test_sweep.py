@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,31 @@ def test_another_experiment_is_refused(path, changed, named):
     if "function" not in changed:
         run(path, **(first | changed), restart=True)
         assert len(path.read_text().splitlines()) == 9
+
+
+class _Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, settings, seed):
+        return {"score": self.factor * seed}
+
+
+def _times(factor, settings, seed):
+    return {"score": factor * seed}
+
+
+def _closure(factor):
+    return lambda settings, seed: {"score": factor * seed}
+
+
+@pytest.mark.parametrize("make", [_Scaled, lambda factor: partial(_times, factor), _closure])
+def test_what_a_function_holds_decides_about_its_numbers(path, make):
+    """The rows of another factor are not taken for its own; the same one goes on."""
+    for _ in range(2):
+        assert sweep(make(2.0), [{"x": 1}], [3], path=path, name="held").rows[0].numbers == {"score": 6.0}
+    with pytest.raises(RefusedError, match="code differ"):
+        sweep(make(5.0), [{"x": 1}], [3], path=path, name="held")
 
 
 def test_another_version_of_the_software_is_refused(path, monkeypatch):

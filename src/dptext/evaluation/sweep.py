@@ -5,7 +5,8 @@
 ``measure(settings, seed)`` returns a dict of numbers. A cell that is done is never done again: the same call goes on
 where it was, more settings or seeds add to what is there. What else decides about the numbers (which data, which
 vectors) belongs into ``constants``: a file of other constants, of a function whose code differs or of another version
-of dptext is refused (`dptext.evaluation.sweep_file`). Code that the function *calls* is not looked at.
+of dptext is refused (`dptext.evaluation.sweep_file`). Numbers and names that a partial or a closure binds count as its
+code; data that it binds, and code that it *calls*, are not looked at.
 
 **Equal conditions.** Every cell has one thread for BLAS and OpenMP, whatever the number of processes, so a table does
 not depend on how many cores there were. Several processes are started afresh (spawn): the function and its settings

@@ -89,9 +89,7 @@ def experiment_of(
     run: Callable[..., Any], name: str, constants: Mapping[str, Any], packages: Sequence[str]
 ) -> dict[str, Any]:
     """What decides about the rows besides settings and seed."""
-    function = run
-    while isinstance(function, functools.partial):  # what it binds belongs into the constants
-        function = function.func
+    function, bound = _unbound(run)
     versions = {}
     for package in ("dptext", *packages):
         try:
@@ -103,7 +101,7 @@ def experiment_of(
         "experiment": name,
         "constants": checked_settings("constants", constants),
         "function": getattr(function, "__qualname__", type(function).__name__),
-        "code": _digest_of_code(function),
+        "code": _digest_of_code(function, bound),
         "software": versions,
     }
 
@@ -243,12 +241,34 @@ def _digest(experiment: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()
 
 
-def _digest_of_code(run: Callable[..., Any]) -> str | None:
-    """Of the function alone, without comments and layout; None where its source is not to be had."""
+def _unbound(run: Callable[..., Any]) -> tuple[Callable[..., Any], list[tuple[str, Setting]]]:
+    """The function itself, and the plain values that a partial, a closure or an object holds for it.
+
+    They decide about the numbers as the code does. Data that is bound is not looked at: its digest belongs into the
+    constants.
+    """
+    held: list[tuple[str, Any]] = []
+    while isinstance(run, functools.partial):
+        held += [(f"{place}", value) for place, value in enumerate(run.args)]
+        held += sorted(run.keywords.items())
+        run = run.func
+    cells = zip(run.__code__.co_freevars, run.__closure__ or (), strict=False) if inspect.isfunction(run) else ()
+    with suppress(ValueError):  # a name that has no value yet
+        held += [(name, cell.cell_contents) for name, cell in cells]
+    if not inspect.isroutine(run):
+        held += sorted(getattr(run, "__dict__", {}).items())
+    return run, [(name, value) for name, value in held if value is None or isinstance(value, str | bool | int | float)]
+
+
+def _digest_of_code(run: Callable[..., Any], bound: Sequence[tuple[str, Setting]]) -> str | None:
+    """Of the function alone, without comments and layout, and of what is bound; None where neither is to be had."""
+    parts = []
     with suppress(OSError, TypeError, SyntaxError):
-        tree = ast.parse(textwrap.dedent(inspect.getsource(run)))
-        return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
-    return None
+        tree = ast.parse(textwrap.dedent(inspect.getsource(run if inspect.isroutine(run) else type(run))))
+        parts.append(ast.unparse(tree))
+    if bound:
+        parts.append(json.dumps(bound))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else None
 
 
 def _whole_lines(data: bytes, path: Path) -> list[bytes]:
