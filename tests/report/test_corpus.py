@@ -189,6 +189,16 @@ def test_vectors(folder, tmp_path):
     assert any("Nobody tried to link private vectors" in each for each in report.notes)
     assert "became a list of 8 numbers" in report.html()
     assert SECRET not in report.html()
+    # originals that are vectors of another length: a model of private ones cannot read them
+    import pyarrow
+    from pyarrow import parquet
+
+    long = np.random.default_rng(3).normal(size=(ROWS, 20)).astype(np.float32)
+    parquet.write_table(
+        pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long.ravel(), 20)}), tmp_path / "long.parquet"
+    )
+    asked = Question(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
+    assert [each.what for each in report_on(asked).utility] == [each.what for each in report.utility]
 
 
 @pytest.mark.parametrize(

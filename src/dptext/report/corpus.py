@@ -288,7 +288,7 @@ class _Making:
         people = _at(self._column(rows, asked.person), places)
         labels = _at(self._column(rows, asked.label), places)
         self._say(f"Training models on {len(places):,} rows ...")
-        comparable = raw is not None and (raw.vectors is None) == (rows.vectors is None)
+        comparable = raw is not None and _widths(raw) == _widths(rows)
         forms = useful(
             _at(rows.features, places),
             None if raw is None else _at(raw.features, places),
@@ -336,6 +336,11 @@ class _Making:
         if self._mechanism is None:
             return None
         return deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
+
+
+def _widths(rows: Rows) -> int | None:
+    """How many numbers a row has; None for texts."""
+    return None if rows.vectors is None else int(rows.vectors.shape[1])
 
 
 def _at(values: Any, places: list[int]) -> Any:
