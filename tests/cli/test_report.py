@@ -95,6 +95,18 @@ def test_the_command_on_the_page_makes_it_again(release, run, tmp_path):
     assert numbers(again) == numbers(page)
 
 
+def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
+    secret = tmp_path / "of-somebody"
+    secret.mkdir()
+    options = ("-o", secret / "page.html", "--card", secret / "CARD.md", "--label", "side", "--rows", 50, "-q")
+    assert run("report", tmp_path / "out.jsonl", *options) == (0, "", "")
+    for name in ("page.html", "CARD.md"):
+        text = (secret / name).read_text()
+        assert "dptext report out.jsonl -o page.html" in text
+        assert "of-somebody" not in text
+        assert str(tmp_path) not in text
+
+
 def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
     beside = tmp_path / "out.jsonl.privacy.json"
     statement = dptext.PrivacyStatement.from_json(beside.read_text())

@@ -153,12 +153,14 @@ def _command(
     title: str,
     attacker: Sequence[str] | None,
 ) -> str:
-    """What makes the page again: what differs from the usual, and the seed."""
+    """What makes the page again: what differs from the usual, and the seed. Files by their names alone: a card is
+    shared, and folders are named after people and projects.
+    """
     usual = {each.name: each.default for each in fields(Question)}
-    words = ["dptext", "report", str(question.private), "-o", str(out)]
+    words = ["dptext", "report", question.private.name, "-o", out.name]
     for name, value in (*options.items(), ("card", card), ("title", title or None), ("seed", question.seed)):
         if value is not None and value != usual.get(name):
-            words += [f"--{name}", str(value)]
+            words += [f"--{name}", value.name if isinstance(value, Path) else str(value)]
     for each in attacker or ():
         words += ["--attacker", each]
     return shlex.join(words)
