@@ -192,7 +192,7 @@ def draw(found: Results, path: Path) -> None:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=(13.0, 4.2), layout="constrained")
+    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=(13.0, 4.8), layout="constrained")
     extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
     left, middle, right = figure.subplots(1, 3)
     for (mechanism, arm), style in STYLES.items():
@@ -233,8 +233,8 @@ def draw(found: Results, path: Path) -> None:
     right.set_title("Membership attacks")
     right.set_ylabel("AUC")
     for axes in (left, middle, right):
-        axes.legend(fontsize=7.5, loc="lower right" if axes is not right else "upper left")
-        axes.set_ylim(0.45, 1.0 if axes is not right else 1.2)  # the likelihood ratio can reach 1; above: the legend
+        axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
+        axes.set_ylim(bottom=0.45)
     figure.savefig(path, dpi=150)
 
 
