@@ -59,7 +59,7 @@ class Results:
         return sorted(found, key=lambda each: float(each[1]))
 
     def mean(self, setting: Setting, column: str) -> Estimate | None:
-        return mean_of(row[column] for row in self.by_setting[setting].values())
+        return mean_of(row.get(column) for row in self.by_setting[setting].values())
 
     def difference(self, one: Setting, other: Setting, column: str) -> Estimate | None:
         """Of the trials that have both: they share reviews, so their difference varies less than either."""
