@@ -41,8 +41,8 @@ from threadpoolctl import threadpool_limits
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from dptext.evaluation.sweep_table import Sweep
+from dptext.processes import checked_processes, leave_with_the_parent
 from dptext.threads import use_cores
-from dptext.words.workers import checked_processes, leave_with_the_parent
 
 __all__ = ["Progress", "grid", "read_sweep", "sweep"]
 

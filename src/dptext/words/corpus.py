@@ -11,6 +11,7 @@ from typing import IO
 from dptext.errors import ParameterError
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
+from dptext.processes import checked_processes
 from dptext.text.blocks import Block
 from dptext.text.documents import OnError, PathLike, read_documents
 from dptext.text.files import HashedFile
@@ -28,7 +29,7 @@ from dptext.text.release import is_released as release_is_there
 from dptext.text.writers import DocumentWriter
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter, Tally
-from dptext.words.workers import checked_processes, rewrite_blocks
+from dptext.words.workers import rewrite_blocks
 
 __all__ = [
     "FileRelease",

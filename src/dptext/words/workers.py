@@ -5,7 +5,6 @@ the time and nothing else.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import signal
 import tempfile
@@ -18,27 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from dptext.errors import ParameterError, StorageError
+from dptext.errors import StorageError
 from dptext.privacy.noise_key import NoiseKey
+from dptext.processes import checked_processes, leave_with_the_parent
 from dptext.text.blocks import Block
 from dptext.threads import available_cores, use_cores
 from dptext.words.rewriter import Rewriter, Tally
 
-__all__ = ["Rewritten", "checked_processes", "leave_with_the_parent", "rewrite_blocks"]
+__all__ = ["Rewritten", "rewrite_blocks"]
 
 Rewritten: TypeAlias = tuple[list[str | None], Tally]
 _AHEAD = 2  # blocks that wait for a process, for each process
-
-
-def checked_processes(processes: int) -> int:
-    """The number of processes, when it is one.
-
-    Raises:
-        ParameterError: it is not an integer of at least 1.
-    """
-    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
-        raise ParameterError(f"processes must be an integer of at least 1, got {processes!r}")
-    return processes
 
 
 def rewrite_blocks(
@@ -118,11 +107,3 @@ def _start(mechanism: str, secret: bytes, seeded: bool, cores: int) -> None:
 def _work(place: int, block: Block) -> Rewritten:
     assert _rewriter is not None
     return _rewriter.rewrite_block(place, block)
-
-
-def leave_with_the_parent() -> None:
-    """For a thread of a worker: one whose parent was killed would wait for its next work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

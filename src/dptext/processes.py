@@ -1,0 +1,126 @@
+"""Pieces of work through several processes, in order: the number of processes changes the time and nothing else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dptext.errors import ParameterError, StorageError
+from dptext.threads import available_cores, use_cores
+
+__all__ = ["checked_processes", "in_order", "leave_with_the_parent"]
+
+Kept = TypeVar("Kept")
+Sent = TypeVar("Sent")
+Result = TypeVar("Result")
+_AHEAD = 2  # pieces that wait for a process, for each process
+
+
+def checked_processes(processes: int) -> int:
+    """The number of processes, when it is one.
+
+    Raises:
+        ParameterError: it is not an integer of at least 1.
+    """
+    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
+        raise ParameterError(f"processes must be an integer of at least 1, got {processes!r}")
+    return processes
+
+
+def in_order(
+    work: Callable[[Sent], Result], pieces: Iterable[tuple[Kept, Sent]], *, processes: int = 1
+) -> Generator[tuple[Kept, Result], None, None]:
+    """``work`` on the second half of every piece, beside the first half, in the order of the pieces.
+
+    Args:
+        work: a function or an object that can be pickled. It goes to each process once, through a file that only its
+            owner reads, and must hold neither a secret nor random state.
+        pieces: what stays here, and what goes to ``work``. Few pieces are ahead of the one that comes out, so memory
+            does not grow with the input.
+        processes: how many; 1 does the work in this one.
+
+    Raises:
+        StorageError: a process died (out of memory, most likely).
+    """
+    if checked_processes(processes) == 1:
+        for kept, sent in pieces:
+            yield kept, work(sent)
+        return
+    waiting: deque[tuple[Kept, Future[Any]]] = deque()
+    with _pool(work, processes) as pool:
+        try:
+            for kept, sent in pieces:
+                waiting.append((kept, pool.submit(_do, sent)))
+                if len(waiting) > _AHEAD * processes:
+                    yield _first(waiting)
+            while waiting:
+                yield _first(waiting)
+        except BrokenProcessPool:
+            raise StorageError(
+                "a worker process died: use fewer processes if memory ran out; a script that asks for processes needs "
+                "the line: if __name__ == '__main__':"
+            ) from None
+
+
+def _first(waiting: deque[tuple[Kept, Future[Any]]]) -> tuple[Kept, Any]:
+    kept, future = waiting.popleft()
+    return kept, future.result()
+
+
+@contextmanager
+def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
+    share = max(1, available_cores() // processes)
+    with tempfile.TemporaryDirectory(prefix="dptext-") as folder:
+        # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever
+        path = Path(folder) / "work"
+        with path.open("wb") as stream:
+            pickle.dump(work, stream)
+        pool = ProcessPoolExecutor(
+            processes,
+            # a forked process would share locks that threads of this one may hold, and its random state
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start,
+            initargs=(str(path), share),
+        )
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+# -- in the worker --------------------------------------------------------------------------------------------
+
+_work: Callable[[Any], Any] | None = None
+
+
+def _start(path: str, cores: int) -> None:
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
+    threading.Thread(target=leave_with_the_parent, daemon=True).start()
+    use_cores(cores)
+    with Path(path).open("rb") as stream:
+        _work = pickle.load(stream)  # noqa: S301  our own file
+
+
+def _do(sent: Any) -> Any:
+    assert _work is not None
+    return _work(sent)
+
+
+def leave_with_the_parent() -> None:
+    """For a thread of a worker: one whose parent was killed would wait for its next work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

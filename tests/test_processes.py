@@ -1,0 +1,69 @@
+"""Work through several processes: in order, with errors as they are, and a death that is said."""
+
+import os
+import tempfile
+
+import pytest
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.processes import in_order
+
+
+def doubled(value):
+    return 2 * value
+
+
+def process_of(_):
+    return os.getpid()
+
+
+def refused(value):
+    if value == 3:
+        raise DataError("row 3")
+    return value
+
+
+def dying(value):
+    if value == 3:
+        os._exit(9)
+    return value
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_results_come_beside_what_stayed_in_the_order_of_the_pieces(processes):
+    pieces = [(str(value), value) for value in range(20)]
+    assert list(in_order(doubled, pieces, processes=processes)) == [(str(value), 2 * value) for value in range(20)]
+    assert list(in_order(doubled, [], processes=processes)) == []
+
+
+def test_several_processes_work_and_few_pieces_are_ahead():
+    taken = []
+
+    def pieces():
+        for value in range(100):
+            taken.append(value)
+            yield value, value
+
+    done = in_order(process_of, pieces(), processes=2)
+    assert next(done)[1] != os.getpid()
+    assert len(taken) < 10
+    done.close()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_of_the_work_is_raised_and_nothing_stays(processes, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(DataError, match="row 3"):
+        list(in_order(refused, ((None, value) for value in range(10)), processes=processes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_dies_is_said():
+    with pytest.raises(StorageError, match="a worker process died"):
+        list(in_order(dying, ((None, value) for value in range(10)), processes=2))
+
+
+@pytest.mark.parametrize("processes", [0, -1, True, 1.5, "2"])
+def test_the_number_of_processes_is_checked(processes):
+    with pytest.raises(ParameterError, match="processes must be"):
+        list(in_order(doubled, [], processes=processes))
