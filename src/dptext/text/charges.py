@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.ledger import PENDING, RELEASED, TEXT, Ledger
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.documents import DocumentReader
+from dptext.text.keys import spelled_key
 from dptext.text.parquet import as_lists
 
 __all__ = ["Charges"]
@@ -96,23 +96,15 @@ class Charges:
                     continue
                 first = reader.count - len(block.texts) + 1
                 for number, value in enumerate(as_lists(block.columns)[self.column], first):
-                    yield _spelled(value, number, self.column)
+                    yield _key(value, number, self.column)
         self._seen = digest.digest()
 
 
-def _spelled(value: object, row: int, column: str) -> str:
-    """One spelling for one key, whatever format it comes from: 7, 7.0, "7" and " 7" are one person."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    spelled = value.strip() if isinstance(value, str) else ""
-    if not spelled:
+def _key(value: object, row: int, column: str) -> str:
+    key = spelled_key(value)
+    if key is None:
         raise DataError(
             f"row {row} has no {column!r} that could be a key: the ledger needs a text or a whole number for every "
             "row; complete the column, or key by the text"
         )
-    return str(int(float(spelled))) if _WHOLE.fullmatch(spelled) else spelled
-
-
-_WHOLE = re.compile(r"[1-9][0-9]{0,14}\.0+")
+    return key

@@ -169,6 +169,16 @@ class DocumentReader(Iterator[Document]):
         self._documents: Iterator[Document] | None = None
 
     @property
+    def user_column(self) -> str | None:
+        """The column that names the author, if one was asked for."""
+        return self._user
+
+    @property
+    def kept_columns(self) -> tuple[str, ...]:
+        """The further columns that are read."""
+        return self._keep
+
+    @property
     def position(self) -> int:
         """Bytes of the files read so far."""
         return self._done + (0 if self._current is None else self._current.position)
