@@ -1,0 +1,171 @@
+"""Counts of unknown things: tails by enumeration, rates by sampling, and twins with too little that are rejected."""
+
+import math
+import sys
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.noise import thresholded
+from dptext.noise.thresholded import gaussian_tail, laplace_tail, thresholded_counts
+
+FALSE_ALARM = 1e-7  # of each statistical check
+DRAWS = 20_000
+GRID = [
+    *((epsilon, delta, 7) for epsilon in (0.1, 1.0, 100.0) for delta in (1e-9, 1e-6, 0.3)),
+    *((epsilon, 1e-6, keys) for epsilon in (0.1, 8.0) for keys in (1, 100)),
+]
+
+
+@cache
+def mechanism_for(epsilon, delta, keys):
+    return thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
+
+
+def exact_tail(noise, scale, least):
+    """P(Z >= least), term by term."""
+    reach = np.arange(-math.ceil(60 * scale) - 60, math.ceil(60 * scale) + 61)
+    weights = np.exp(-np.abs(reach) / scale if noise == "laplace" else -(reach.astype(float) ** 2) / (2 * scale**2))
+    return math.fsum(weights[reach >= least]) / math.fsum(weights)
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 2.5, 10.0, 47.3])
+def test_the_tails_bound_the_exact_ones_from_above_and_closely(scale):
+    for least in {1, 2, 3, 5, *(math.ceil(factor * scale) for factor in (1, 1.6, 3, 5, 6))}:
+        exact = exact_tail("laplace", scale, least)
+        assert exact <= laplace_tail(scale, least) <= exact * (1 + 1e-8) + 1e-300
+        exact, bound = exact_tail("gaussian", scale, least), gaussian_tail(scale, least)
+        assert bound >= exact
+        if least - 0.5 >= scale >= 10:
+            assert bound <= 1.1 * exact
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), GRID)
+def test_what_only_one_user_has_comes_out_with_less_than_delta(epsilon, delta, keys):
+    mechanism = mechanism_for(epsilon, delta, keys)
+    assert mechanism.threshold >= 2
+    if mechanism.scale < 2000:
+        alone = exact_tail(mechanism.noise, mechanism.scale, mechanism.threshold - 1)  # (1)
+        assert keys * alone <= mechanism.delta_of_names <= delta
+        if mechanism.noise == "laplace":  # and the threshold is no higher than it has to be
+            assert keys * exact_tail("laplace", mechanism.scale, mechanism.threshold - 2) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), [each for each in GRID if each[1] < 0.1])
+def test_the_noise_covers_epsilon(epsilon, delta, keys):
+    """Against other formulas than the ones of the search: pure for Laplace, zCDP's old conversion for Gaussian."""
+    mechanism = mechanism_for(epsilon, delta, keys)
+    if mechanism.noise == "laplace":
+        assert keys / mechanism.scale <= epsilon * (1 + 1e-9)
+        return
+    left = delta - mechanism.delta_of_names
+    rho = keys / (2 * mechanism.scale**2)
+    # Canonne, Kamath and Steinke 2020, Proposition 12, minimised over a grid: never below the search's own minimum
+    orders = 1 + np.logspace(-3, 6, 20_000)
+    logs = (orders - 1) * (orders * rho - epsilon) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
+    assert logs.min() <= math.log(left) + 1e-3
+    assert rho + 2 * math.sqrt(rho * math.log(1 / left)) >= epsilon * 0.9  # and is not far too much
+
+
+def test_few_counts_take_laplace_noise_and_many_take_gaussian():
+    assert thresholded_counts(epsilon=1.0, delta=1e-6, keys=1).noise == "laplace"
+    assert thresholded_counts(epsilon=1.0, delta=1e-6, keys=100).noise == "gaussian"
+
+
+# -- what is really drawn -------------------------------------------------------------------------------------
+
+NOISES = {
+    "laplace": lambda: thresholded._laplace(1.0, 0.2, 1),
+    "gaussian": lambda: thresholded._gaussian(3.0, 0.1, 1, 0.5),
+}
+
+
+def too_many(mechanism, allowed):
+    """Whether names that one user alone has come out more often than ``allowed``."""
+    out = len(mechanism.release(dict.fromkeys(range(DRAWS), 1)))
+    return out > binom.isf(FALSE_ALARM, DRAWS, allowed)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_names_of_one_user_come_out_as_seldom_as_promised_and_a_lower_threshold_is_caught(noise):
+    mechanism = NOISES[noise]()
+    assert mechanism.noise == noise
+    assert not too_many(mechanism, mechanism.delta_of_names)
+    assert too_many(replace(mechanism, threshold=mechanism.threshold - 1), mechanism.delta_of_names)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_noise_has_the_announced_scale_and_a_smaller_one_is_caught(noise):
+    mechanism = NOISES[noise]()
+
+    def is_noise(other, scale):
+        drawn = np.array(list(other.release(dict.fromkeys(range(DRAWS), 1000)).values())) - 1000
+        assert drawn.size == DRAWS
+        reach = np.arange(-400, 401)
+        weights = np.exp(-np.abs(reach) / scale if noise == "laplace" else -(reach**2) / (2 * scale**2))
+        edges = [reach[0] - 1, -2, -1, 0, 1, 2, reach[-1]]
+        cells = [slice(*np.searchsorted(reach, [low + 1, high + 1])) for low, high in pairwise(edges)]
+        expected = DRAWS * np.array([weights[cell].sum() for cell in cells]) / weights.sum()
+        seen = np.histogram(drawn, bins=np.array(edges) + 0.5)[0]
+        return ((seen - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, len(expected) - 1)
+
+    assert is_noise(mechanism, mechanism.scale)
+    assert not is_noise(replace(mechanism, scale=mechanism.scale / 1.5), mechanism.scale)
+
+
+def test_large_counts_always_come_out_and_nothing_gives_nothing():
+    mechanism = thresholded_counts(epsilon=1.0, delta=1e-6, keys=50)
+    assert mechanism.release({}) == {}
+    assert mechanism.release({7: 10**6, 9: 10**6}).keys() == {7, 9}  # 1e4 standard deviations away
+
+
+# -- arguments ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"epsilon": math.inf},
+        {"epsilon": "1"},
+        {"epsilon": True},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"delta": math.nan},
+        {"delta": None},
+        {"keys": 0},
+        {"keys": 1.5},
+        {"keys": True},
+        {"keys": 1 << 21},
+    ],
+)
+def test_wrong_arguments_are_refused(wrong):
+    with pytest.raises(ParameterError):
+        thresholded_counts(**{"epsilon": 1.0, "delta": 1e-6, "keys": 10, **wrong})
+
+
+def test_without_opendp_the_install_line_is_said(monkeypatch):
+    for name in ("opendp", "opendp.combinators"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[opendp\]"'):
+        thresholded_counts(epsilon=1.0, delta=1e-6, keys=10)
+
+
+def test_others_keep_the_features_that_they_chose():
+    features = pytest.importorskip("opendp.mod")
+    before = set(features.GLOBAL_FEATURES)
+    thresholded_counts(epsilon=1.0, delta=1e-6, keys=2).release({1: 5})
+    assert before == features.GLOBAL_FEATURES
+    features.enable_features("contrib")
+    try:
+        thresholded_counts(epsilon=1.0, delta=1e-6, keys=2)
+        assert "contrib" in features.GLOBAL_FEATURES
+    finally:
+        features.disable_features("contrib")
