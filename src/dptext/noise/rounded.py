@@ -63,7 +63,7 @@ def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -
 def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) -> Floats:
     """(n, d) whole numbers, round((x + Z) / step), Z of independent normal coordinates of standard deviation sigma.
 
-    **Guarantee.** That of the real-valued Gaussian mechanism, exactly: see `dptext.noise.analytic_gaussian`.
+    **Guarantee.** That of the real-valued Gaussian mechanism, exactly: see `dptext.privacy.analytic_gaussian`.
     Assumption: `ELEMENTARY`. Arguments: as for `rounded_laplace`.
     """
     normal = _Normals.drawn(bits, *x.shape)
