@@ -1,4 +1,4 @@
-"""How much Gaussian noise an (epsilon, delta) needs: the exact answer, in either direction.
+"""Gaussian noise, epsilon and delta: any two give the third, exactly.
 
 N(0, sigma^2 I) on a vector that moves by at most D in Euclidean length is (epsilon, delta)-DP if and only if
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["gaussian_delta", "gaussian_sigma"]
+__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_sigma"]
 
 _MARGIN = 1e-6  # of delta, kept back: it is computed to 1e-8
 
@@ -47,6 +47,32 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
         middle = (low + high) / 2
         low, high = (low, middle) if _log_delta(middle, epsilon) <= target else (middle, high)
     return high * (1 + 1e-12) * sensitivity
+
+
+def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float:
+    """The least epsilon at which ``sigma`` is (epsilon, delta)-DP, rounded up; infinite if no float holds it.
+
+    Noise so strong that delta alone covers it has epsilon 0.
+
+    >>> round(gaussian_epsilon(1.0, delta=1e-6, sensitivity=1.0), 3)
+    4.887
+    """
+    target = math.log(delta) - _MARGIN
+    multiplier = sigma / sensitivity
+    if multiplier == 0.0:
+        return math.inf
+    if _log_delta(multiplier, 0.0) <= target:
+        return 0.0
+    high = 1.0
+    while _log_delta(multiplier, high) > target:
+        high *= 2
+        if math.isinf(high):
+            return math.inf
+    low = high / 2 if high > 1.0 else 0.0
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _log_delta(multiplier, middle) <= target else (middle, high)
+    return high * (1 + 1e-12)
 
 
 def _log_delta(sigma: float, epsilon: float) -> float:

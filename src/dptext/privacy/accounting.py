@@ -1,0 +1,268 @@
+"""What releases with Gaussian noise cost: noise from a budget, a budget from noise, several releases together.
+
+Nothing here is drawn and nothing private is read: the arguments are public, and so are the results. A release is the
+vector f(data) + N(0, sigma^2 I), where f moves by at most ``sensitivity`` in Euclidean length between neighbours.
+
+**Composition is exact.** Release t may depend on what the releases before it showed. Each is mu_t-GDP (Gaussian
+differential privacy: no test tells neighbours apart better than it tells N(0, 1) from N(mu_t, 1)) with
+mu_t = sensitivity_t / sigma_t (Dong, Roth and Su 2022, Theorem 2.7), and together they are mu-GDP with
+
+    mu^2 = sum over t of (sensitivity_t / sigma_t)^2                                    (Corollary 3.3)
+
+Nothing is lost on the way: where every release moves by all of its sensitivity, the releases side by side *are* one
+Gaussian vector that moves by mu standard deviations. So the sum is accounted as one Gaussian release, with the exact
+delta of `dptext.privacy.analytic_gaussian`. It takes noise levels that are fixed in advance: a sigma that is chosen
+after seeing earlier outputs has no proof here.
+
+Sources: Balle and Wang 2018 (one release); Dong, Roth and Su 2022, "Gaussian differential privacy" (composition); Bun
+and Steinke 2016, and Canonne, Kamath and Steinke 2020 (zCDP).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.analytic_gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from dptext.privacy.guarantee import ZCDP, ApproxDP, approx_from_zcdp
+from dptext.privacy.unit import Relation
+
+__all__ = [
+    "GaussianRelease",
+    "checked_amount",
+    "checked_delta",
+    "checked_relation",
+    "compose_gaussians",
+    "l2_sensitivity",
+    "tighter_approx_from_zcdp",
+]
+
+_UP = 1 + 1e-15  # covers the rounding of a few float operations
+
+
+def checked_amount(name: str, value: Any) -> float:
+    """A finite number above 0, as a float.
+
+    Raises:
+        ParameterError: it is none.
+    """
+    number = _number(name, value)
+    if not 0 < number < math.inf:
+        raise ParameterError(f"{name} must be a finite number above 0, got {number}")
+    return number
+
+
+def checked_delta(value: Any) -> float:
+    """A delta above 0 and below 1, as a float.
+
+    Raises:
+        ParameterError: it is none.
+    """
+    number = _number("delta", value)
+    if not 0 < number < 1:
+        raise ParameterError(f"delta must be above 0 and below 1, got {number}")
+    return number
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond every float
+        return math.inf if value > 0 else -math.inf
+
+
+def checked_relation(value: Any) -> Relation:
+    """The neighbouring relation, also when it is given by name.
+
+    Raises:
+        ParameterError: it is none.
+    """
+    try:
+        return Relation(value)
+    except (ValueError, TypeError):
+        raise ParameterError(f"relation must be one of {', '.join(Relation)}, got another value") from None
+
+
+def l2_sensitivity(norm: float, relation: Relation) -> float:
+    """How far a sum moves when every unit adds a vector of Euclidean norm at most ``norm``.
+
+    Under add/remove by one such vector; under substitution by the difference of two.
+
+    >>> l2_sensitivity(1.0, Relation.ADD_REMOVE), l2_sensitivity(1.0, Relation.SUBSTITUTION)
+    (1.0, 2.0)
+    """
+    norm = checked_amount("norm", norm)
+    return norm if checked_relation(relation) is Relation.ADD_REMOVE else 2 * norm
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease:
+    """One release f(data) + N(0, sigma^2 I), as accounting sees it; or several that add up to it.
+
+    **Guarantee** (the unit and trust of whoever bounds f; the relation named): for every delta the epsilon of
+    `epsilon`, and it is the least one (Balle and Wang 2018, Theorem 8). Assumptions: f moves by at most
+    ``sensitivity`` between neighbours, and the noise is normal (what a sampler of finite precision adds to that is
+    the sampler's to state).
+
+    Attributes:
+        sigma: standard deviation of the noise on every coordinate.
+        sensitivity: the largest Euclidean distance of f between neighbours (see `l2_sensitivity`).
+        relation: which neighbours that holds for.
+
+    Raises:
+        ParameterError: a number is not finite and above 0, or the relation is unknown.
+
+    >>> release = GaussianRelease.calibrated(epsilon=8.0, delta=1e-6)
+    >>> round(release.sigma, 4), release.guarantee(delta=1e-6).delta
+    (0.6529, 1e-06)
+    >>> round(replace(release, sensitivity=2.0, relation=Relation.SUBSTITUTION).epsilon(delta=1e-6), 2)
+    18.65
+    """
+
+    sigma: float
+    sensitivity: float = 1.0
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, checked_amount(name, getattr(self, name)))
+        object.__setattr__(self, "relation", checked_relation(self.relation))
+
+    @classmethod
+    def calibrated(
+        cls, *, epsilon: float, delta: float, sensitivity: float = 1.0, relation: Relation = Relation.ADD_REMOVE
+    ) -> GaussianRelease:
+        """The release with the least noise that is (epsilon, delta)-DP; sigma is rounded up by less than 1e-5 of it.
+
+        Raises:
+            ParameterError: an argument is out of range, or so small that no float holds the noise.
+        """
+        epsilon, delta = checked_amount("epsilon", epsilon), checked_delta(delta)
+        sensitivity = checked_amount("sensitivity", sensitivity)
+        sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+        if not 0 < sigma < 2.0**1000:
+            raise ParameterError(
+                f"no float holds the noise for epsilon {epsilon:g}, delta {delta:g} and sensitivity {sensitivity:g}: "
+                "take larger budgets, or scale the data"
+            )
+        # a little more, so that the epsilon of this release, rounded up, is not above the one that was asked for
+        return cls(sigma=sigma * (1 + 1e-9), sensitivity=sensitivity, relation=relation)
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity in standard deviations of the noise: the release is mu-GDP (Dong, Roth and Su 2022)."""
+        return self.sensitivity / self.sigma
+
+    def epsilon(self, *, delta: float) -> float:
+        """The least epsilon at this delta, rounded up."""
+        return gaussian_epsilon(self.sigma, delta=checked_delta(delta), sensitivity=self.sensitivity)
+
+    def delta(self, *, epsilon: float) -> float:
+        """The least delta at this epsilon, rounded up."""
+        if epsilon != 0:
+            epsilon = checked_amount("epsilon", epsilon)
+        return gaussian_delta(self.sigma, epsilon=float(epsilon), sensitivity=self.sensitivity)
+
+    def guarantee(self, *, delta: float) -> ApproxDP:
+        """What the release promises at this delta, under its relation."""
+        return ApproxDP(self.epsilon(delta=delta), float(delta))
+
+    @property
+    def zcdp(self) -> ZCDP:
+        """rho = sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016, Proposition 6), for sums with other zCDP."""
+        return ZCDP(self.mu * self.mu / 2 * _UP)
+
+    def split(self, shares: Sequence[float]) -> tuple[GaussianRelease, ...]:
+        """Several releases of the same sensitivity that together cost what this one does (Corollary 3.3).
+
+        Args:
+            shares: public, above 0, of sum 1 at most: the part of mu^2 that each release gets.
+
+        Raises:
+            ParameterError: shares are none, not above 0, or more than 1 together.
+
+        >>> parts = GaussianRelease(sigma=1.0).split([0.2, 0.8])
+        >>> [round(part.sigma, 3) for part in parts], round(compose_gaussians(*parts).sigma, 9)
+        ([2.236, 1.118], 1.0)
+        """
+        given = [checked_amount("a share", share) for share in shares]
+        if not given or math.fsum(given) > 1 + 1e-12:  # thirds add up to a little more than 1
+            raise ParameterError("shares must be at least one number above 0, and at most 1 together")
+        whole = max(1.0, math.fsum(given))
+        return tuple(replace(self, sigma=self.sigma / math.sqrt(share / whole) * _UP) for share in given)
+
+
+def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
+    """Several releases about the same units as one: adaptive, and exact (see the module).
+
+    Each release may use the outputs of those before it; each has noise of its own. The result is scaled to
+    sensitivity 1.
+
+    Raises:
+        ParameterError: no release.
+        RefusedError: the relations differ.
+
+    >>> compose_gaussians(GaussianRelease(sigma=5.0), GaussianRelease(sigma=2.5, sensitivity=2.0)).mu < 0.825
+    True
+    """
+    if not releases:
+        raise ParameterError("compose_gaussians needs at least one release, got none")
+    relations = {release.relation for release in releases}
+    if len(relations) > 1:
+        raise RefusedError(
+            "composition needs one relation, got add/remove and substitution: state every sensitivity for the same one"
+        )
+    mu = math.hypot(*(release.mu for release in releases)) * _UP  # Dong, Roth and Su 2022, Corollary 3.3
+    if not 2.0**-1000 < mu < 2.0**1000:
+        raise ParameterError("the noise of these releases is beyond what a float holds: scale sigma and sensitivity")
+    return GaussianRelease(sigma=1 / (mu * _UP), relation=relations.pop())
+
+
+def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
+    """rho-zCDP as (epsilon, delta), through the best order of its Renyi divergences.
+
+    **Guarantee.** rho-zCDP bounds the divergence of every order a > 1 by a rho, hence (Canonne, Kamath and Steinke
+    2020, Proposition 12 at order a) the mechanism is (epsilon, delta)-DP for
+
+        epsilon = a rho + ln(1 - 1/a) + (ln(1/delta) - ln a) / (a - 1)                          (Proposition 12)
+
+    Any order proves it, so the search for the least value takes nothing from the proof. Never above
+    `dptext.privacy.guarantee.approx_from_zcdp`. Where all noise is Gaussian, `compose_gaussians` is exact and better.
+
+    Raises:
+        ParameterError: delta is outside (0, 1).
+
+    >>> round(tighter_approx_from_zcdp(ZCDP(0.5), delta=1e-6).epsilon, 3)
+    5.222
+    """
+    delta = checked_delta(delta)
+    simple = approx_from_zcdp(guarantee, delta=delta)
+    rho = float(guarantee.rho)
+    if rho == 0.0 or math.isinf(rho):
+        return simple
+    log_inverse = -math.log(delta)
+
+    def at(log_excess: float) -> float:
+        excess = math.exp(log_excess)  # a - 1
+        log_order = math.log1p(excess)
+        return rho * (1 + excess) + log_excess - log_order + (log_inverse - log_order) / excess  # Proposition 12
+
+    # The least value lies near sqrt(ln(1/delta) / rho), where the simple bound takes its order; a grid first, because
+    # nothing says that there is one valley only, then golden sections around its best point.
+    centre = math.log(log_inverse / rho) / 2
+    step = 0.25
+    best = min((centre + step * place for place in range(-40, 41)), key=at)
+    low, high = best - step, best + step
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if at(left) <= at(right) else (left, high)
+    epsilon = min(at(low), at(high), at(best))
+    return ApproxDP(min(simple.epsilon, max(0.0, epsilon + 1e-12 * (1 + abs(epsilon)))), delta)

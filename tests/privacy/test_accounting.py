@@ -1,0 +1,225 @@
+"""Gaussian accounting against scipy, dp-accounting and mixtures worked out by hand; broken twins are rejected."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import get_epsilon_gaussian, get_sigma_gaussian
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.accounting import (
+    GaussianRelease,
+    checked_amount,
+    compose_gaussians,
+    l2_sensitivity,
+    tighter_approx_from_zcdp,
+)
+from dptext.privacy.guarantee import ZCDP, approx_from_zcdp
+from dptext.privacy.unit import Relation
+
+epsilons = st.floats(0.01, 60)
+deltas = st.floats(-25, -0.5).map(math.exp)
+sizes = st.floats(0.01, 100)
+
+
+def by_scipy(mu, epsilon):
+    """Delta of a Gaussian that moves by mu standard deviations (Balle and Wang 2018, Theorem 8)."""
+    return special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu))
+
+
+# -- one release ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 8.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-2])
+def test_sigma_and_epsilon_agree_with_dp_accounting(epsilon, delta):
+    ours = GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=3.0)
+    assert ours.sigma == pytest.approx(3.0 * get_sigma_gaussian(epsilon, delta), rel=2e-5)
+    back = GaussianRelease(sigma=ours.sigma, sensitivity=3.0).epsilon(delta=delta)
+    assert back == pytest.approx(get_epsilon_gaussian(ours.sigma / 3.0, delta), rel=2e-4)
+    assert back <= epsilon
+
+
+@given(epsilons, deltas, sizes)
+def test_round_trip(epsilon, delta, sensitivity):
+    release = GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    assert release.epsilon(delta=delta) == pytest.approx(epsilon, rel=1e-3)
+    assert release.epsilon(delta=delta) <= epsilon
+    assert release.delta(epsilon=epsilon) <= delta * (1 + 3e-6)
+    assert by_scipy(release.mu, epsilon) <= delta * (1 + 1e-9) + 1e-14
+
+
+@given(sizes, sizes, deltas, st.floats(1.001, 3))
+def test_more_noise_and_more_delta_cost_less(sigma, sensitivity, delta, factor):
+    release = GaussianRelease(sigma=sigma, sensitivity=sensitivity)
+    base = release.epsilon(delta=delta)
+    assert GaussianRelease(sigma=sigma * factor, sensitivity=sensitivity).epsilon(delta=delta) <= base
+    assert GaussianRelease(sigma=sigma, sensitivity=sensitivity * factor).epsilon(delta=delta) >= base
+    assert release.epsilon(delta=min(0.999, delta * factor)) <= base
+    assert release.delta(epsilon=base + 0.1) <= release.delta(epsilon=base)
+
+
+def test_delta_of_no_epsilon_is_the_total_variation_and_epsilon_of_that_delta_is_none():
+    release = GaussianRelease(sigma=2.0)
+    assert release.delta(epsilon=0) == pytest.approx(2 * special.ndtr(0.25) - 1, rel=1e-5)
+    assert release.epsilon(delta=release.delta(epsilon=0) * 1.001) == 0.0
+
+
+def test_the_classical_sigma_is_rejected_at_large_epsilon():
+    """Broken twin: sqrt(2 ln(1.25 / delta)) / epsilon is proved below epsilon 1 only."""
+    twin = GaussianRelease(sigma=math.sqrt(2 * math.log(1.25 / 1e-6)) / 20.0)
+    assert twin.epsilon(delta=1e-6) > 20.0
+    assert by_scipy(twin.mu, 20.0) > 10 * 1e-6
+
+
+def test_one_sum_under_both_relations():
+    """claims: the sigma of epsilon 8 under add/remove is epsilon 18.65 under substitution."""
+    sigma = GaussianRelease.calibrated(epsilon=8.0, delta=1e-6).sigma
+    moved = l2_sensitivity(1.0, Relation.SUBSTITUTION)
+    release = GaussianRelease(sigma=sigma, sensitivity=moved, relation=Relation.SUBSTITUTION)
+    assert release.epsilon(delta=1e-6) == pytest.approx(18.65, abs=0.01)
+    assert release.relation is Relation.SUBSTITUTION
+    # the group bound from (8, 1e-6) would be (16, 3e-3): another delta altogether
+    assert release.epsilon(delta=(1 + math.exp(8.0)) * 1e-6) < 16.0
+
+
+# -- several releases -----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(sizes, sizes), min_size=1, max_size=6))
+def test_inverse_variances_add(parts):
+    whole = compose_gaussians(*(GaussianRelease(sigma=s, sensitivity=d) for s, d in parts))
+    assert whole.mu**2 == pytest.approx(sum((d / s) ** 2 for s, d in parts), rel=1e-12)
+    assert whole.mu**2 >= sum((d / s) ** 2 for s, d in parts) * (1 - 1e-15)
+
+
+def test_composition_agrees_with_privacy_loss_distributions():
+    parts = [GaussianRelease(sigma=2.0), GaussianRelease(sigma=3.0, sensitivity=0.5), GaussianRelease(sigma=1.7)]
+    whole = compose_gaussians(*parts)
+    exact = [
+        privacy_loss_distribution.from_gaussian_mechanism(
+            part.sigma, sensitivity=part.sensitivity, pessimistic_estimate=True
+        )
+        for part in parts
+    ]
+    summed = exact[0].compose(exact[1]).compose(exact[2])
+    for delta in (1e-3, 1e-6, 1e-9):
+        assert whole.epsilon(delta=delta) == pytest.approx(summed.get_epsilon_for_delta(delta), abs=2e-4)
+
+
+def test_adaptive_releases_are_covered():
+    """The second query asks along the sign of the first answer: exact delta by quadrature, never above the bound."""
+    at = np.linspace(-9, 10, 1_500)
+    first = [np.exp(-((at - mean) ** 2) / 2) / math.sqrt(2 * math.pi) for mean in (0.0, 1.0)]
+    size = np.where(at > 0.5, 1.0, 0.3)  # how far the second query moves: at most 1
+    joint = []
+    for world, density in enumerate(first):
+        second = np.exp(-((at[None, :] - world * size[:, None]) ** 2) / 2) / math.sqrt(2 * math.pi)
+        joint.append(density[:, None] * second)
+    whole = compose_gaussians(GaussianRelease(sigma=1.0), GaussianRelease(sigma=1.0))
+    for epsilon in (0.5, 2.0, 4.0):
+        delta = np.maximum(joint[1] - math.exp(epsilon) * joint[0], 0).sum() * (at[1] - at[0]) ** 2
+        assert delta <= whole.delta(epsilon=epsilon)
+        assert delta > GaussianRelease(sigma=1.0).delta(epsilon=epsilon)
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8), sizes)
+def test_a_split_costs_what_the_whole_cost(weights, sigma):
+    whole = GaussianRelease(sigma=sigma, sensitivity=2.0, relation="substitution")
+    parts = whole.split([weight / sum(weights) for weight in weights])
+    again = compose_gaussians(*parts)
+    assert again.mu == pytest.approx(whole.mu, rel=1e-9)
+    assert again.mu <= whole.mu * (1 + 1e-13)
+    assert {part.sensitivity for part in parts} == {2.0}
+    assert again.relation is Relation.SUBSTITUTION
+
+
+def test_thirds_are_a_split():
+    assert len(GaussianRelease(sigma=1.0).split([1 / 3] * 3)) == 3
+    assert len(GaussianRelease(sigma=1.0).split([0.1] * 10)) == 10
+
+
+def test_relations_do_not_mix_and_nothing_does_not_compose():
+    with pytest.raises(RefusedError, match="one relation"):
+        compose_gaussians(GaussianRelease(sigma=1.0), GaussianRelease(sigma=1.0, relation=Relation.SUBSTITUTION))
+    with pytest.raises(ParameterError, match="at least one release"):
+        compose_gaussians()
+
+
+# -- zCDP -----------------------------------------------------------------------------------------------------
+
+
+def test_zcdp_of_a_gaussian_bounds_its_renyi_divergences():
+    release = GaussianRelease(sigma=2.0, sensitivity=3.0)
+    assert release.zcdp.rho == pytest.approx(9 / 8, rel=1e-12)
+    at = np.linspace(-80, 80, 400_001)
+    for order in (1.5, 2.0, 5.0):
+        log_ratio = 3 * at / 4 - 9 / 8  # of N(3, 4) against N(0, 4)
+        density = np.exp(-(at**2) / 8 + order * log_ratio) / math.sqrt(8 * math.pi)
+        renyi = math.log(np.trapezoid(density, at)) / (order - 1)
+        assert renyi == pytest.approx(order * release.zcdp.rho, rel=1e-9)
+
+
+@settings(max_examples=200)
+@given(st.floats(-14, 9).map(math.exp), st.floats(-40, -0.01).map(math.exp))
+def test_the_tighter_conversion_lies_between_the_exact_gaussian_and_the_simple_bound(rho, delta):
+    tighter = tighter_approx_from_zcdp(ZCDP(rho), delta=delta)
+    assert tighter.delta == delta
+    assert tighter.epsilon <= approx_from_zcdp(ZCDP(rho), delta=delta).epsilon
+    exact = GaussianRelease(sigma=1 / math.sqrt(2 * rho)).epsilon(delta=delta)
+    assert tighter.epsilon >= exact * (1 - 1e-6)
+
+
+def test_the_tighter_conversion_finds_the_best_order():
+    for rho, delta in ((0.01, 1e-6), (0.5, 1e-6), (3.0, 1e-9), (40.0, 0.2)):
+        orders = 1 + np.exp(np.linspace(-8, 12, 200_001))
+        by_grid = (orders * rho + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)).min()
+        assert tighter_approx_from_zcdp(ZCDP(rho), delta=delta).epsilon == pytest.approx(by_grid, rel=1e-6)
+
+
+def test_it_is_worth_having():
+    simple, tighter = (make(ZCDP(0.5), delta=1e-6).epsilon for make in (approx_from_zcdp, tighter_approx_from_zcdp))
+    assert simple - tighter > 0.5
+
+
+def test_no_loss_and_every_loss():
+    assert tighter_approx_from_zcdp(ZCDP(0.0), delta=0.1).epsilon == 0.0
+    assert tighter_approx_from_zcdp(ZCDP(math.inf), delta=0.1).epsilon == math.inf
+
+
+# -- arguments ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, 10**400, True, "1", None, 1j])
+def test_what_is_no_amount_is_refused(value):
+    with pytest.raises(ParameterError, match=r"^sigma must be"):
+        GaussianRelease(sigma=value)
+    with pytest.raises(ParameterError, match=r"^epsilon must be"):
+        GaussianRelease.calibrated(epsilon=value, delta=0.1)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 2.0, math.nan, 10**400, True, "1", None])
+def test_a_delta_outside_the_open_interval_is_refused(delta):
+    for ask in (GaussianRelease(sigma=1.0).epsilon, GaussianRelease(sigma=1.0).guarantee):
+        with pytest.raises(ParameterError, match=r"^delta must be"):
+            ask(delta=delta)
+    with pytest.raises(ParameterError, match=r"^delta must be"):
+        tighter_approx_from_zcdp(ZCDP(1.0), delta=delta)
+
+
+def test_other_arguments():
+    with pytest.raises(ParameterError, match="relation must be one of substitution, add/remove"):
+        GaussianRelease(sigma=1.0, relation="neighbours")
+    with pytest.raises(ParameterError, match="no float holds"):
+        GaussianRelease.calibrated(epsilon=1e-300, delta=1e-300)
+    for shares in ([], [0.0, 1.0], [0.6, 0.6]):
+        with pytest.raises(ParameterError, match="share"):
+            GaussianRelease(sigma=1.0).split(shares)
+    assert checked_amount("x", np.float32(2.0)) == 2.0
+    assert checked_amount("x", np.int64(2)) == 2.0
+    assert copy.deepcopy(GaussianRelease(sigma=1.0)) == GaussianRelease(sigma=1.0)
