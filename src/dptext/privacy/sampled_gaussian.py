@@ -1,0 +1,284 @@
+"""What noisy sums over random samples cost: the Poisson-subsampled Gaussian, over many steps.
+
+In each of T steps every unit is in the sample with probability q, by a coin of its own (Poisson sampling); each sampled
+unit adds a vector of Euclidean norm at most C; the sum is released with noise N(0, z^2 C^2 I). z is the noise
+multiplier, q the sampling rate. Later steps may use what earlier ones showed. This is the accounting of DP-SGD, where
+the unit is whoever the norm is clipped for. It does not hold for shuffled batches, nor for samples of a fixed size.
+
+**The worst pair.** In units of C, and given all earlier outputs and the coins of all others, the two worlds of one step
+are mixtures of normal distributions that differ in the vector of one unit, of length at most 1. The worst of them is
+
+    add/remove:    (1 - q) N(0, z^2) + q N(1, z^2)  against  N(0, z^2), in both orders
+    substitution:  (1 - q) N(0, z^2) + q N(1, z^2)  against  (1 - q) N(0, z^2) + q N(-1, z^2)
+
+Proof, for vector a replaced by b and noise scaled to 1. For c >= 1 the largest of P(S) - c Q(S) over sets S is, divided
+by q and with the density of N(a, I) taken out, the mean of (1 - p e^(X - Var X / 2) - p' e^(Y - Var Y / 2))+, with
+constants p = c, p' = (c - 1)(1 - q) / q >= 0 and X = <b - a, n>, Y = <-a, n>, n standard normal. The integrand is a
+convex function of the sum of exponentials, so by Kahane's convexity inequality (1986) it grows with every entry of the
+covariance of (X, Y): |b - a|^2, |a|^2 and <b - a, -a>, which are largest together (at 4, 1 and 2 times 1 / z^2) for
+b = -a of full length. For c < 1 exchange the two worlds. Add/remove is the case where b, or a, is 0. The divergence is
+convex in the two worlds together, which covers the coins of the others. A pair that is worst for every c composes
+(Zhu, Dong and Wang 2022, Theorem 10).
+
+**Numbers.** The losses of T steps are added as privacy loss distributions (package ``dp-accounting``), rounded
+pessimistically to a grid: 1e-4 nats for what is reported (1e-5 where a step costs very little), ten times that for the
+search. The Fourier transforms that add them have errors which grow with T and are *not* pessimistic: at delta 1e-12 and
+100,000 steps the epsilon held for 2.2e-12 only. So 1e-15 of delta a step is kept back here, about 80 times the largest
+error that was seen, and a smaller delta is refused. The error of a finite number of digits is thus covered by
+measurement, not by proof.
+
+Sources: Koskela, Jälkö and Honkela 2020 (Fourier transforms); Doroshenko et al. 2022 (connect the dots);
+Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function"; Kahane 1986, "Une
+inégalité du type de Slepian et Gordon sur les processus gaussiens".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.privacy.accounting import (
+    GaussianRelease,
+    checked_amount,
+    checked_delta,
+    checked_relation,
+    l2_sensitivity,
+)
+from dptext.privacy.few_digits import rounded_down, rounded_up
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.unit import Relation
+
+__all__ = ["SampledGaussian", "greatest_sampling_rate", "least_noise_multiplier"]
+
+_DIGITS = 4  # of a noise multiplier or a rate that a search returns
+_KEPT_BACK = 1e-15  # of delta, a step
+_MOST_STEPS = 10**6
+_LEAST_NOISE = 0.1
+_LEAST_RATE = 1e-9
+_MOST_LOSS = 1_000.0  # nats, in the mean: beyond that nothing is promised and much memory needed
+_NEIGHBOURS = {Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE", Relation.SUBSTITUTION: "REPLACE_ONE"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledGaussian:
+    """T noisy sums over Poisson samples, as accounting sees them.
+
+    **Guarantee** (the unit whose vectors are clipped; the relation named; trust in whoever samples, who must keep the
+    samples secret): ``epsilon`` of the given delta, see the module. Assumptions: independent coins for each unit and
+    step, sums divided by public constants only, normal noise.
+
+    Attributes:
+        noise_multiplier: z, noise in units of the clipping norm: 0.1 or more.
+        sampling_rate: q, from 1e-9 to 1 (everybody in every step: exact, no package needed).
+        steps: T, at most a million, fixed in advance.
+        relation: which neighbours.
+
+    Raises:
+        ParameterError: an argument is out of range.
+
+    >>> SampledGaussian(noise_multiplier=2.6, sampling_rate=0.05, steps=1000).guarantee(delta=1e-6)
+    ApproxDP(epsilon=2.990..., delta=1e-06)
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        noise = checked_amount("noise_multiplier", self.noise_multiplier)
+        if noise < _LEAST_NOISE:
+            raise ParameterError(f"noise_multiplier must be at least {_LEAST_NOISE}, got {noise:g}: less hides nobody")
+        object.__setattr__(self, "noise_multiplier", noise)
+        object.__setattr__(self, "sampling_rate", _checked_rate(self.sampling_rate))
+        object.__setattr__(self, "steps", _checked_steps(self.steps))
+        object.__setattr__(self, "relation", checked_relation(self.relation))
+
+    def epsilon(self, *, delta: float) -> float:
+        """The epsilon that is reported; infinite where the loss is in the thousands of nats.
+
+        Raises:
+            MissingExtraError: dp-accounting is not installed (not needed where everybody is always sampled).
+            ParameterError: delta is outside (0, 1) or below what the numbers hold.
+        """
+        return _epsilon(self, checked_delta(delta))
+
+    def guarantee(self, *, delta: float) -> ApproxDP:
+        """What the steps promise together at this delta, under the relation."""
+        return ApproxDP(self.epsilon(delta=delta), float(delta))
+
+
+def least_noise_multiplier(
+    *,
+    epsilon: float,
+    delta: float,
+    sampling_rate: float,
+    steps: int,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> SampledGaussian:
+    """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits.
+
+    Raises:
+        MissingExtraError: dp-accounting is not installed.
+        ParameterError: an argument is out of range.
+
+    >>> least_noise_multiplier(epsilon=3.0, delta=1e-6, sampling_rate=0.05, steps=1000).noise_multiplier
+    2.594
+    """
+    epsilon, delta, relation = checked_amount("epsilon", epsilon), checked_delta(delta), checked_relation(relation)
+    rate, steps = _checked_rate(sampling_rate), _checked_steps(steps)
+
+    def at(weakness: float) -> SampledGaussian:
+        noise = rounded_up(1 / weakness, _DIGITS)
+        return SampledGaussian(noise_multiplier=noise, sampling_rate=rate, steps=steps, relation=relation)
+
+    # log1p(..) is 1 / z^2 in the central limit, mu = q sqrt(T (e^(1/z^2) - 1)) (Bu, Dong, Long and Su 2020): a guess
+    guess = math.sqrt(math.log1p(_mu(epsilon, delta, relation) ** 2 / (rate**2 * steps)))
+    return _greatest(at, guess, (1e-9, 1 / _LEAST_NOISE), epsilon, delta)
+
+
+def greatest_sampling_rate(
+    *,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float,
+    steps: int,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> SampledGaussian:
+    """The greatest rate whose reported epsilon is at most ``epsilon``: q is rounded down to four digits.
+
+    Personal budgets by sampling (Boenisch et al. 2023): one noise level, and for each *public* level of budgets the
+    rate that this returns. A unit's loss depends on its own rate alone, so each keeps its level whatever the others
+    have. Rates are found from the levels, never from how many have which.
+
+    Raises:
+        MissingExtraError: dp-accounting is not installed.
+        ParameterError: an argument is out of range; no rate of at least 1e-9 keeps epsilon.
+
+    >>> greatest_sampling_rate(epsilon=3.0, delta=1e-6, noise_multiplier=1.5, steps=1000).sampling_rate
+    0.02607
+    """
+    epsilon, delta = checked_amount("epsilon", epsilon), checked_delta(delta)
+    steps, relation = _checked_steps(steps), checked_relation(relation)
+
+    def at(rate: float) -> SampledGaussian:
+        rate = rounded_down(min(1.0, rate), _DIGITS)
+        return SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=rate, steps=steps, relation=relation)
+
+    everybody = at(1.0)
+    limit = math.sqrt(steps * math.expm1(1 / everybody.noise_multiplier**2))  # mu / q (Bu, Dong, Long and Su 2020)
+    return _greatest(at, _mu(epsilon, delta, relation) / limit, (_LEAST_RATE, 1.0), epsilon, delta)
+
+
+def _mu(epsilon: float, delta: float, relation: Relation) -> float:
+    """The distance of means, in standard deviations, that (epsilon, delta) allows."""
+    return 1 / GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=l2_sensitivity(1.0, relation)).sigma
+
+
+def _greatest(
+    at: Callable[[float], SampledGaussian], guess: float, between: tuple[float, float], epsilon: float, delta: float
+) -> SampledGaussian:
+    """The least private of a family that keeps epsilon; ``at`` rounds to the safe side.
+
+    The search on the coarse grid finds where it says epsilon; the fine grid says what the coarse one exaggerates there,
+    and a second search takes that into account. What is returned was checked on the fine grid.
+    """
+    least, most = between
+    coarse = epsilon >= 0.5  # below, the coarse grid sees nothing but itself
+
+    def searched(start: float, target: float, factor: float) -> float:
+        def keeps(value: float) -> bool:
+            return _epsilon(at(value), delta, coarse) <= target
+
+        low = high = min(most, max(least, start))
+        if keeps(low):
+            while high < most and keeps(high):
+                low, high, factor = high, min(most, high * factor), factor**2
+            if high == most and keeps(most):
+                return most
+        else:
+            while low > least and not keeps(low):
+                low, high, factor = max(least, low / factor), low, factor**2
+        while high / low > 1 + 10.0**-_DIGITS / 2:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if keeps(middle) else (low, middle)
+        return low
+
+    value = searched(guess, epsilon, factor=1.05)
+    exaggerated = _epsilon(at(value), delta, coarse) - _epsilon(at(value), delta)
+    if exaggerated > 0:
+        value = searched(value, epsilon + exaggerated, factor=1.0005)
+    retreat = 10.0**-_DIGITS
+    while value >= least:
+        found = at(value)
+        if _epsilon(found, delta) <= epsilon:
+            return found
+        value, retreat = value * (1 - retreat), min(0.5, 1.5 * retreat)
+    raise ParameterError(
+        f"no noise multiplier or sampling rate was found that keeps epsilon {epsilon:g} at delta {delta:g}: "
+        "take fewer steps, or a larger budget"
+    )
+
+
+@lru_cache(maxsize=256)  # of public numbers; the searches ask the same again
+def _epsilon(account: SampledGaussian, delta: float, coarse: bool = False) -> float:
+    steps, noise, rate = account.steps, account.noise_multiplier, account.sampling_rate
+    if rate == 1.0:  # nobody is left out: one Gaussian vector, exactly (Dong, Roth and Su 2022, Corollary 3.3)
+        moved = l2_sensitivity(1.0, account.relation) * math.sqrt(steps) * (1 + 1e-15)
+        return GaussianRelease(sigma=noise, sensitivity=moved).epsilon(delta=delta)
+    left = delta - _KEPT_BACK * steps
+    if left < delta / 2:
+        raise ParameterError(
+            f"delta must be at least {2 * _KEPT_BACK * steps:g} for {steps:,} steps, got {delta:g}: "
+            "sums of losses are not computed more exactly than that"
+        )
+    if steps * rate / (2 * noise**2) > _MOST_LOSS:
+        return math.inf
+    distribution = _library().pld.privacy_loss_distribution.from_gaussian_mechanism(
+        standard_deviation=noise,
+        value_discretization_interval=_grid(account) * (10 if coarse else 1),
+        sampling_prob=rate,
+        pessimistic_estimate=True,
+        neighboring_relation=getattr(_library().NeighboringRelation, _NEIGHBOURS[account.relation]),
+    )
+    if steps > 1:
+        distribution = distribution.self_compose(steps)
+    return float(distribution.get_epsilon_for_delta(left))
+
+
+def _grid(account: SampledGaussian) -> float:
+    """1e-4, or 1e-5 where the loss of one step is so small that the grid would exaggerate it."""
+    spread = account.sampling_rate * math.sqrt(math.expm1(1 / account.noise_multiplier**2))  # of that loss, about
+    return 1e-4 if spread >= 1e-4 else 1e-5
+
+
+def _library() -> Any:
+    try:
+        return import_module("dp_accounting")
+    except ImportError:
+        raise MissingExtraError(
+            "accounting of Poisson samples needs the package 'dp-accounting'; install it with: "
+            'pip install "dptext[accounting]"'
+        ) from None
+
+
+def _checked_rate(value: Any) -> float:
+    rate = checked_amount("sampling_rate", value)
+    if not _LEAST_RATE <= rate <= 1:
+        raise ParameterError(f"sampling_rate must be between {_LEAST_RATE:g} and 1, got {rate:g}")
+    return rate
+
+
+def _checked_steps(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterError(f"steps must be an integer, got {type(value).__name__}")
+    if not 1 <= value <= _MOST_STEPS:
+        raise ParameterError(f"steps must be between 1 and {_MOST_STEPS:,}, got {value if value < 1 else 'more'}")
+    return int(value)
