@@ -1,0 +1,281 @@
+"""Personal budgets for one noisy release: each level of users gets its epsilon by a clipping norm of its own.
+
+The release is the sum of one vector a user, plus N(0, sigma^2 I). Its noise is set for the largest budget, at
+sensitivity 1; who asked for more privacy is clipped to a shorter vector, so that the same noise hides him better. There
+is one release, nobody is dropped, and the cost of a stronger wish is that the release listens to him less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from dptext.errors import ParameterError
+from dptext.privacy.accounting import GaussianRelease, checked_amount, checked_delta, checked_relation
+from dptext.privacy.analytic_gaussian import gaussian_sigma
+from dptext.privacy.few_digits import rounded_down, rounded_up
+from dptext.privacy.guarantee import ApproxDP, at_most
+from dptext.privacy.unit import Relation
+
+__all__ = ["DEFAULT_FLOOR", "BudgetLevel", "PersonalBudgets"]
+
+DEFAULT_FLOOR = 0.05
+"""The least epsilon of a level, unless the caller sets another.
+
+At delta 1e-6 a level needs `BudgetLevel.users_to_match_noise` users who all say exactly the same before they reach one
+standard deviation of the noise, in the one direction they agree on: 70 at epsilon 0.05, and about 4 / epsilon below 1.
+Below the floor a wish for privacy is better met by leaving those users out, which costs them nothing at all.
+"""
+_ONLY = "everyone"
+_DIGITS = 6  # of sigma and of the clipping norms: what is printed is what is used
+
+
+@dataclass(frozen=True)
+class BudgetLevel:
+    """One row of the table of a `PersonalBudgets`.
+
+    Attributes:
+        level: its public name.
+        epsilon: its budget, under add/remove.
+        clipping_norm: its users' vectors are at most this long; the largest budget has 1.
+        substitution_epsilon: the same release when a user of the level is replaced by another of the level.
+        users_to_match_noise: how many users of the level, all saying the same, equal one standard deviation of noise.
+    """
+
+    level: str
+    epsilon: float
+    clipping_norm: float
+    substitution_epsilon: float
+    users_to_match_noise: int
+
+
+@dataclass(frozen=True, init=False)
+class PersonalBudgets:
+    """Public levels of (epsilon, delta) for the users of one Gaussian release.
+
+    Let sigma_1(epsilon, delta) be the least noise at sensitivity 1 (Balle and Wang 2018). The noise of the release is
+    sigma = sigma_1(largest epsilon, delta), and a user of level l is clipped to
+
+        C_l = sigma / sigma_1(epsilon_l, delta), so C = 1 for the largest epsilon                          (norms)
+
+    **Guarantee** (unit: user; trust: central). A user of level l, whose vector has norm at most C_l, has
+
+    - under add/remove: (epsilon_l, delta), whatever the others do and whatever their levels are;
+    - under substitution, with another text of his own or by another user of level l: delta and the exact epsilon at
+      sensitivity 2 C_l;
+    - under substitution by a user of level m, or by himself at level m: the exact epsilon at C_l + C_m.
+
+    *Proof.* Let f be the sum of the vectors. With and without the user it differs by his vector and nothing else, since
+    every other vector is made of its own user's text and public numbers. So f moves by at most C_l, in one direction,
+    and the two outputs are N(f, sigma^2 I) and N(f', sigma^2 I) with |f - f'| / sigma <= C_l / sigma <=
+    1 / sigma_1(epsilon_l, delta): (epsilon_l, delta) by Theorem 8 of Balle and Wang, in both orders. The sum over the
+    others cancels in f - f', so nothing was said of them. Replacing a vector of norm at most C_l by one of norm at
+    most C_m moves f by at most C_l + C_m, attained by opposite vectors. The rounding is harmless: sigma is rounded up
+    before, C_l down. |
+
+    **Assumptions.** (1) Levels are *public*: declared without regard to anybody's text. A level that is read off a
+    person's text would make his clipping, and thereby his epsilon, part of what he hides: his worst case is then the
+    largest epsilon, and whoever learns his level learns something no noise covers. A level that is predicted from the
+    texts of *others* is worse: removing one of them would move his vector too, and the proof fails for everybody.
+    (2) A vector depends on its own user's text and on public numbers: no norm, weight or vocabulary from all texts.
+    (3) sigma and the norms follow from the levels that are offered, not from those that somebody chose, and not from
+    how many did. (4) The noise is normal; what a sampler of finite precision adds is the sampler's to state: a rounding
+    of the vectors to a grid lengthens them, so clip to C_l less that rounding.
+
+    Several releases of the same users: `release` gives what a level sees of this one; split it
+    (`GaussianRelease.split`) or compose it with others, level by level. The norms stay the same for every part.
+
+    Args:
+        levels: public names and their epsilons; or one number, which is one level, "everyone".
+        delta: of all levels. (An own delta for a level would be lost as soon as a user is compared with one of
+            another level.)
+        default: the level of users who declared none; None: the one with the least epsilon.
+        floor: the least epsilon that a level may have (`DEFAULT_FLOOR`); 0 allows all.
+
+    Raises:
+        ParameterError: no levels, a number out of range, an epsilon below the floor, a default that is no level.
+
+    >>> budgets = PersonalBudgets({"strict": 1.0, "standard": 4.0, "open": 8.0}, delta=1e-6, default="standard")
+    >>> print(budgets.table())
+    level     epsilon  clipping norm  epsilon under substitution  users to match the noise
+    strict          1       0.154552                       2.123                         5
+    standard        4       0.547068                       8.898                         2
+    open            8              1                       18.66                         1
+    >>> budgets.guarantee("strict")
+    ApproxDP(epsilon=1.0, delta=1e-06)
+    >>> budgets.guarantee("strict", relation=Relation.SUBSTITUTION, other="open").epsilon < 9.5
+    True
+    """
+
+    levels: Mapping[str, float]
+    delta: float
+    default: str
+    floor: float
+
+    def __init__(
+        self,
+        levels: Mapping[str, float] | float,
+        *,
+        delta: float,
+        default: str | None = None,
+        floor: float = DEFAULT_FLOOR,
+    ) -> None:
+        given = levels if isinstance(levels, Mapping) else {_ONLY: levels}
+        delta = checked_delta(delta)
+        floor = 0.0 if not isinstance(floor, bool) and floor == 0 else checked_amount("floor", floor)
+        if not given:
+            raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
+        checked: dict[str, float] = {}
+        for place, (name, epsilon) in enumerate(given.items(), start=1):
+            checked[name] = _checked_level(f"level {place} of {len(given)}", name, epsilon, delta, floor)
+        if default is None:
+            default = min(checked, key=checked.__getitem__)
+        if not isinstance(default, str) or default not in checked:
+            raise ParameterError(f"default must be one of the {len(checked)} names of levels, got another value")
+        object.__setattr__(self, "levels", MappingProxyType(checked))
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "default", default)
+        object.__setattr__(self, "floor", floor)
+        if not 0 < self.sigma < 2.0**1000 or not all(self._norms.values()):
+            raise ParameterError("no float holds the noise or a clipping norm for these levels: take larger epsilons")
+
+    @cached_property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on every coordinate, in units of the clipping norm of the largest budget."""
+        return rounded_up(gaussian_sigma(epsilon=self.cap, delta=self.delta, sensitivity=1.0), _DIGITS)
+
+    @cached_property
+    def _norms(self) -> dict[str, float]:
+        return {
+            name: 1.0 if epsilon == self.cap else self._norm(epsilon)  # sigma is enough for the cap at 1
+            for name, epsilon in self.levels.items()
+        }
+
+    def _norm(self, epsilon: float) -> float:
+        needed = gaussian_sigma(epsilon=epsilon, delta=self.delta, sensitivity=1.0)
+        return rounded_down(self.sigma / needed * (1 - 1e-15), _DIGITS)  # (norms)
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.levels.items()), self.delta, self.default, self.floor))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (dict(self.levels), self.delta, self.default, self.floor))
+
+    @property
+    def cap(self) -> float:
+        """The largest epsilon: it sets the noise."""
+        return max(self.levels.values())
+
+    def level(self, declared: str | None) -> str:
+        """The level that holds for a user: the declared one, or the default for None.
+
+        Raises:
+            ParameterError: what is declared is no level. (Levels are public, so this says nothing of a text.)
+        """
+        if declared is None:
+            return self.default
+        if not isinstance(declared, str) or declared not in self.levels:
+            raise ParameterError(f"a level must be one of the {len(self.levels)} that were given, or None; got another")
+        return declared
+
+    def clipping_norm(self, level: str | None = None) -> float:
+        """C_l: the largest norm of the vector of a user of this level (None: of the default one)."""
+        return self._norms[self.level(level)]
+
+    def release(
+        self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, other: str | None = None
+    ) -> GaussianRelease:
+        """The release as a user of this level sees it: sigma, and how far he can move the sum.
+
+        Args:
+            level: his level (None: the default one).
+            relation: add/remove of him, or substitution.
+            other: under substitution, the level of who or what replaces him; None: his own.
+
+        Raises:
+            ParameterError: no such level; another level under add/remove.
+        """
+        norm = self.clipping_norm(level)
+        if checked_relation(relation) is Relation.SUBSTITUTION:
+            norm += self.clipping_norm(self.level(level) if other is None else other)
+        elif other is not None:
+            raise ParameterError("other is the level of a replacement: under add/remove nobody replaces the user")
+        return GaussianRelease(sigma=self.sigma, sensitivity=norm, relation=relation)
+
+    def guarantee(
+        self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, other: str | None = None
+    ) -> ApproxDP:
+        """What the release promises to a user of this level: see the class.
+
+        Args:
+            level: his level (None: the default one).
+            relation: add/remove of him, or substitution.
+            other: under substitution, the level of who or what replaces him; None: his own.
+
+        Raises:
+            ParameterError: no such level; another level under add/remove.
+        """
+        release = self.release(level, relation=relation, other=other)
+        if release.relation is Relation.ADD_REMOVE:
+            return ApproxDP(self.levels[self.level(level)], self.delta)
+        return release.guarantee(delta=self.delta)
+
+    def worst(self, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
+        """What the release promises to every user, whatever his level: the promise of the largest budget."""
+        return self.guarantee(max(self.levels, key=self.levels.__getitem__), relation=relation)
+
+    def rows(self) -> tuple[BudgetLevel, ...]:
+        """The table of the levels, in the order given."""
+        return tuple(
+            BudgetLevel(
+                level=name,
+                epsilon=epsilon,
+                clipping_norm=self._norms[name],
+                substitution_epsilon=self.guarantee(name, relation=Relation.SUBSTITUTION).epsilon,
+                users_to_match_noise=math.ceil(self.sigma / self._norms[name]),
+            )
+            for name, epsilon in self.levels.items()
+        )
+
+    def table(self) -> str:
+        """The same as text, a line a level, for whoever has to choose one."""
+        head = ("level", "epsilon", "clipping norm", "epsilon under substitution", "users to match the noise")
+        cells = [head]
+        for row in self.rows():
+            epsilons = at_most(row.epsilon, 4), at_most(row.substitution_epsilon, 4)
+            cells.append(
+                (row.level, epsilons[0], f"{row.clipping_norm:g}", epsilons[1], f"{row.users_to_match_noise:,}")
+            )
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in cells
+        )
+
+
+def _restored(levels: dict[str, float], delta: float, default: str, floor: float) -> PersonalBudgets:
+    return PersonalBudgets(levels, delta=delta, default=default, floor=floor)
+
+
+def _checked_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:
+    """The epsilon of a level. Messages name its place, not its name: a mapping by mistake keyed by users has theirs."""
+    if not isinstance(name, str) or not name:
+        raise ParameterError(f"the name of {place} must be text")
+    if isinstance(epsilon, tuple | list | Mapping | ApproxDP):
+        raise ParameterError(f"{place} must be one number, its epsilon: all levels share one delta, given as delta=")
+    number = checked_amount(f"the epsilon of {place}", epsilon)
+    if number < floor:
+        crowd = gaussian_sigma(epsilon=number, delta=delta, sensitivity=1.0)
+        raise ParameterError(
+            f"the epsilon of {place} is {number:g}, below the floor of {floor:g}: its share of the release would be "
+            f"too small to pay ({crowd:,.0f} users who all say the same would just match the noise); raise it, leave "
+            "those users out, or give a lower floor="
+        )
+    return number
