@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext.audits.judge import audit
 from dptext.audits.verdict import Verdict
+from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import (
     DataError,
     DptextError,
@@ -13,6 +14,7 @@ from dptext.errors import (
     RefusedError,
     StorageError,
 )
+from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -28,6 +30,7 @@ from dptext.representations.release import DeviceEncoder
 from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 from dptext.text.documents import Document
+from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.bags import PrivateBags, privatize_bags
@@ -59,6 +62,7 @@ __all__ = [
     "ApproxDP",
     "Calibration",
     "CallableEncoder",
+    "Cooccurrence",
     "CusText",
     "DataError",
     "Deniability",
@@ -81,6 +85,7 @@ __all__ = [
     "OptimizedUnary",
     "OrderedList",
     "ParameterError",
+    "PersonalBudgets",
     "Piecewise",
     "PrivUnit",
     "PrivUnitG",
@@ -88,6 +93,7 @@ __all__ = [
     "PrivateBags",
     "PrivateTable",
     "PrivateTexts",
+    "PrivateVocabulary",
     "PureDP",
     "Recommendation",
     "RefusedError",
@@ -111,6 +117,7 @@ __all__ = [
     "deniability",
     "encode_file",
     "load_vectors",
+    "private_vocabulary",
     "privatize",
     "privatize_bags",
     "privatize_file",

@@ -1,0 +1,1 @@
+"""A corpus of users -> word vectors that may be shared."""

@@ -1,0 +1,194 @@
+"""What a release of co-occurrences is made of before a text is read, and how it is made: plan, total, release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
+from dptext.embeddings.promise import statement_of
+from dptext.embeddings.refinement import factorised, improved, public_base
+from dptext.embeddings.release import noisy_matrix
+from dptext.embeddings.user_matrices import UserMatrixSum, UserText
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.text.by_user import Person, UserUnit
+from dptext.text.private_vocabulary import PrivateVocabulary
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.vectors.formats import Source, load_vectors
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["MOST_WORDS", "WINDOW", "Plan", "Release"]
+
+Floats = npt.NDArray[np.float64]
+
+MOST_WORDS = 1_000_000
+"""Of a user, this many words are looked at, unless another number is given."""
+WINDOW = 10
+"""Words on either side that count as context."""
+
+_SKIPPED = 100  # of public vectors, the most frequent words: nothing is left to learn about them
+_RISE, _LEVEL = 0.25, 4000  # a weight rises with the rank to this power, up to this rank
+_RANDOM_FEATURES = 100
+_LONGEST_WINDOW, _LARGEST_DIMENSION = 1000, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What may leave the curator.
+
+    Attributes:
+        matrix: (V, k) float64, the noisy sum that the promise is about.
+        vectors: made of it, with the statement.
+        statement: for everybody; ``statements``: by level.
+    """
+
+    matrix: Floats
+    vectors: WordVectors
+    statement: PrivacyStatement
+    statements: Mapping[str, PrivacyStatement]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Public: vocabulary, features, weights, budgets. See `dptext.embeddings.cooccurrence.Cooccurrence`.
+
+    Attributes:
+        words: the vocabulary.
+        public: the public vectors of its first words; None where there are none.
+        features: of contexts.
+        weights: (V,) of words.
+        budgets: levels, norms and noise.
+        unit: "user" or "document".
+    """
+
+    words: Vocabulary
+    public: WordVectors | None
+    features: ContextFeatures
+    weights: Floats
+    budgets: PersonalBudgets
+    unit: UserUnit
+    vocabulary: PrivateVocabulary | None
+    window: int
+    dimension: int
+    most_words: int
+
+    @classmethod
+    def of(
+        cls,
+        vectors: Source | Vocabulary,
+        *,
+        epsilon: float | Mapping[str, float],
+        delta: float,
+        unit: str = "user",
+        default_level: str | None = None,
+        vocabulary: PrivateVocabulary | None = None,
+        window: int = WINDOW,
+        dimension: int = 50,
+        most_words: int = MOST_WORDS,
+    ) -> Plan:
+        """Check all arguments, load the vectors, fix the features.
+
+        Raises:
+            ParameterError: an argument out of range; a vocabulary without words.
+            DataError, StorageError, MissingExtraError: see `dptext.load_vectors`.
+        """
+        if unit not in get_args(UserUnit):
+            raise ParameterError(f"unit must be 'user' or 'document', got {unit!r}")
+        _check_whole("window", window, _LONGEST_WINDOW)
+        _check_whole("dimension", dimension, _LARGEST_DIMENSION)
+        _check_whole("most_words", most_words, 2**40)
+        budgets = PersonalBudgets(epsilon, delta=delta, default=default_level)
+        if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
+            raise ParameterError(
+                f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
+                "words are given as vectors="
+            )
+        public = None if isinstance(vectors, Vocabulary) else load_vectors(vectors)
+        known = vectors if isinstance(vectors, Vocabulary) else public.vocabulary if public is not None else None
+        assert known is not None
+        words = known if vocabulary is None else vocabulary.after(known)
+        if len(words) < 2:
+            raise ParameterError(f"a vocabulary must hold a word besides {UNKNOWN!r}, got none: give other vectors")
+        if public is not None:
+            features, dimension = features_of_vectors(public.matrix, words), public.dimension
+        else:
+            features = random_features(words, _RANDOM_FEATURES)
+        return cls(
+            words=words,
+            public=public,
+            features=features,
+            weights=_weights(words, skipped=0 if public is None else min(_SKIPPED, len(words) // 20)),
+            budgets=budgets,
+            unit="user" if unit == "user" else "document",
+            vocabulary=vocabulary,
+            window=window,
+            dimension=dimension,
+            most_words=most_words,
+        )
+
+    def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:
+        """(V, k) the sum of the users' matrices. **Private: it must not leave the curator.**
+
+        Raises:
+            DataError: not one user.
+            ParameterError: a user's level is none of the budgets'.
+        """
+        total = UserMatrixSum(self.features, self.weights, self.window)
+        seen = False
+
+        def bounded() -> Iterator[UserText]:
+            nonlocal seen
+            for person in users:
+                seen = True
+                yield UserText(person.chunks(), self.norm(person.levels))
+
+        total.add(bounded())
+        if not seen:
+            raise DataError("there are no documents: expected at least one")
+        return total.cells
+
+    def norm(self, levels: Iterable[Any]) -> float:
+        """C of a user who declared these levels: the strictest counts."""
+        named = [None if level is None else str(level) for level in levels]
+        return min(self.budgets.clipping_norm(level) for level in named or [None])
+
+    def release(self, total: npt.NDArray[np.int64], bits: RandomBits) -> Release:
+        """Add the noise, once, and make vectors and statements. Each call is a release that costs its whole budget."""
+        matrix = noisy_matrix(total, self.budgets.sigma, bits)
+        matrix.flags.writeable = False
+        statements = {level: statement_of(self, level, seeded=bits.seeded) for level in self.budgets.levels}
+        largest = max(self.budgets.levels, key=self.budgets.levels.__getitem__)
+        return Release(
+            matrix, self.vectors(matrix, self.budgets.sigma, statements[largest]), statements[largest], statements
+        )
+
+    def vectors(self, matrix: Floats, sigma: float, statement: PrivacyStatement | None = None) -> WordVectors:
+        """Post-processing: word vectors of a matrix with noise sigma on each number."""
+        measured = self.weights > 0
+        if self.public is None:
+            points, source = factorised(matrix, sigma, measured, self.dimension), "co-occurrences"
+        else:
+            base = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
+            points = improved(matrix, sigma, base, measured)
+            source = f"{self.public.source} and co-occurrences"
+        return WordVectors(self.words.words, points.astype(np.float32), source=source, statement=statement)
+
+
+def _weights(words: Vocabulary, *, skipped: int) -> Floats:
+    ranks = np.arange(1, len(words) + 1)
+    weights: Floats = np.minimum(1.0, ranks / _LEVEL) ** _RISE
+    weights[:skipped] = 0.0
+    weights[words.unknown_row] = 0.0
+    return weights
+
+
+def _check_whole(name: str, value: object, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise ParameterError(f"{name} must be an integer between 1 and {most:,}, got {value!r}")

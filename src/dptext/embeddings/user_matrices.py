@@ -1,0 +1,214 @@
+"""One bounded matrix a user, and their sum: the only thing that is computed from private texts.
+
+For a user u and a word w of the vocabulary, let n be how often he wrote w and s_w the sum over these occurrences of the
+features of the words at most ``window`` places before or after, in the same document. His matrix has the rows
+
+    x_w = omega_w s_w / sqrt(n),                                                                              (rows)
+
+omega_w a public weight of the word. Dividing by sqrt(n) gives contexts that agree with each other their weight and
+contexts that cancel none: independent contexts leave a row of the same length whatever n is. The whole matrix is then
+scaled to Euclidean length C, all words of the user together,
+
+    y = C x / ||x||,                                                                                         (scaled)
+
+and every number rounded *towards zero* to a multiple of 2^-24.
+
+**Sensitivity.** For every user whatever (one word repeated, every word once, no word, a million words) the Euclidean
+length of his rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25
+in size, the sum of m^2 is at most C^2 2^48 (no overflow: see `_bounded`), else the matrix is cut until it is. Nothing
+of it depends on anybody else: features, weights, window and C are public. The sum over users is one of integers, so it
+is exact in any order: with and without a user it differs by his matrix, to the last bit, and by at most C under
+add/remove, C + C' under substitution. (A sum of floating-point numbers has no such bound: the roundings of all later
+additions change with one user.) |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.embeddings.context_features import ContextFeatures
+
+__all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText"]
+
+CELL = 2.0**-24
+"""The grid of a user's numbers."""
+MOST_USERS = 2**28
+"""So many users may take part: below, no sum exceeds what a double holds exactly."""
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Chunk = tuple[npt.NDArray[np.int32], Integers]
+"""(words,) rows of the vocabulary, -1 for other words; (documents,) how many of them each document has."""
+
+_TOGETHER = 1 << 16  # words worked on at once, so that memory stays small
+
+
+@dataclass(frozen=True)
+class UserText:
+    """What one user wrote, as chunks of whole documents, and the length C that his matrix may have."""
+
+    chunks: Iterable[Chunk]
+    norm: float = 1.0
+
+
+@dataclass(eq=False)
+class UserMatrixSum:
+    """The sum of all users' matrices. **Private: it must not leave the curator.**
+
+    Args:
+        features: of contexts.
+        weights: (V,) omega of equation (rows), finite, at least 0, public.
+        window: words on either side.
+
+    Attributes:
+        cells: (V, k) int64, the sum in units of `CELL`.
+    """
+
+    features: ContextFeatures
+    weights: Floats
+    window: int
+    cells: Integers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cells = np.zeros((self.features.words, self.features.dimension), dtype=np.int64)
+
+    def add(self, users: Iterable[UserText]) -> None:
+        """Add the matrices of users; each must bring all that he wrote at once."""
+        batch: list[tuple[Chunk, float]] = []
+        size = 0
+        for user in users:
+            chunks = iter(user.chunks)
+            first = next(chunks, None)
+            if first is None:
+                continue
+            second = next(chunks, None)
+            if second is not None or len(first[0]) >= _TOGETHER:
+                self._add_matrices(*self._of_one(first, second, chunks), np.array([user.norm]))
+                continue
+            if size + len(first[0]) > _TOGETHER:
+                self._add_batch(batch)
+                batch, size = [], 0
+            batch.append((first, user.norm))
+            size += len(first[0]) + len(first[1])
+        self._add_batch(batch)
+
+    def _add_batch(self, batch: list[tuple[Chunk, float]]) -> None:
+        """Users who wrote little, several at once."""
+        if not batch:
+            return
+        rows = np.concatenate([chunk[0] for chunk, _ in batch])
+        lengths = np.concatenate([chunk[1] for chunk, _ in batch])
+        owner = np.repeat(np.arange(len(batch)), [len(chunk[0]) for chunk, _ in batch])
+        keys, sums, counts = self._summed(rows, lengths, owner)
+        self._add_matrices(keys, sums, counts, np.array([norm for _, norm in batch]))
+
+    def _of_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> tuple[Integers, Floats, Floats]:
+        """One user who wrote much: chunk by chunk, in memory for one matrix."""
+        found: tuple[Integers, Floats, Floats] | None = None
+        for chunk in (first, *(() if second is None else (second,)), *rest):
+            for rows, lengths in _pieces(chunk):
+                part = self._summed(rows, lengths, np.zeros(len(rows), dtype=np.int64))
+                if found is not None:
+                    keys, sums, counts = (np.concatenate(each) for each in zip(found, part, strict=True))
+                    part = _by_key(keys, sums, counts)
+                found = part
+        assert found is not None
+        return found
+
+    def _summed(
+        self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers
+    ) -> tuple[Integers, Floats, Floats]:
+        """(m,) keys owner * V + word, ascending; (m, k) sums of contexts; (m,) counts."""
+        known = np.flatnonzero(rows >= 0)
+        contexts = _contexts(self.features.matrix[rows], lengths, self.window)[known]
+        keys = owner[known] * self.features.words + rows[known]
+        return _by_key(keys, contexts, np.ones(len(known)))
+
+    def _add_matrices(self, keys: Integers, sums: Floats, counts: Floats, norms: Floats) -> None:
+        """Rows of whole users, by ascending owner: weigh, bound, add."""
+        if len(keys) == 0:
+            return
+        owner, words = np.divmod(keys, self.features.words)
+        rows = sums * (self.weights[words] / np.sqrt(counts))[:, None]  # (rows)
+        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+        cells = _bounded(rows, starts, norms[owner[starts]])
+        order = np.argsort(words, kind="stable")
+        sorted_words = words[order]
+        first = np.flatnonzero(np.r_[True, sorted_words[1:] != sorted_words[:-1]])
+        self.cells[sorted_words[first]] += np.add.reduceat(cells[order], first, axis=0)
+
+
+def _pieces(chunk: Chunk) -> Iterator[Chunk]:
+    """A chunk in pieces of at most `_TOGETHER` words; a longer document is cut, and loses the contexts at the cut."""
+    rows, lengths = chunk
+    start = 0
+    piece: list[int] = []
+    size = 0
+    for length in lengths.tolist():
+        left = length
+        while size + left > _TOGETHER:
+            piece.append(_TOGETHER - size)
+            left -= _TOGETHER - size
+            yield rows[start : start + _TOGETHER], np.array(piece, dtype=np.int64)
+            start, piece, size = start + _TOGETHER, [], 0
+        piece.append(left)
+        size += left
+    yield rows[start : start + size], np.array(piece, dtype=np.int64)
+
+
+def _contexts(features: npt.NDArray[np.float32], lengths: Integers, window: int) -> Floats:
+    """(n, k) sums over the words at most ``window`` places away, in the same document, without the word itself."""
+    count = len(features)
+    running = np.zeros((count + 1, features.shape[1]))
+    np.cumsum(features, axis=0, dtype=np.float64, out=running[1:])
+    ends = np.cumsum(lengths)
+    start, end = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
+    place = np.arange(count)
+    sums: Floats = running[np.minimum(place + window + 1, end)]
+    sums -= running[np.maximum(place - window, start)]
+    sums -= features
+    return sums
+
+
+def _by_key(keys: Integers, sums: Floats, counts: Floats) -> tuple[Integers, Floats, Floats]:
+    """Rows of equal key added up, by ascending key."""
+    if len(keys) == 0:
+        return keys, sums, counts
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    return keys[first], np.add.reduceat(sums[order], first, axis=0), np.add.reduceat(counts[order], first)
+
+
+def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
+    """(m, k) int64 in units of `CELL`: the rows of each user scaled to his norm, rounded towards zero, and checked.
+
+    Args:
+        rows: (m, k) finite numbers.
+        starts: (u,) the first row of each user.
+        norms: (u,) C, above 0 and at most 1.
+    """
+    squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows), starts)
+    length = np.sqrt(squares)
+    with np.errstate(divide="ignore", over="ignore"):
+        scale = norms / CELL / length
+    scale = np.where(np.isfinite(scale), scale, 0.0)  # nothing to scale: the matrix of somebody without contexts is 0
+    sizes = np.diff(np.r_[starts, len(rows)])
+    # |row| <= length up to rounding, so no entry exceeds 2^24 by more than that; the clip is for what rounding could do
+    scaled = np.clip(rows * np.repeat(scale, sizes)[:, None], -1 / CELL, 1 / CELL)
+    cells = np.trunc(scaled).astype(np.int64)
+    allowed = [math.floor((norm / CELL) ** 2) for norm in norms.tolist()]  # C 2^24 is exact, its square is below 2^49
+    while True:
+        # A float bound first: below 2^50 in doubles means below 2^51 in truth, so the integers cannot overflow.
+        rough = np.add.reduceat(np.einsum("ij,ij->i", cells.astype(np.float64), cells.astype(np.float64)), starts)
+        exact = np.add.reduceat(np.einsum("ij,ij->i", cells, cells), starts)
+        over = (rough > 2.0**50) | (exact > np.array(allowed, dtype=np.int64))
+        if not over.any():
+            return cells
+        factor = np.repeat(np.where(over, 1 - 2.0**-20, 1.0), sizes)[:, None]
+        cells = np.trunc(cells * factor).astype(np.int64)
