@@ -34,7 +34,7 @@ WINDOW = 10
 """Words on either side that count as context."""
 
 _SKIPPED = 100  # of public vectors, the most frequent words: nothing is left to learn about them
-_RISE, _LEVEL = 0.25, 4000  # a weight rises with the rank to this power, up to this rank
+_FREQUENT = 4000  # beyond this rank a word counts less: few of its users are there, and each pays for it
 _RANDOM_FEATURES = 100
 _LONGEST_WINDOW, _LARGEST_DIMENSION = 1000, 1000
 
@@ -183,7 +183,7 @@ class Plan:
 
 def _weights(words: Vocabulary, *, skipped: int) -> Floats:
     ranks = np.arange(1, len(words) + 1)
-    weights: Floats = np.minimum(1.0, ranks / _LEVEL) ** _RISE
+    weights: Floats = np.minimum(1.0, _FREQUENT / ranks)
     weights[:skipped] = 0.0
     weights[words.unknown_row] = 0.0
     return weights

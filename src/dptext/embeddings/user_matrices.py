@@ -3,11 +3,11 @@
 For a user u and a word w of the vocabulary, let n be how often he wrote w and s_w the sum over these occurrences of the
 features of the words at most ``window`` places before or after, in the same document. His matrix has the rows
 
-    x_w = omega_w s_w / sqrt(n),                                                                              (rows)
+    x_w = omega_w s_w / n,                                                                                    (rows)
 
-omega_w a public weight of the word. Dividing by sqrt(n) gives contexts that agree with each other their weight and
-contexts that cancel none: independent contexts leave a row of the same length whatever n is. The whole matrix is then
-scaled to Euclidean length C, all words of the user together,
+omega_w a public weight of the word: what stands around the word with him, on average. (More weight for what he says
+often adds more of his own topic than of the word's meaning.) The whole matrix is then scaled to Euclidean length C, all
+words of the user together,
 
     y = C x / ||x||,                                                                                         (scaled)
 
@@ -134,7 +134,7 @@ class UserMatrixSum:
         if len(keys) == 0:
             return
         owner, words = np.divmod(keys, self.features.words)
-        rows = sums * (self.weights[words] / np.sqrt(counts))[:, None]  # (rows)
+        rows = sums * (self.weights[words] / counts)[:, None]  # (rows)
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         cells = _bounded(rows, starts, norms[owner[starts]])
         order = np.argsort(words, kind="stable")
