@@ -1,7 +1,7 @@
 """Words recovered from word2vec vectors by somebody who trained his own: the three situations of the study.
 
 Source: Zouhri and Abecidan 2021, section 1.2 (a study of Lyu, He and Li 2020, arXiv:2010.01285).
-Command: ``python papers/leakage/leakage.py [--data ../shared/data] [--quick] [--out results.csv]``; needs gensim >= 4
+Command: ``python -m papers.leakage.leakage [--data ../shared/data] [--quick] [--out results.csv]``; needs gensim >= 4
 (``pip install gensim``). No post is printed or written; the table holds shares only.
 """
 
@@ -14,25 +14,23 @@ import io
 import lzma
 import re
 import sys
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from papers.blogs import bloggers
 
 from dptext.attacks import cross_corpus_recovery
 from dptext.privacy.randomness import RandomBits
 
-BLOGS = "blog_authorship/blogs_subset.tar.xz"
 WIKITEXT = "wikitext2/wiki.train.tokens.variant.xz"
 DIMENSION, WINDOW, LEAST, EPOCHS = 100, 5, 5, 5  # gensim's defaults, which the study took
 NEAREST, ANCHORS, SEED = 5, 1000, 2021
 QUICK = 8  # one blogger and one line in so many
 
 Texts = list[list[str]]
-_POST = re.compile(r"<post>(.*?)</post>", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]+")
 _PRINTED = {"overlapping halves": "0.33 (English), 0.41 (French)", "other people": "0.18", "another source": "0.007"}
 
@@ -45,7 +43,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="where the table goes (.csv)")
     options = parser.parse_args()
     step = QUICK if options.quick else 1
-    people = list(blogs(options.data / BLOGS))[::step]
+    people = list(blogs(options.data))[::step]
     wiki = list(wikitext(options.data / WIKITEXT))[::step]
     bits = RandomBits(SEED)
     posts = [post for person in people for post in person]
@@ -137,19 +135,13 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def blogs(archive: Path) -> Iterator[Texts]:
+def blogs(data: Path) -> Iterator[Texts]:
     """The posts of each blogger, in words."""
-    with tarfile.open(archive) as files:
-        for member in files:
-            opened = files.extractfile(member)
-            if opened is None or not member.name.endswith(".xml"):
-                continue
-            found = _POST.findall(opened.read().decode("utf-8", "replace"))
-            posts = [
-                words for post in found if (words := words_of(post.replace("urlLink", " ").replace("&nbsp;", " ")))
-            ]
-            if posts:
-                yield posts
+    for person in bloggers(data):
+        texts = (post.replace("urlLink", " ").replace("&nbsp;", " ") for post in person.posts)
+        posts = [words for text in texts if (words := words_of(text))]
+        if posts:
+            yield posts
 
 
 def wikitext(path: Path) -> Iterator[list[str]]:
