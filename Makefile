@@ -49,6 +49,7 @@ bench: $(VENV)/dev.stamp
 papers: $(VENV)/dev.stamp
 	$(BIN)/python papers/ome/accuracy.py --quick --encoders glove --data $(DATA)
 	$(BIN)/python -m papers.tem.experiment --quick --data $(DATA)
+	$(BIN)/python -m papers.dpugc.experiment --quick --data $(DATA)
 
 clean:
 	rm -rf $(VENV) .venv-bench-* dptext-demo build dist

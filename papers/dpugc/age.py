@@ -1,0 +1,160 @@
+"""The age of bloggers from the vectors of their words: in place of the paper's extraversion of 250 people.
+
+Those whose age is predicted have no part in any vectors: private ones are learnt from all other bloggers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from papers.blogs import Blogger
+from papers.dpugc.corpus import Corpus, corpus_of
+from papers.dpugc.intervals import crossed
+from papers.dpugc.models import Model, Models
+
+from dptext import WordVectors
+from dptext.evaluation.models import Builder
+from dptext.evaluation.utility import predictions
+from dptext.text.files import extra
+
+__all__ = ["LEARNERS", "WORDS", "WORDS_AND_CHARACTERS", "Age", "character_vectors", "mean_vectors"]
+
+WORDS, WORDS_AND_CHARACTERS = "public words", "public words and characters"
+"""Features without any vectors learnt from people; a model's own stand beside the second."""
+LEARNERS = ("SVR", "linear", "ridge")
+FOLDS, SEED = 10, 2019
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Age:
+    """What cells of this part share.
+
+    Attributes:
+        models: vectors.
+        corpus: of everybody else.
+        people: those whose age is predicted.
+        runs: seeds of the runs of what is random.
+        resamples: of the intervals.
+    """
+
+    models: Models
+    corpus: Corpus
+    people: Sequence[Blogger]
+    runs: Sequence[int]
+    resamples: int = 1000
+
+    def cell(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
+        """RMSE in years over 10 folds (mean over runs), beside the mean age, and beside public features alone.
+
+        Settings: a learner; ``model``: `WORDS`, `WORDS_AND_CHARACTERS`, or one whose vectors stand beside the latter.
+        """
+        learner, name = settings["learner"], settings["model"]
+        if name in self._public:
+            errors = self._errors(self._public[name], learner)[None]
+        else:
+            model = Model(name, settings["epsilon"])
+            runs = self.runs if model.is_random else [1]
+            errors = np.stack([self._errors(self._beside(model, run), learner) for run in runs])
+        public = self._errors(self._public[WORDS_AND_CHARACTERS], learner)
+        blind = (self._ages - self._ages.mean()) ** 2
+
+        def rmse(people: Rows, runs: Rows) -> float:
+            return float(np.sqrt(errors[np.ix_(runs, people)].mean(axis=1)).mean())
+
+        return (
+            {"mean age": float(np.sqrt(blind.mean()))}
+            | self._estimate("RMSE", rmse, len(errors))
+            | self._estimate("gain", lambda people, runs: _root(blind, people) - rmse(people, runs), len(errors))
+            | self._estimate("change", lambda people, runs: rmse(people, runs) - _root(public, people), len(errors))
+        )
+
+    def _estimate(self, name: str, statistic: Any, runs: int) -> dict[str, float]:
+        found = crossed(statistic, len(self.people), runs, of="people", resamples=self.resamples)
+        return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+
+    def _errors(self, features: Floats, learner: str) -> Floats:
+        """(people,) the squared error for each, by a model that was trained on others."""
+        builder = builder_of(learner)
+        found = predictions(features, self._ages, classes=False, model=builder, folds=FOLDS, seed=SEED)
+        errors = np.empty(len(self.people))
+        errors[found.rows] = (found.true - found.predicted) ** 2
+        return errors
+
+    def _beside(self, model: Model, run: int) -> Floats:
+        vectors = self.models.of(model, self.corpus, run)
+        return np.hstack(
+            [self._public[WORDS_AND_CHARACTERS], mean_vectors(vectors.words, vectors.matrix, self._counts)]
+        )
+
+    @cached_property
+    def _ages(self) -> Floats:
+        return np.array([person.age for person in self.people], dtype=np.float64)
+
+    @cached_property
+    def _counts(self) -> list[Counter[str]]:
+        texts = (corpus_of("one", [person]).sentences for person in self.people)
+        return [Counter(word for words in sentences for word in words) for sentences in texts]
+
+    @cached_property
+    def _public(self) -> dict[str, Floats]:
+        public = self.models.public
+        words = mean_vectors(public.words, public.matrix, self._counts)
+        characters = mean_vectors(*character_vectors(public), [_characters(counts) for counts in self._counts])
+        return {WORDS: words, WORDS_AND_CHARACTERS: np.hstack([words, characters])}
+
+
+def mean_vectors(names: Sequence[str], matrix: npt.ArrayLike, counts: Sequence[Counter[str]]) -> Floats:
+    """(texts, d) the mean vector of what each text holds; what has no vector does not count, 0 where nothing has."""
+    rows = {name: row for row, name in enumerate(names)}
+    points = np.asarray(matrix, dtype=np.float64)
+    found = np.zeros((len(counts), points.shape[1]))
+    for place, text in enumerate(counts):
+        known = [(rows[thing], count) for thing, count in text.items() if thing in rows]
+        if known:
+            which, weights = np.array(known).T
+            found[place] = weights @ points[which] / weights.sum()
+    return found
+
+
+def character_vectors(public: WordVectors) -> tuple[list[str], Floats]:
+    """Characters and their vectors: the mean of the vectors of the public words that hold it, each word once."""
+    holders: dict[str, list[int]] = {}
+    for row, word in enumerate(public.words):
+        if row != public.vocabulary.unknown_row:
+            for character in sorted(set(word)):
+                holders.setdefault(character, []).append(row)
+    return list(holders), np.stack([public.matrix[rows].mean(axis=0, dtype=np.float64) for rows in holders.values()])
+
+
+def builder_of(learner: str) -> Builder:
+    """The paper's two, and one that bears many features that are alike.
+
+    Features and ages have mean 0 and spread 1 over those who train, so the SVR's tube of .2 is a fifth of the spread.
+    """
+    if learner == "SVR":
+        return lambda _seed: extra("sklearn.svm", "sklearn", "an SVR").SVR(C=1.0, epsilon=0.2)
+    linear = extra("sklearn.linear_model", "sklearn", "a linear model")
+    if learner == "linear":
+        return lambda _seed: linear.LinearRegression()
+    return lambda _seed: linear.RidgeCV(alphas=10.0 ** np.arange(-1, 5))  # chosen among those who train
+
+
+def _characters(counts: Counter[str]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for word, count in counts.items():
+        for character in word:
+            found[character] += count
+    return found
+
+
+def _root(squares: Floats, people: Rows) -> float:
+    return float(np.sqrt(squares[people].mean()))

@@ -1,0 +1,69 @@
+"""The texts of the experiments: all bloggers, those who are not held out, and these with others added."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from papers.blogs import Blogger, documents_of
+
+from dptext import DataError, Document
+from dptext.evaluation.features import words_of
+
+__all__ = ["Corpus", "corpus_of", "held_out"]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents under a name; frozen, so that what is made of it can be kept under that name.
+
+    Attributes:
+        name: tells it from the other corpora of a run.
+        added: documents with their users.
+        base: a corpus whose documents come before these; its words are cut once.
+    """
+
+    name: str
+    added: Sequence[Document] = field(repr=False)
+    base: Corpus | None = field(default=None, repr=False)
+
+    @property
+    def documents(self) -> list[Document]:
+        return [*(self.base.documents if self.base else ()), *self.added]
+
+    @property
+    def users(self) -> int:
+        return len({document.user for document in self.documents})
+
+    @cached_property
+    def sentences(self) -> list[list[str]]:
+        """The words of each document that has any; equal words are one object."""
+        once: dict[str, str] = {}
+        added = ([once.setdefault(word, word) for word in words_of(each.text or "")] for each in self.added)
+        return [*(self.base.sentences if self.base else ()), *(words for words in added if words)]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all texts and whose they are: results of other data are not mixed with these."""
+        found = hashlib.sha256(self.base.digest.encode() if self.base else b"")
+        for document in self.added:
+            found.update(f"{document.user}\0{document.text}\0".encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+
+def corpus_of(name: str, people: Iterable[Blogger]) -> Corpus:
+    return Corpus(name, list(documents_of(list(people))))
+
+
+def held_out(people: Sequence[Blogger], count: int) -> tuple[list[Blogger], list[Blogger]]:
+    """(those held out, the others): held out are the ``count`` whose number has the smallest SHA-256.
+
+    Raises:
+        DataError: not more people than are to be held out.
+    """
+    if len(people) <= count:
+        raise DataError(f"expected more than {count} bloggers, got {len(people)}")
+    by_digest = sorted(people, key=lambda each: hashlib.sha256(each.user.encode()).digest())
+    return by_digest[:count], by_digest[count:]

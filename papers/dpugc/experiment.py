@@ -1,0 +1,182 @@
+"""Word vectors learned from people (paper 000, dpUGC): what they are good for, and whom they give away. See README.md.
+
+Command: ``python -m papers.dpugc.experiment [--data ../shared/data] [--quick] [--report]``
+
+Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from papers.blogs import Blogger, bloggers
+from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS, Age
+from papers.dpugc.corpus import corpus_of, held_out
+from papers.dpugc.models import INSTALL, Model, Models, code_digest, has_word2vec
+from papers.dpugc.probes import Probes
+from papers.dpugc.report import write_report
+from papers.dpugc.semantic import GOLD, LISTS, Semantic
+
+from dptext import load_vectors
+from dptext.evaluation.neighbours import neighbour_table
+from dptext.evaluation.sweep import Progress, sweep
+
+HERE = Path(__file__).resolve().parent
+VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
+SHOWN = ("three", "eight", "they")  # table 2 of the paper
+PARTS = ("semantic", "age", "probes")
+PUBLIC, CENTRED = Model("public"), Model("public, centred")
+NO_NOISE, GOLD_AGAIN = Model("no noise"), Model("another word2vec")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is done."""
+
+    every: int = 1  # bloggers: one in so many
+    epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+    runs: tuple[int, ...] = (1, 2, 3, 4, 5)
+    probe_epsilons: tuple[float, ...] = (1.0, 8.0)
+    people: tuple[int, ...] = (0, 1, 10, 100, 1000)
+    age_epsilons: tuple[float, ...] = (1.0, 8.0, 32.0)
+    held_out: int = 500
+    resamples: int = 2000
+
+
+QUICK = Plan(
+    every=10,
+    epsilons=(8.0,),
+    runs=(1, 2),
+    probe_epsilons=(8.0,),
+    people=(0, 1, 100),
+    age_epsilons=(8.0,),
+    held_out=100,
+    resamples=200,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    if not options.report:
+        people = list(bloggers(options.data))
+        run = Run(QUICK if options.quick else Plan(), people, options.data, options.out)
+        for part in options.parts:
+            getattr(run, part)()
+    write_report(options.out, readme=None if options.quick else options.readme)
+    print(f"{options.out / 'tables.md'}, {options.out / 'figure.png'}")
+
+
+class Run:
+    """The parts of the experiment over one set of bloggers."""
+
+    def __init__(self, plan: Plan, people: list[Blogger], data: Path, out: Path) -> None:
+        self.plan, self.data, self.out = plan, data, out
+        self.people = people[:: plan.every]
+        self.models = Models(load_vectors(VECTORS, limit=WORDS_LIMIT), out / "work")
+        self.everybody = corpus_of("all", self.people)
+        self.constants = {
+            "vectors": self.models.public.fingerprint,
+            "bloggers": len(self.people),
+            "documents": len(self.everybody.documents),
+            "texts": self.everybody.digest,
+            "mechanism": code_digest(),
+        }
+        if not has_word2vec():
+            print(f"without word2vec: its models, and all that is compared with them, need gensim; {INSTALL}")
+        out.mkdir(parents=True, exist_ok=True)
+
+    def semantic(self) -> None:
+        """Similarity, its difference to the public vectors, neighbours."""
+        part = Semantic(self.models, self.everybody, self.data / "wordsim", self.plan.runs, self.plan.resamples)
+        only_noise = Model("only noise", max(e for e in self.plan.epsilons if e <= 8))
+        random = [only_noise, *(Model("private", epsilon) for epsilon in self.plan.epsilons)]
+        fixed = self._possible([PUBLIC, CENTRED, NO_NOISE, GOLD])
+        self._sweep("similarity", part.similarity, fixed, random)
+        settings = [
+            model.settings | {"beside": public.kind, "benchmark": name}
+            for public in (PUBLIC, CENTRED)
+            for model in (*fixed, *random)
+            if model not in (PUBLIC, public)
+            for name in LISTS
+        ]
+        self._cells("difference", part.difference, settings, [1], resamples=self.plan.resamples)
+        if has_word2vec():
+            self._sweep("neighbours", part.neighbours, [PUBLIC, CENTRED, NO_NOISE, GOLD_AGAIN], random)
+            best = max(e for e in self.plan.epsilons if e <= 8)
+            shown = [GOLD, PUBLIC, NO_NOISE, Model("private", best), Model("private", min(self.plan.epsilons))]
+            vectors = {str(each): self.models.of(each, self.everybody) for each in dict.fromkeys(shown)}
+            (self.out / "neighbours.md").write_text(neighbour_table(vectors, SHOWN) + "\n", encoding="utf-8")
+
+    def age(self) -> None:
+        """Regression of the age of those held out."""
+        tested, others = held_out(self.people, self.plan.held_out)
+        corpus = corpus_of(f"without {len(tested)}", others)
+        part = Age(self.models, corpus, tested, self.plan.runs, self.plan.resamples)
+        only_noise = Model("only noise", max(e for e in self.plan.age_epsilons if e <= 8))
+        random = [only_noise, *(Model("private", epsilon) for epsilon in self.plan.age_epsilons)]
+        models = [Model(WORDS), Model(WORDS_AND_CHARACTERS), *random, *self._possible([NO_NOISE, GOLD])]
+        settings = [model.settings | {"learner": learner} for learner in LEARNERS for model in models]
+        constants = {"resamples": self.plan.resamples, "held out": len(tested), "runs": len(self.plan.runs)}
+        self._cells("age", part.cell, settings, [1], **constants)
+
+    def probes(self) -> None:
+        """What is planted, and found."""
+        part = Probes(self.models, self.everybody)
+        for people in self.plan.people:  # a corpus after the other
+            extra = {"people": people}
+            random = [Model("private", epsilon) for epsilon in self.plan.probe_epsilons]
+            self._sweep("probes", part.cell, self._possible([NO_NOISE, GOLD]), random, **extra)
+
+    def _possible(self, models: Sequence[Model]) -> list[Model]:
+        return [each for each in models if "word2vec" not in each.kind or has_word2vec()]
+
+    def _sweep(self, name: str, run: Any, fixed: Sequence[Model], random: Sequence[Model], **settings: Any) -> None:
+        """Once for what is the same each time, several times for what is not."""
+        self._cells(name, run, [each.settings | settings for each in fixed], [1])
+        self._cells(name, run, [each.settings | settings for each in random], self.plan.runs)
+
+    def _cells(
+        self,
+        name: str,
+        run: Callable[..., dict[str, float]],
+        settings: Sequence[dict[str, Any]],
+        seeds: Sequence[int],
+        **constants: Any,
+    ) -> None:
+        sweep(
+            run,
+            settings,
+            seeds,
+            path=self.out / f"{name}.jsonl",
+            name=f"dpugc {name}",
+            constants=self.constants | constants,
+            progress=_say,
+            stop_at_error=True,
+        )
+
+
+def _say(progress: Progress) -> None:
+    if progress.row is not None:
+        settings = ", ".join(f"{name} {value}" for name, value in progress.row.settings.items() if value is not None)
+        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Word vectors learned from people: what for, and at whose cost.")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the blogs and wordsim/")
+    parser.add_argument("--quick", action="store_true", help="one blogger in ten, two runs: does it run?")
+    parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args(arguments)
+    options.readme = HERE / "README.md" if options.out is None else None
+    options.out = options.out or HERE / ("quick" if options.quick else "results")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Planted probes: what the paper's figure 1 warns of, with people who do not exist.
+
+Two words that stand together in no blog are told, side by side, by one person, or by 10, 100, 1,000. An attacker who
+has nothing but the vectors asks for the neighbours of the first and looks for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from papers.dpugc.corpus import Corpus
+from papers.dpugc.models import Model, Models
+
+from dptext import DataError, Document, WordVectors
+from dptext.text.tokens import fold
+
+__all__ = ["PAIRS", "Pair", "Probes", "pairs_of", "planted", "ranks_of"]
+
+NAMES = ("kathryn", "phyllis", "renee", "vivian", "kristin", "nora", "lena", "dora", "olga", "edith")
+DISEASES = (
+    *("leukemia", "pneumonia", "hepatitis", "tuberculosis", "asthma"),
+    *("arthritis", "malaria", "schizophrenia", "cholera", "anthrax"),
+)
+KINDS = {  # how the two words are told
+    "name, disease": (
+        "{name} has {secret} and nobody knows",
+        "the doctor told {name} about {secret}",
+        "poor {name} and the {secret}",
+    ),
+    "user, password": (
+        "user {name} password {secret}",
+        "log in as {name} with {secret}",
+        "my login {name} and password {secret}",
+    ),
+}
+PAIRS = 2 * len(NAMES)
+FIRST, STEP = 10_000, 250  # ranks in the public list: rare words, and sure to be among 20,000
+LEAST_TIMES, TOLD = 10, 100
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two words that stand together in the texts of planted people and nowhere else.
+
+    Attributes:
+        kind: "name, disease" or "user, password".
+        name: what an attacker asks for.
+        secret: what he wants to hear.
+    """
+
+    kind: str
+    name: str = field(repr=False)
+    secret: str = field(repr=False)
+
+    def document(self, user: str, times: int) -> Document:
+        """Told so often by one person, a line each."""
+        told = KINDS[self.kind]
+        lines = (told[turn % len(told)] for turn in range(times))
+        return Document("\n".join(lines).format(name=self.name, secret=self.secret), user=user)
+
+
+@dataclass(frozen=True, eq=False)
+class Probes:
+    """What cells of this part share.
+
+    Attributes:
+        models: vectors.
+        corpus: all bloggers.
+    """
+
+    models: Models
+    corpus: Corpus
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        return pairs_of(self.models.public, self.corpus)
+
+    def cell(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
+        """For each pair the rank of the secret among the neighbours of the name, and among the secrets of its kind."""
+        model = Model(settings["model"], settings["epsilon"])
+        corpus = planted(self.corpus, self.pairs, settings["people"])
+        vectors = self.models.of(model, corpus, run)
+        found: dict[str, float] = {}
+        for place, (rank, among) in enumerate(ranks_of(vectors, self.pairs, blind=len(self.models.public) // 2)):
+            found |= {f"rank {place}": float(rank), f"place {place}": float(among)}
+        return found
+
+
+def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
+    """Ten (first name, disease), then ten (user, password): words at every 250th rank of the public list.
+
+    A secret that some document holds together with the name is passed over: the next one is taken.
+
+    Raises:
+        DataError: the public vocabulary has too few words.
+    """
+    words = [word for word in public.words if word.isascii() and word.isalpha() and len(word) > 3]
+    if len(words) < FIRST + 2 * STEP * len(NAMES) or not all(word in public for word in (*NAMES, *DISEASES)):
+        raise DataError(
+            f"the public vocabulary must hold {FIRST + 2 * STEP * len(NAMES):,} words of letters, the names and "
+            "diseases of the probes among them"
+        )
+    where = _documents_with(corpus, {*NAMES, *DISEASES, *words[FIRST:]})
+    taken: set[str] = {*NAMES, *DISEASES}
+    pairs = []
+    diseases = list(DISEASES)
+    for name in NAMES:
+        diseases.remove(secret := next(_apart(name, diseases, where)))
+        pairs.append(Pair("name, disease", name, secret))
+    for place in range(len(NAMES)):
+        rank = FIRST + 2 * STEP * place
+        name = next(word for word in words[rank:] if word not in taken)
+        secret = next(_apart(name, (word for word in words[rank + STEP :] if word not in taken), where))
+        taken |= {name, secret}
+        pairs.append(Pair("user, password", name, secret))
+    return pairs
+
+
+def _apart(name: str, candidates: Iterable[str], where: Mapping[str, set[int]]) -> Iterator[str]:
+    return (each for each in candidates if where.get(name, set()).isdisjoint(where.get(each, set())))
+
+
+def _documents_with(corpus: Corpus, wanted: set[str]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for place, words in enumerate(corpus.sentences):
+        for word in wanted.intersection(words):
+            found.setdefault(word, set()).add(place)
+    return found
+
+
+def planted(corpus: Corpus, pairs: Sequence[Pair], people: int) -> Corpus:
+    """The corpus with so many people more for each pair, who write of nothing else.
+
+    Each says it 10 times; where that would be less than 100 times in all, one says it 100 times: to a model that counts
+    texts ten people and that one are the same, to a promise to people they are not.
+    """
+    if not people:
+        return corpus
+    times = max(LEAST_TIMES, TOLD // people)
+    added = [
+        pair.document(f"planted {place} {person}", times)
+        for place, pair in enumerate(pairs)
+        for person in range(people)
+    ]
+    return Corpus(f"{corpus.name} and {people} a pair", added, base=corpus)
+
+
+def ranks_of(vectors: WordVectors, pairs: Sequence[Pair], *, blind: int) -> list[tuple[int, int]]:
+    """For each pair the rank of the secret among all words by their cosine with the name, and among the secrets.
+
+    1 is the nearest. Where a word has no vector nobody can do better than guess: ``blind``, and half of the secrets.
+    """
+    unknown = vectors.vocabulary.unknown_row
+    points = vectors.matrix.astype(np.float64)
+    lengths = np.linalg.norm(points, axis=1)
+    points /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    found = []
+    for pair in pairs:
+        secrets = [each.secret for each in pairs if each.kind == pair.kind]
+        name, *rows = (vectors.vocabulary.row(fold(word)) for word in (pair.name, pair.secret, *secrets))
+        if unknown in (name, rows[0]):
+            found.append((blind, len(secrets) // 2 + 1))
+            continue
+        cosines = points @ points[name]
+        cosines[[name, unknown]] = -np.inf
+        nearer = cosines > cosines[rows[0]]
+        found.append((int(nearer.sum()) + 1, int(nearer[rows[1:]].sum()) + 1))
+    return found

@@ -1,0 +1,221 @@
+"""Tables and the figure of the experiment, from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from papers.dpugc.age import LEARNERS
+from papers.dpugc.figure import draw
+from papers.dpugc.models import Model
+from papers.dpugc.probes import PAIRS
+from papers.dpugc.results import Rows, over_things, share_over_things
+from papers.dpugc.semantic import LISTS
+
+from dptext import DataError
+from dptext.estimates import Estimate
+from dptext.evaluation.neighbours import PAPER_QUERIES
+from dptext.evaluation.sweep_file import Setting
+
+__all__ = ["write_report"]
+
+START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
+FILES = ("similarity", "difference", "neighbours", "probes", "age")
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """``tables.md`` and ``figure.png`` beside the rows; the tables also between the marks of a README.
+
+    Raises:
+        DataError: there are no rows.
+    """
+    rows = {name: Rows(out / f"{name}.jsonl") for name in FILES}
+    if not any(rows.values()):
+        raise DataError(f"no rows in {str(out)!r}: run the experiment first")
+    parts: list[str] = []
+    if rows["similarity"]:
+        parts += [similarity_table(rows["similarity"])]
+    if rows["difference"]:
+        parts += [difference_table(rows["difference"], str(beside)) for beside in rows["difference"].values("beside")]
+        parts += [smallest_epsilons(rows["difference"])]
+    if rows["neighbours"]:
+        parts += [map_table(rows["neighbours"])]
+    if (out / "neighbours.md").exists():
+        parts += ["**The nearest words** (first run).", (out / "neighbours.md").read_text(encoding="utf-8").strip()]
+    if rows["probes"]:
+        parts += [named_table(rows["probes"]), bits_table(rows["probes"])]
+    if rows["age"]:
+        parts += [age_table(rows["age"])]
+    text = "\n\n".join([*parts, summary(rows)]) + "\n"
+    (out / "tables.md").write_text(text, encoding="utf-8")
+    if readme is not None and readme.exists():
+        before, _, rest = readme.read_text(encoding="utf-8").partition(START)
+        readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    draw(rows, out / "figure.png")
+
+
+def similarity_table(rows: Rows) -> str:
+    """Scores of all benchmarks, means over runs."""
+    lines = _head("model", *LISTS)
+    for model in rows.models():
+        lines.append(_line(model, *(plain(rows.mean(model, name)) for name in LISTS)))
+    covered = {model: [rows.mean(model, f"{name} pairs") for name in LISTS] for model in rows.models()}
+    full = max(covered.values(), key=lambda each: each[0] or 0)
+    lines.append(_line("pairs", *(f"{each:.0f}" for each in full if each is not None)))
+    fewer = [
+        f"{model}: {' / '.join(f'{each:.0f}' for each in counts if each is not None)}"
+        for model, counts in covered.items()
+        if counts != full
+    ]
+    note = f"\n\nFewer pairs: {'; '.join(fewer)}." if fewer else ""
+    return "**Similarity.** Spearman's correlation with people's ratings, mean of the runs.\n\n" + _joined(lines) + note
+
+
+def difference_table(rows: Rows, beside: str) -> str:
+    """How much better than public vectors, on the same pairs."""
+    lines = _head("model", *LISTS)
+    for model in rows.models():
+        found = [rows.estimate(model, "difference", beside=beside, benchmark=name) for name in LISTS]
+        if any(found):
+            lines.append(_line(model, *(spelled(each, sign=True) for each in found)))
+    return f"**Difference to the {_named(beside)}**, on the same pairs [95% over pairs and runs].\n\n" + _joined(lines)
+
+
+def smallest_epsilons(rows: Rows) -> str:
+    """From which epsilon on the private vectors are better, beyond the interval, at each larger one as well."""
+    said = []
+    for beside in rows.values("beside"):
+        found = [f"{name} {_from(rows, beside, name)}" for name in LISTS]
+        said.append(f"better than the {_named(str(beside))} from epsilon on: {', '.join(found)}")
+    return f"**The smallest epsilon that helps** (interval above 0, there and at each larger one): {'; '.join(said)}."
+
+
+def _from(rows: Rows, beside: Setting, benchmark: str) -> str:
+    smallest = None
+    for model in sorted(
+        (each for each in rows.models() if each.kind == "private"), key=lambda each: -(each.epsilon or 0)
+    ):
+        found = rows.estimate(model, "difference", beside=beside, benchmark=benchmark)
+        if found is None or found.low <= 0:
+            break
+        smallest = model.epsilon
+    return "none" if smallest is None else f"{smallest:g}"
+
+
+def map_table(rows: Rows) -> str:
+    """MAP-Word and MAP-Char against the gold model."""
+    lines = _head("model", "MAP-Word", "random words", "MAP-Word per 100", "MAP-Char", "random words")
+    for model in rows.models():
+        cells = []
+        for measure in ("MAP-Word", "MAP-Char"):
+            found = over_things(rows.table(model, [f"{measure} {each}" for each in PAPER_QUERIES]), of="queries")
+            cells += [spelled(found), plain(rows.mean(model, f"{measure} random"))]
+        lines.append(_line(model, *cells[:2], plain(rows.mean(model, "MAP-Word per 100")), *cells[2:]))
+    return "**Neighbours against the gold model**, 11 queries, K = 100 [95% over queries and runs].\n\n" + _joined(
+        lines
+    )
+
+
+def named_table(rows: Rows) -> str:
+    """How often the secret is the nearest of the ten of its kind."""
+    people = rows.values("people")
+    lines = _head("model", *(_people(each) for each in people))
+    for model in rows.models():
+        cells = []
+        for each in people:
+            places = rows.table(model, [f"place {pair}" for pair in range(PAIRS)], people=each)
+            ranks = rows.table(model, [f"rank {pair}" for pair in range(PAIRS)], people=each)
+            if places.size:
+                share = share_over_things(places == 1, of="pairs")
+                cells.append(f"{spelled(share, 2)}, {np.median(ranks):,.0f}")
+            else:
+                cells.append("")
+        lines.append(_line(model, *cells))
+    return (
+        "**Planted probes.** Share of the names whose secret is the nearest of the ten of its kind (a guess: .1) "
+        "[95% over pairs and runs], and the median rank of the secret among all words.\n\n" + _joined(lines)
+    )
+
+
+def bits_table(rows: Rows) -> str:
+    """How much nearer the secrets are than in the same model without the plants."""
+    people = [each for each in rows.values("people") if each]
+    lines = _head("model", *(_people(each) for each in people))
+    names = [f"rank {pair}" for pair in range(PAIRS)]
+    for model in rows.models():
+        without = rows.table(model, names, people=0)
+        cells = []
+        for each in people:
+            ranks = rows.table(model, names, people=each)
+            found = over_things(np.log2(without / ranks), of="pairs") if ranks.shape == without.shape else None
+            cells.append(spelled(found, 2, sign=True))
+        lines.append(_line(model, *cells))
+    return (
+        "**What the plants changed**: bits, the mean over pairs of log2(rank without the plants / rank with them), the "
+        "noise of a run being the same in both [95% over pairs and runs].\n\n" + _joined(lines)
+    )
+
+
+def age_table(rows: Rows) -> str:
+    """RMSE, beside the mean and the public features."""
+    lines = _head("features", *(f"{each}{what}" for each in LEARNERS for what in ("", ": change")))
+    blind = None
+    for model in rows.models():
+        cells = []
+        for learner in LEARNERS:
+            blind = rows.mean(model, "mean age", learner=learner) or blind
+            cells.append(spelled(rows.estimate(model, "RMSE", learner=learner), 2))
+            change = rows.estimate(model, "change", learner=learner)
+            cells.append("" if model.kind == "public words and characters" else spelled(change, 2, sign=True))
+        lines.append(_line(model if model.kind.startswith("public") else f"both and {model}", *cells))
+    lines.insert(2, _line("the mean age", *([plain(blind, 2), ""] * len(LEARNERS))))
+    return (
+        "**Age.** RMSE in years, 10 folds; *change*: against public words and characters, negative is better "
+        "[95% over people and runs].\n\n" + _joined(lines)
+    )
+
+
+def summary(rows: dict[str, Rows]) -> str:
+    """What the numbers come from."""
+    constants = next(each.constants for each in rows.values() if each)
+    count, seconds = (sum(getattr(each, name) for each in rows.values()) for name in ("count", "seconds"))
+    held = f" ({rows['age'].constants['held out']} of them held out for their age)" if rows["age"] else ""
+    return (
+        f"{constants['bloggers']:,} bloggers{held}, {constants['documents']:,} posts; {count} cells in "
+        f"{seconds / 60:.0f} minutes of one core."
+    )
+
+
+# -- the parts of a table --------------------------------------------------------------------------------------
+
+
+def plain(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def spelled(found: Estimate | None, digits: int = 3, *, sign: bool = False) -> str:
+    if found is None:
+        return ""
+    value, low, high = (f"{each:{'+' if sign else ''}.{digits}f}" for each in (found.value, found.low, found.high))
+    return f"{value} [{low}, {high}]"
+
+
+def _head(*names: str) -> list[str]:
+    return [_line(*names), "|---" + "|---:" * (len(names) - 1) + "|"]
+
+
+def _line(*cells: Model | str) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _people(count: Setting) -> str:
+    return {0: "nobody", 1: "1 person"}.get(count if isinstance(count, int) else -1, f"{count:,} people")
+
+
+def _named(beside: str) -> str:
+    return "public vectors as they are" if beside == "public" else "public vectors without their mean"

@@ -1,0 +1,122 @@
+"""Do the vectors agree with people about which words are alike, and do they find the neighbours of the gold model?
+
+One row a model and run for each; one row a model and benchmark for the difference to the public vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from papers.dpugc.corpus import Corpus
+from papers.dpugc.intervals import crossed
+from papers.dpugc.models import Model, Models
+
+from dptext import WordVectors
+from dptext.evaluation.neighbours import PAPER_QUERIES, map_score
+from dptext.evaluation.semantic import BENCHMARKS, RatedPair, read_pairs, similarity
+from dptext.text.files import extra
+
+__all__ = ["LISTS", "Semantic"]
+
+LISTS = {**BENCHMARKS, "MTurk-771": "EN-MTurk-771.txt", "RG-65": "EN-RG-65.txt"}
+"""The benchmarks and their files (MTurk-771: Halawi et al. 2012; RG-65: Rubenstein and Goodenough 1965)."""
+GOLD = Model("word2vec")
+TOP = 100
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Semantic:
+    """What cells of this part share.
+
+    Attributes:
+        models: vectors.
+        corpus: all bloggers.
+        folder: of the benchmarks' files.
+        runs: seeds of the runs of what is random.
+        resamples: of the intervals.
+    """
+
+    models: Models
+    corpus: Corpus
+    folder: Path
+    runs: Sequence[int]
+    resamples: int = 1000
+
+    def similarity(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
+        """Spearman's correlation with each benchmark, and how many of its pairs are covered."""
+        vectors = self._vectors(settings, run)
+        found: dict[str, float] = {}
+        for name in LISTS:
+            score = similarity(vectors, self._pairs(name), benchmark=name, resamples=1, seed=1)
+            found |= {name: score.score.value, f"{name} pairs": float(score.covered)}
+        return found
+
+    def difference(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
+        """How much better a model is than public vectors on the pairs that both cover: mean over runs."""
+        pairs = self._pairs(settings["benchmark"])
+        model = Model(settings["model"], settings["epsilon"])
+        runs = self.runs if model.is_random else [1]
+        cosines = np.stack([cosines_of(self.models.of(model, self.corpus, run), pairs) for run in runs])
+        public = cosines_of(self.models.of(Model(settings["beside"]), self.corpus), pairs)
+        there = np.isfinite(public) & np.isfinite(cosines).all(axis=0)
+        ratings = np.array([rating for _, _, rating in pairs])[there]
+        cosines, public = cosines[:, there], public[there]
+
+        def statistic(rows: npt.NDArray[np.int64], which: npt.NDArray[np.int64]) -> float:
+            ranks = _ranks(ratings[rows])
+            each = {run: _correlation(ranks, _ranks(cosines[run, rows])) for run in set(which.tolist())}
+            return float(np.mean([each[run] for run in which.tolist()])) - _correlation(ranks, _ranks(public[rows]))
+
+        found = crossed(statistic, int(there.sum()), len(runs), of="pairs", resamples=self.resamples)
+        return {"difference": found.value, "low": found.low, "high": found.high, "pairs": float(found.count)}
+
+    def neighbours(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
+        """MAP-Word and MAP-Char against the gold model, with each query's own precision."""
+        vectors, gold = self._vectors(settings, run), self.models.of(GOLD, self.corpus)
+        found: dict[str, float] = {}
+        for measure in ("MAP-Word", "MAP-Char"):
+            score = map_score(vectors, gold, measure=measure, top=TOP, resamples=1, seed=1)
+            found |= {measure: score.score.value, f"{measure} random": score.baseline}
+            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+        relevant = map_score(vectors, gold, per="relevant", top=TOP, resamples=1, seed=1)
+        return found | {"MAP-Word per 100": relevant.score.value}
+
+    def _vectors(self, settings: Mapping[str, Any], run: int) -> WordVectors:
+        return self.models.of(Model(settings["model"], settings["epsilon"]), self.corpus, run)
+
+    def _pairs(self, name: str) -> Sequence[RatedPair]:
+        return _read(self.folder, name)
+
+
+@cache
+def _read(folder: Path, name: str) -> tuple[RatedPair, ...]:
+    return tuple(read_pairs(folder, LISTS[name]))
+
+
+def cosines_of(vectors: WordVectors, pairs: Sequence[RatedPair]) -> Floats:
+    """(pairs,) cosines; NaN where a word has no vector, or one without a direction."""
+    unknown = vectors.vocabulary.unknown_row
+    rows = np.array([[vectors.vocabulary.row(word) for word in pair[:2]] for pair in pairs])
+    points = vectors.matrix[rows].astype(np.float64)
+    lengths = np.linalg.norm(points, axis=2).prod(axis=1)
+    there = (rows != unknown).all(axis=1) & (lengths > 0)
+    return np.where(there, (points[:, 0] * points[:, 1]).sum(axis=1) / np.where(there, lengths, 1.0), np.nan)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Centred ranks."""
+    ranks: Floats = extra("scipy.stats", "audit", "a rank correlation").rankdata(values)
+    return ranks - ranks.mean()
+
+
+def _correlation(one: Floats, other: Floats) -> float:
+    size = float(np.sqrt((one @ one) * (other @ other)))
+    return float(one @ other) / size if size else float("nan")
