@@ -34,7 +34,8 @@ Floats = npt.NDArray[np.float64]
 
 _MANDELBROT = 2.7
 _FREQUENT = 1e-4  # a of equation (weights)
-_FLAT = 1e-9  # of the largest variance: a direction below it holds rounding only
+_FLAT, _ROUNDING = 1e-9, 1e-13  # of the largest variance, of the square of the largest mean: below is rounding only
+_LARGEST = 1e30  # so that no sum overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +52,9 @@ class ContextFeatures:
 
     @classmethod
     def of(cls, rows: Floats, unknown_row: int) -> ContextFeatures:
-        """Features from (V, k) numbers; the unknown word, and whatever is no number in float32, say nothing."""
+        """Features from (V, k) numbers; the unknown word, and whatever is no number, say nothing."""
         matrix = np.zeros((len(rows) + 1, rows.shape[1]), dtype=np.float32)
-        matrix[:-1] = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+        matrix[:-1] = np.clip(np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0), -_LARGEST, _LARGEST)
         matrix[unknown_row] = 0.0
         matrix.flags.writeable = False
         return cls(matrix, hashlib.sha256(np.ascontiguousarray(matrix, dtype="<f4").tobytes()).hexdigest())
@@ -91,9 +92,10 @@ def features_of_vectors(matrix: npt.NDArray[np.float32], vocabulary: Vocabulary)
         share[vocabulary.unknown_row] = 0.0
     share /= share.sum()
     points = matrix.astype(np.float64)
-    points -= share @ points
+    mean = share @ points
+    points -= mean
     variances, directions = np.linalg.eigh((share[:, None] * points).T @ points)
-    kept = variances > max(float(variances.max()), 0.0) * _FLAT
+    kept = variances > _FLAT * max(float(variances.max()), 0.0) + _ROUNDING * float(np.abs(mean).max()) ** 2
     white = (points @ directions[:, kept]) / np.sqrt(variances[kept])
     rows = np.zeros((len(vocabulary), max(1, int(kept.sum()))))
     rows[:known, : white.shape[1]] = white * weights[:, None]

@@ -103,7 +103,7 @@ class Cooccurrence:
             documents: of `dptext.text.documents.read_documents` (with ``user=``), or `Document` objects.
             y: not used.
         """
-        plan = self.plan()
+        plan, bits = self.plan(), RandomBits(self.seed)
         warn_of_delta(plan.budgets.delta, public_users=self.public_users)
         with users_of(
             documents,
@@ -114,7 +114,7 @@ class Cooccurrence:
             processes=self.processes,
         ) as users:
             total = plan.total(users)
-        release = plan.release(total, RandomBits(self.seed))
+        release = plan.release(total, bits)
         self.release_, self.vectors_, self.budgets_ = release.matrix, release.vectors, plan.budgets
         self.statement_, self.statements_ = release.statement, release.statements
         return self

@@ -11,9 +11,11 @@ it), K the way back from contexts to vectors, and beta the share of it that is m
 happen to hold.
 
 A word that has no public vector (of a private vocabulary) gets the one that its contexts ask for, as in Khodak et al.
-2018 ("A la carte embedding"), here with the best guess under equation (model):
+2018 ("A la carte embedding"), here the best guess under equation (model), brought to length 1:
 
-    v_w = (y_w / n - b) (B' T B + S + (sigma / n)^2 I)^-1 B' T,   T the covariance of public vectors.         (new)
+    v_w ~ y_w (B' T B + S + (sigma / n)^2 I)^-1 B' T,   T the covariance of public vectors,                   (new)
+
+without the direction of b, in which nothing but the unknown strength of the word would show.
 
 **The constants were chosen on other data** than any that results are published for: `_POWER` on public vectors alone
 (GloVe 6B, 50 dimensions) by MTurk-771, SimLex-999, RG-65 and the rare words of Luong et al. 2013; `_BETA`, `_RHO`, the
@@ -21,6 +23,8 @@ weights of words and the window by these, WordSim-353 and MEN, on IMDb reviews (
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +38,7 @@ Rows = npt.NDArray[np.bool_]
 
 _POWER = -0.35
 _BETA, _RHO = 0.25, 0.03
-_FLAT = 1e-9
+_FLAT, _ROUNDING = 1e-9, 1e-13  # of the largest variance, of the square of the largest mean: below is rounding only
 
 
 def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
@@ -46,9 +50,10 @@ def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
     """
     points = matrix.astype(np.float64)
     words = np.arange(len(points)) != unknown_row
-    points -= points[words].mean(axis=0)
+    mean = points[words].mean(axis=0)
+    points -= mean
     variances, directions = np.linalg.eigh(points[words].T @ points[words] / max(int(words.sum()), 1))
-    kept = variances > variances.max(initial=0.0) * _FLAT
+    kept = variances > _FLAT * variances.max(initial=0.0) + _ROUNDING * float(np.abs(mean).max()) ** 2
     scale = np.zeros_like(variances)
     scale[kept] = variances[kept] ** _POWER
     return _unit((points @ directions) * scale)
@@ -110,16 +115,18 @@ def _back(slope: Floats) -> Floats:
 
 def _new_words(rows: Floats, sigma: float, found: News, base: Floats) -> Floats:
     """Equation (new). The strength of new words is that which explains their length; their S that of the last band."""
-    spread = base.T @ base / len(base)
     slope = found.slope
-    predicted = slope.T @ spread @ slope + np.outer(found.intercept, found.intercept)
-    width = rows.shape[1]
-    excess = float((rows**2).sum(axis=1).mean()) - width * sigma**2
-    n = float(np.sqrt(max(excess, 0.0) / max(float(np.trace(predicted)), 1e-300)))
-    if n == 0.0:
+    spread = base.T @ base / len(base)
+    rows = rows - np.outer(rows @ found.common, found.common)
+    expected = slope.T @ spread @ slope + found.covariance
+    excess = float((rows**2).sum(axis=1).mean()) - rows.shape[1] * sigma**2
+    size = float(np.trace(expected))
+    if excess <= 0 or size <= 0:
         return np.zeros((len(rows), base.shape[1]))
-    total = slope.T @ spread @ slope + found.covariance[-1] + (sigma / n) ** 2 * np.eye(width)
-    vectors: Floats = (rows / n - found.intercept) @ np.linalg.solve(total, slope.T @ spread)  # (new)
+    n = math.sqrt(excess / size)
+    # a ridge of rounding size: without noise and news the bracket has no inverse in the direction of b
+    total = expected + ((sigma / n) ** 2 + 1e-9 * size) * np.eye(rows.shape[1])
+    vectors: Floats = rows @ np.linalg.solve(total, slope.T @ spread)  # (new)
     return vectors
 
 

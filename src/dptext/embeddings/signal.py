@@ -43,13 +43,13 @@ class News:
     Attributes:
         guess: (V, k) E[e_w | y_w], without the direction of b; 0 where nothing was measured or the noise hides it.
         slope: (d, k) B, without that direction.
-        intercept: (k,) b.
+        common: (k,) the direction of b, of length 1; or 0.
         covariance: (k, k) of e_w, in the last band.
     """
 
     guess: Floats
     slope: Floats
-    intercept: Floats
+    common: Floats
     covariance: Floats
 
 
@@ -117,7 +117,7 @@ def news(noisy: Floats, sigma: float, public: Floats, measured: npt.NDArray[np.b
         signal, of_signal = filtered(rows, sigma)  # of n_w e_w, where all rows have the same noise
         guess[words] = signal / n  # (posterior)
         covariance = of_signal / float(np.mean(n**2)) if len(n) else covariance
-    return News(guess, slope, intercept, covariance)
+    return News(guess, slope, common, covariance)
 
 
 @dataclass(frozen=True, eq=False)

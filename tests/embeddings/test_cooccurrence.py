@@ -1,0 +1,194 @@
+"""Cooccurrence as users meet it: what comes out, what is promised, and what is refused."""
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.embeddings.plan import Plan
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.private_vocabulary import PrivateVocabulary
+from dptext.text.vocabulary import Vocabulary
+
+TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))
+WORDS = [word for topic in TOPICS for word in topic] + [f"word{n}" for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return dptext.load_vectors((WORDS, np.random.default_rng(1).normal(size=(len(WORDS), 8))))
+
+
+def people(count, seed=1, **attributes):
+    """Each writes of one topic, in several documents."""
+    generator = np.random.default_rng(seed)
+    return [
+        dptext.Document(" ".join(generator.choice(TOPICS[user % 2], 6)), user=f"user {user}", **attributes)
+        for user in range(count)
+        for _ in range(3)
+    ]
+
+
+def fitted(documents, vectors, **options):
+    return dptext.Cooccurrence(vectors, **{"epsilon": 8.0, "seed": 1} | options).fit(documents)
+
+
+def test_the_release_hangs_neither_on_the_order_nor_on_processes(vectors):
+    documents = people(40)
+    first = fitted(documents, vectors)
+    shuffled = [documents[place] for place in np.random.default_rng(2).permutation(len(documents))]
+    assert np.abs(fitted(shuffled, vectors).release_ - first.release_).max() < 1e-3
+    assert (fitted(documents, vectors, processes=2).release_ == first.release_).all()
+
+
+def test_without_a_seed_every_release_is_another(vectors):
+    documents = people(5)
+    one, other = (fitted(documents, vectors, seed=None) for _ in range(2))
+    assert (one.release_ != other.release_).all()
+    assert one.statement_.release_id != other.statement_.release_id
+    assert not one.statement_.seeded
+    assert fitted(documents, vectors, seed=3).statement_.seeded
+
+
+def test_what_is_promised(vectors):
+    model = fitted(people(5), vectors)
+    statement = model.vectors_.statement
+    assert statement == model.statement_
+    assert statement.guarantee == ApproxDP(8.0, 1e-6)
+    assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
+    assert statement.parameters["epsilon_under_substitution"] == pytest.approx(18.65, abs=0.02)
+    assert statement.parameters["sigma"] == pytest.approx(0.65294, abs=1e-4)
+    assert PrivacyStatement.from_json(statement.to_json()) == statement
+    assert "the presence or absence of one user" in statement.explain()
+
+
+def test_nothing_that_is_shown_tells_how_many_users_there_are(vectors):
+    few, many = (fitted(people(count), vectors) for count in (3, 300))
+    anonymous = [each.statement_.replace(release_id=None) for each in (few, many)]
+    assert anonymous[0] == anonymous[1]
+    assert few.vectors_.source == many.vectors_.source
+    assert few.release_.shape == many.release_.shape
+
+
+def test_topics_are_learned_from_enough_people_without_public_vectors():
+    words = Vocabulary([*WORDS, "<unk>"])
+    model = fitted(people(4000), words, dimension=4, epsilon=8.0)
+    points = {word: model.vectors_[word] / np.linalg.norm(model.vectors_[word]) for topic in TOPICS for word in topic}
+    assert points["tea"] @ points["cup"] > 0.8
+    assert points["tax"] @ points["judge"] > 0.8
+    assert points["tea"] @ points["tax"] < 0
+    assert model.vectors_.dimension == 4
+
+
+def test_levels_have_their_own_statements_and_the_strictest_counts(vectors):
+    levels = {"strict": 1.0, "open": 8.0}
+    documents = people(6, attributes={"wish": "strict"})
+    documents += [dptext.Document("tea tax", user="user 0", attributes={"wish": "open"})]
+    model = fitted(documents, vectors, epsilon=levels, level="wish")
+    assert model.statement_.guarantee.epsilon == 8.0
+    assert {name: each.guarantee.epsilon for name, each in model.statements_.items()} == levels
+    plan = Plan.of(vectors, epsilon=levels, delta=1e-6)
+    assert plan.norm(("open", "strict")) == plan.norm(("strict",)) == plan.norm((None,)) < plan.norm(("open",)) == 1.0
+    assert plan.norm(()) == plan.norm(("strict",))
+
+
+def test_a_level_that_is_none_is_refused_without_naming_it(vectors):
+    with pytest.raises(ParameterError, match="a level must be one of the 2") as error:
+        fitted(people(2, attributes={"wish": "Hugo"}), vectors, epsilon={"a": 1.0, "b": 2.0}, level="wish")
+    assert "Hugo" not in str(error.value)
+
+
+def test_documents_as_unit_need_no_user(vectors):
+    documents = [dptext.Document("a cup of tea")] * 3
+    assert fitted(documents, vectors, unit="document").statement_.unit is Unit.DOCUMENT
+    with pytest.raises(DataError, match="user"):
+        fitted(documents, vectors)
+
+
+def learned(words, unit=Unit.USER):
+    statement = PrivacyStatement(
+        guarantee=ApproxDP(1.0, 1e-7),
+        unit=unit,
+        relation=Relation.ADD_REMOVE,
+        neighbours="two collections, one of which holds one more",
+        trust=Trust.CENTRAL,
+        mechanism="private vocabulary",
+    )
+    return PrivateVocabulary(words=words, statement=statement)
+
+
+def test_new_words_come_after_known_ones_and_their_promise_is_composed_in(vectors):
+    documents = [dptext.Document("kettle teabag cup teabag milk", user=str(user)) for user in range(500)]
+    model = fitted(documents, vectors, vocabulary=learned(("teabag", "tea")))
+    assert model.vectors_.words[-1] == "teabag"
+    assert model.vectors_.words[: len(vectors)] == vectors.words
+    assert model.statement_.guarantee.epsilon == pytest.approx(9.0)
+    assert model.statement_.guarantee.delta == pytest.approx(1.1e-6)
+    assert np.linalg.norm(model.vectors_["teabag"]) > 0
+    with pytest.raises(RefusedError, match="no proved sum"):
+        fitted(documents, vectors, vocabulary=learned(("teabag",), unit=Unit.DOCUMENT))
+
+
+def test_vectors_that_were_released_before_are_composed_in(vectors):
+    before = fitted(people(50), vectors)
+    again = fitted(people(50, seed=2), before.vectors_)
+    assert again.statement_.guarantee.epsilon == pytest.approx(16.0)
+    assert "co-occurrences + co-occurrences" in again.statement_.mechanism
+
+
+@pytest.mark.parametrize(
+    ("documents", "shape"),
+    [
+        ([dptext.Document("tea", user="a")], "one word"),
+        ([dptext.Document("", user="a"), dptext.Document(None, user="b")], "no word"),
+        ([dptext.Document("zzz qqq 12 !", user="a")], "unknown words"),
+        ([dptext.Document("tea " * 5000, user="a")], "one word many times"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_users_who_say_nothing_are_a_release_like_any_other(vectors, documents, shape):
+    model = fitted(documents, vectors)
+    assert np.isfinite(model.vectors_.matrix).all()
+    assert np.isfinite(model.release_).all()
+
+
+def test_bad_input_is_named(vectors):
+    with pytest.raises(DataError, match="no documents"):
+        fitted([], vectors)
+    with pytest.raises(ParameterError, match="hold a word besides"):
+        fitted(people(1), Vocabulary(["<unk>"]))
+    for options, what in (
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": 0.01}, "floor"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0.0}, "delta"),
+        ({"window": 0}, "window"),
+        ({"most_words": 0}, "most_words"),
+        ({"unit": "word"}, "unit"),
+        ({"vocabulary": ["tea"]}, "vocabulary"),
+        ({"dimension": True}, "dimension"),
+        ({"epsilon": {"a": 1.0}, "default_level": "b"}, "default"),
+        ({"seed": "x"}, "seed"),
+    ):
+        with pytest.raises(ParameterError, match=what):
+            fitted(people(1), vectors, **options)
+
+
+def test_a_delta_that_allows_publishing_somebody_is_warned_of(vectors):
+    with pytest.warns(DeltaWarning, match="not below"):
+        fitted(people(2), vectors, delta=1e-3, public_users=5000)
+
+
+def test_the_vectors_feed_a_word_mechanism_and_the_promises_add(vectors):
+    model = fitted(people(200), vectors, epsilon=2.0)
+    mechanism = dptext.TEM(model.vectors_, epsilon=5.0)
+    result = dptext.privatize(["the judge drank tea"], mechanism)
+    both = dptext.statement_with_training(result.statement, model.vectors_)
+    assert both.unit is Unit.USER
+    assert both.relation is Relation.SUBSTITUTION
+    assert both.guarantee.epsilon > 4.0
+    dptext.Madlib(model.vectors_, epsilon=5.0)

@@ -1,0 +1,110 @@
+"""The release is the sum plus Gaussian noise of the promised size on every number, and one canary cannot be heard."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext.audits.canaries import canary_loss
+from dptext.embeddings.plan import Plan
+from dptext.embeddings.release import noisy_matrix
+from dptext.embeddings.user_matrices import CELL
+from dptext.privacy.analytic_gaussian import gaussian_delta
+from dptext.privacy.randomness import RandomBits
+from dptext.text.vocabulary import Vocabulary
+
+SIGMA = 0.6529354064
+DELTA = 1e-12
+
+
+def noise(sigma, seed, size=(2000, 50)):
+    cells = np.random.default_rng(seed).integers(-(2**40), 2**40, size=size)
+    return noisy_matrix(cells, sigma, RandomBits(seed)) - cells * CELL
+
+
+def too_little(values, sigma, alarm=1e-6):
+    """Whether the variance is significantly below sigma^2: chi-square, one-sided."""
+    return stats.chi2.cdf((values**2).sum() / sigma**2, values.size) < alarm
+
+
+def test_the_noise_is_normal_of_the_promised_size():
+    """False alarms: 1e-6 each."""
+    values = noise(SIGMA, 1).ravel()
+    assert stats.kstest(values / SIGMA, "norm").pvalue > 1e-6
+    assert not too_little(values, SIGMA)
+    assert too_little(noise(SIGMA / 1.02, 2).ravel(), SIGMA)  # 1.5 times too little is found with 60 numbers
+
+
+def test_tails_go_beyond_what_a_short_uniform_allows():
+    """Of 10^7 normals 28 lie beyond 4.7 standard deviations; between 4 and 70 with probability 1 - 1e-6."""
+    far = int((np.abs(noise(1.0, 3, (10_000, 1000))) > 4.7).sum())
+    assert 4 <= far <= 70
+
+
+def test_without_a_seed_no_noise_comes_twice():
+    cells = np.zeros((3, 4), dtype=np.int64)
+    assert (noisy_matrix(cells, 1.0, RandomBits()) != noisy_matrix(cells, 1.0, RandomBits())).all()
+    assert (noisy_matrix(cells, 1.0, RandomBits(5)) == noisy_matrix(cells, 1.0, RandomBits(5))).all()
+
+
+def test_noise_does_not_repeat_from_block_to_block():
+    values = noisy_matrix(np.zeros((4096, 3), dtype=np.int64), 1.0, RandomBits(5))
+    assert len(np.unique(values[:, 0])) > 3000
+
+
+def test_no_noise_is_the_sum_itself():
+    cells = np.array([[3, -5]])
+    assert (noisy_matrix(cells, 0.0, RandomBits(1)) == cells * CELL).all()
+
+
+class Someone:
+    levels = (None,)
+
+    def __init__(self, rows):
+        self._rows = np.asarray(rows, dtype=np.int32)
+
+    def chunks(self):
+        yield self._rows, np.array([len(self._rows)], dtype=np.int64)
+
+
+def canary_run(epsilon, *, noiseless=False, canaries=400):
+    """Users who each write one pair of words nobody else writes, in or out by a coin; scored along their own matrix.
+
+    Delta is small, because the bound of one-run auditing spends 2 delta for each canary of its error.
+    """
+    words = Vocabulary([f"w{n}" for n in range(2 * canaries)] + ["<unk>"])
+    plan = Plan.of(words, epsilon=epsilon, delta=DELTA)
+    people = [Someone([2 * n, 2 * n + 1] * 5) for n in range(canaries)]
+    own = [plan.total([person]) for person in people]
+
+    def train(included):
+        total = sum((each for each, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
+        return noisy_matrix(total, 0.0 if noiseless else plan.budgets.sigma, RandomBits(7))
+
+    def score(released):
+        return np.array([float((released * each).sum()) for each in own])
+
+    return canary_loss(train, score, canaries=canaries, delta=DELTA, error=1e-6, seed=11)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_canaries_are_not_heard_above_the_promise(epsilon):
+    """False alarm: 1e-6, by the bound of one-run auditing."""
+    assert canary_run(epsilon).loss <= epsilon
+
+
+def test_canaries_are_heard_without_noise():
+    """The audit is alive: far above epsilon 1, and with noise for epsilon 8 above 0."""
+    assert canary_run(1.0, noiseless=True).loss > 2
+    assert canary_run(8.0).loss > 0.1
+
+
+def test_the_worst_user_reaches_the_promise_and_no_more():
+    """Along the direction of his matrix the release is one Gaussian number: its delta at epsilon, exactly."""
+    words = Vocabulary(["a", "b", "c", "<unk>"])
+    plan = Plan.of(words, epsilon=2.0, delta=1e-5)
+    moved = plan.total([Someone([0, 1, 2] * 30)])
+    length = math.sqrt(sum(int(each) ** 2 for each in moved.ravel())) * CELL
+    assert gaussian_delta(plan.budgets.sigma, epsilon=2.0, sensitivity=length) <= 1e-5
+    assert gaussian_delta(plan.budgets.sigma, epsilon=2.0, sensitivity=1.05 * length) > 1e-5

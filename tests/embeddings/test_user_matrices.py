@@ -1,0 +1,179 @@
+"""No user moves the sum by more than his norm, whatever he wrote; and the sum is what its equations say."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
+from dptext.embeddings.user_matrices import CELL, UserMatrixSum, UserText, _bounded
+from dptext.text.vocabulary import Vocabulary
+
+WORDS = Vocabulary([f"w{n}" for n in range(39)] + ["<unk>"])
+WINDOW = 3
+
+
+@pytest.fixture(scope="module")
+def features():
+    return features_of_vectors(np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32), WORDS)
+
+
+def chunk(documents):
+    rows = [np.asarray(each, dtype=np.int32) for each in documents]
+    return np.concatenate([*rows, np.empty(0, np.int32)]), np.array([len(each) for each in rows], dtype=np.int64)
+
+
+def total(features, users, weights=None):
+    found = UserMatrixSum(features, np.ones(40) if weights is None else weights, WINDOW)
+    found.add(users)
+    return found.cells
+
+
+def squared_length(cells):
+    """Exactly, in Python's integers."""
+    return sum(int(each) ** 2 for each in cells.ravel())
+
+
+def by_hand(features, documents, weights, norm):
+    """Equations (rows) and (scaled), a word at a time."""
+    sums, counts = np.zeros((40, features.dimension)), np.zeros(40)
+    for document in documents:
+        for place, word in enumerate(document):
+            if word < 0:
+                continue
+            counts[word] += 1
+            for other in range(max(0, place - WINDOW), min(len(document), place + WINDOW + 1)):
+                if other != place:
+                    sums[word] += features.matrix[document[other]]
+    rows = weights[:, None] * np.divide(sums, counts[:, None], out=np.zeros_like(sums), where=counts[:, None] > 0)
+    length = np.linalg.norm(rows)
+    return rows * norm / length if length > 0 else rows
+
+
+def test_a_user_is_what_the_equations_say(features):
+    generator = np.random.default_rng(2)
+    documents = [generator.integers(-1, 40, size=size).tolist() for size in (1, 0, 30, 7)]
+    weights = generator.random(40)
+    cells = total(features, [UserText([chunk(documents)], norm=0.7)], weights)
+    assert np.abs(cells * CELL - by_hand(features, documents, weights, 0.7)).max() < 2 * CELL
+
+
+ADVERSARIES = {
+    "one word a million times": [[3] * 1_000_000],
+    "every word once": [list(range(40))],
+    "nothing": [[]],
+    "no document": [],
+    "only unknown words": [[-1] * 100],
+    "one word alone": [[5]],
+    "the unknown word by name": [[39] * 50],
+    "many short documents": [[n % 40, (n * 7) % 40] for n in range(20_000)],
+    "a known word among unknown ones": [[-1, 4, -1]],
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize("norm", [1.0, 0.154552, 2.0**-20])
+def test_nobody_moves_the_sum_by_more_than_his_norm(features, name, norm):
+    cells = total(features, [UserText([chunk(ADVERSARIES[name])], norm=norm)])
+    assert squared_length(cells) <= (norm / CELL) ** 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    documents=st.lists(st.lists(st.integers(-1, 39), max_size=40), max_size=6),
+    others=st.lists(st.lists(st.integers(-1, 39), max_size=20), max_size=4),
+    norm=st.floats(1e-6, 1.0),
+)
+def test_with_and_without_a_user_the_sums_differ_by_his_matrix_exactly(documents, others, norm):
+    features = random_features(WORDS, 5)
+    rest = [UserText([chunk([each])]) for each in others]
+    him = UserText([chunk(documents)], norm=norm)
+    difference = total(features, [*rest[:2], him, *rest[2:]]) - total(features, rest)
+    assert (difference == total(features, [him])).all()
+    assert squared_length(difference) <= (norm / CELL) ** 2
+
+
+def test_a_user_who_says_something_uses_nearly_all_of_his_norm(features):
+    """The bound is not bought with a release that listens to nobody."""
+    documents = np.random.default_rng(3).integers(0, 39, size=(40, 20)).tolist()
+    cells = total(features, [UserText([chunk(documents)])])
+    assert math.sqrt(squared_length(cells)) * CELL > 1 - 1e-4
+
+
+def test_a_sum_that_forgets_a_row_in_the_norm_is_caught(features, monkeypatch):
+    """The broken twin: each row bounded by itself, as a bound per word would have it."""
+
+    def row_by_row(rows, starts, norms):
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.trunc(rows / np.where(lengths > 0, lengths, 1) / CELL).astype(np.int64)
+
+    monkeypatch.setattr("dptext.embeddings.user_matrices._bounded", row_by_row)
+    cells = total(features, [UserText([chunk(ADVERSARIES["every word once"])])])
+    assert squared_length(cells) > CELL**-2
+
+
+def test_rounding_that_lengthens_is_cut_back():
+    """Rows whose float length is too small by rounding, huge rows, rows too small to have a length."""
+    generator = np.random.default_rng(4)
+    for scale in (1e-300, 1e-160, 1.0, 1e150, 1e300):
+        rows = generator.normal(size=(50, 8)) * scale
+        with np.errstate(over="ignore"):
+            cells = _bounded(rows, np.array([0, 20]), np.array([1.0, 0.3]))
+        assert squared_length(cells[:20]) <= CELL**-2
+        assert squared_length(cells[20:]) <= (0.3 / CELL) ** 2
+
+
+@pytest.mark.parametrize("together", [16, 1 << 16])
+def test_chunks_batches_and_order_change_nothing_but_the_last_bit(features, monkeypatch, together):
+    generator = np.random.default_rng(5)
+    people = [[generator.integers(-1, 40, size=n).tolist() for n in generator.integers(0, 12, 5)] for _ in range(30)]
+    whole = total(features, [UserText([chunk(each)]) for each in people])
+    monkeypatch.setattr("dptext.embeddings.user_matrices._TOGETHER", together)
+    reordered = total(features, [UserText([chunk(each)]) for each in reversed(people)])
+    in_chunks = total(features, [UserText([chunk([one]) for one in each]) for each in people])
+    if together > 1000:  # a document longer than a batch is cut, and loses contexts
+        assert np.abs(reordered - whole).max() <= 30
+        assert np.abs(in_chunks - whole).max() <= 30
+    else:
+        assert squared_length(in_chunks) <= (30 / CELL) ** 2
+
+
+def test_a_document_longer_than_memory_is_cut_not_refused(features, monkeypatch):
+    monkeypatch.setattr("dptext.embeddings.user_matrices._TOGETHER", 100)
+    long = np.random.default_rng(6).integers(0, 39, size=1234).tolist()
+    cells = total(features, [UserText([chunk([[1, 2], long, [], [3]])])])
+    assert 0.99 < math.sqrt(squared_length(cells)) * CELL <= 1
+
+
+def test_documents_do_not_see_each_other(features):
+    apart = total(features, [UserText([chunk([[1, 2], [3, 4]])])])
+    together = total(features, [UserText([chunk([[1, 2, 3, 4]])])])
+    assert (apart != together).any()
+
+
+def test_features_are_white_public_and_silent_about_the_unknown_word():
+    generator = np.random.default_rng(7)
+    matrix = (generator.normal(size=(40, 6)) @ generator.normal(size=(6, 6)) + 3).astype(np.float32)
+    found = features_of_vectors(matrix, WORDS)
+    assert found.matrix.shape == (41, 6)
+    assert not found.matrix[39].any()
+    assert not found.matrix[-1].any()
+    assert found.fingerprint == features_of_vectors(matrix, WORDS).fingerprint
+    flat = features_of_vectors(np.ones((40, 6), np.float32), WORDS)
+    assert not flat.matrix.any()
+
+
+def test_random_features_are_the_same_for_the_same_word():
+    one, other = random_features(WORDS, 8), random_features(Vocabulary(["w1", "other", "<unk>"]), 8)
+    first, second = one.matrix[1], other.matrix[0]
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert cosine == pytest.approx(1, abs=1e-6)
+
+
+def test_what_is_no_number_says_nothing():
+    rows = np.array([[np.nan, 1.0], [np.inf, 1e39], [1.0, 2.0]])
+    with np.errstate(over="ignore"):
+        found = ContextFeatures.of(rows, unknown_row=2)
+    assert np.isfinite(found.matrix).all()
