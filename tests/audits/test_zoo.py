@@ -41,6 +41,7 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "chances of 24 bits",
         "OUE's chances on any code",
         "one cell too probable",
+        "noise on used words only",
     ):
         assert known in names
 

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from zoo import caps, noises, randomizers, replacements, selections, trainings, vectors, vectors_bits
+from zoo import caps, noises, randomizers, releases, replacements, selections, trainings, vectors, vectors_bits
 
 CASES = [
     *selections.CASES,
@@ -15,6 +15,7 @@ CASES = [
     *vectors.CASES,
     *vectors_bits.CASES,
     *randomizers.CASES,
+    *releases.CASES,
     *trainings.CASES,
 ]
 FAMILY_ERROR = 1e-6
