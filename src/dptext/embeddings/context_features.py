@@ -28,14 +28,18 @@ import numpy.typing as npt
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.text.vocabulary import Vocabulary
 
-__all__ = ["ContextFeatures", "features_of_vectors", "public_frequencies", "random_features"]
+__all__ = ["LARGEST", "UNIT", "ContextFeatures", "features_of_vectors", "public_frequencies", "random_features"]
+
+UNIT = 2.0**-22
+"""Of a feature."""
+LARGEST = 64.0
+"""No feature is larger: white ones seldom exceed 10."""
 
 Floats = npt.NDArray[np.float64]
 
 _MANDELBROT = 2.7
 _FREQUENT = 1e-4  # a of equation (weights)
 _FLAT, _ROUNDING = 1e-9, 1e-13  # of the largest variance, of the square of the largest mean: below is rounding only
-_LARGEST = 1e30  # so that no sum overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +47,23 @@ class ContextFeatures:
     """Frozen features.
 
     Attributes:
-        matrix: (V + 1, k) float32, a row a word; the last one (also -1) is that of all other words: 0.
+        matrix: (V + 1, k) int32 in units of 2^-22, a row a word; the last one (also -1) is that of all other words: 0.
+            Whole numbers, because sums of them are exact, whatever stands before them and in which order.
         fingerprint: SHA-256 of the matrix.
     """
 
-    matrix: npt.NDArray[np.float32]
+    matrix: npt.NDArray[np.int32]
     fingerprint: str
 
     @classmethod
     def of(cls, rows: Floats, unknown_row: int) -> ContextFeatures:
         """Features from (V, k) numbers; the unknown word, and whatever is no number, say nothing."""
-        matrix = np.zeros((len(rows) + 1, rows.shape[1]), dtype=np.float32)
-        matrix[:-1] = np.clip(np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0), -_LARGEST, _LARGEST)
-        matrix[unknown_row] = 0.0
+        matrix = np.zeros((len(rows) + 1, rows.shape[1]), dtype=np.int32)
+        finite = np.where(np.isfinite(rows), rows, 0.0)
+        matrix[:-1] = np.rint(np.clip(finite, -LARGEST, LARGEST) / UNIT)
+        matrix[unknown_row] = 0
         matrix.flags.writeable = False
-        return cls(matrix, hashlib.sha256(np.ascontiguousarray(matrix, dtype="<f4").tobytes()).hexdigest())
+        return cls(matrix, hashlib.sha256(np.ascontiguousarray(matrix, dtype="<i4").tobytes()).hexdigest())
 
     @property
     def words(self) -> int:

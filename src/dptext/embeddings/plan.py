@@ -37,6 +37,8 @@ _SKIPPED = 100  # of public vectors, the most frequent words: nothing is left to
 _FREQUENT = 4000  # beyond this rank a word counts less: few of its users are there, and each pays for it
 _RANDOM_FEATURES = 100
 _LONGEST_WINDOW, _LARGEST_DIMENSION = 1000, 1000
+MOST_WORDS_EVER = 10_000_000
+"""With so many words of one user, and the longest window, sums of contexts stay below 2^63."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class Plan:
             raise ParameterError(f"unit must be 'user' or 'document', got {unit!r}")
         _check_whole("window", window, _LONGEST_WINDOW)
         _check_whole("dimension", dimension, _LARGEST_DIMENSION)
-        _check_whole("most_words", most_words, 2**40)
+        _check_whole("most_words", most_words, MOST_WORDS_EVER)
         budgets = PersonalBudgets(epsilon, delta=delta, default=default_level)
         if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
             raise ParameterError(

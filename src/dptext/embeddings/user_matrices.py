@@ -11,7 +11,9 @@ words of the user together,
 
     y = C x / ||x||,                                                                                         (scaled)
 
-and every number rounded *towards zero* to a multiple of 2^-24.
+and every number rounded *towards zero* to a multiple of 2^-24. Sums of features are sums of integers, and everything
+else is done number by number, or on integers: so a user's matrix is a function of his own text, to the last bit, with
+whomever he is worked on together.
 
 **Sensitivity.** For every user whatever (one word repeated, every word once, no word, a million words) the Euclidean
 length of his rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25
@@ -31,7 +33,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.context_features import ContextFeatures
+from dptext.embeddings.context_features import UNIT, ContextFeatures
 
 __all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText"]
 
@@ -44,8 +46,11 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Chunk = tuple[npt.NDArray[np.int32], Integers]
 """(words,) rows of the vocabulary, -1 for other words; (documents,) how many of them each document has."""
+Summed = tuple[Integers, Integers, Integers]
+"""(m,) keys owner * V + word, ascending; (m, k) sums of contexts in units of `UNIT`; (m,) counts."""
 
 _TOGETHER = 1 << 16  # words worked on at once, so that memory stays small
+_SQUARE_UNITS = 2.0**34  # of a squared length: 4e8 squares of at most 1 add up to less than 2^63
 
 
 @dataclass(frozen=True)
@@ -107,34 +112,30 @@ class UserMatrixSum:
         keys, sums, counts = self._summed(rows, lengths, owner)
         self._add_matrices(keys, sums, counts, np.array([norm for _, norm in batch]))
 
-    def _of_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> tuple[Integers, Floats, Floats]:
+    def _of_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> Summed:
         """One user who wrote much: chunk by chunk, in memory for one matrix."""
-        found: tuple[Integers, Floats, Floats] | None = None
+        found: Summed | None = None
         for chunk in (first, *(() if second is None else (second,)), *rest):
             for rows, lengths in _pieces(chunk):
                 part = self._summed(rows, lengths, np.zeros(len(rows), dtype=np.int64))
                 if found is not None:
-                    keys, sums, counts = (np.concatenate(each) for each in zip(found, part, strict=True))
-                    part = _by_key(keys, sums, counts)
+                    part = _by_key(*(np.concatenate(each) for each in zip(found, part, strict=True)))
                 found = part
         assert found is not None
         return found
 
-    def _summed(
-        self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers
-    ) -> tuple[Integers, Floats, Floats]:
-        """(m,) keys owner * V + word, ascending; (m, k) sums of contexts; (m,) counts."""
+    def _summed(self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers) -> Summed:
         known = np.flatnonzero(rows >= 0)
         contexts = _contexts(self.features.matrix[rows], lengths, self.window)[known]
         keys = owner[known] * self.features.words + rows[known]
-        return _by_key(keys, contexts, np.ones(len(known)))
+        return _by_key(keys, contexts, np.ones(len(known), dtype=np.int64))
 
-    def _add_matrices(self, keys: Integers, sums: Floats, counts: Floats, norms: Floats) -> None:
+    def _add_matrices(self, keys: Integers, sums: Integers, counts: Integers, norms: Floats) -> None:
         """Rows of whole users, by ascending owner: weigh, bound, add."""
         if len(keys) == 0:
             return
         owner, words = np.divmod(keys, self.features.words)
-        rows = sums * (self.weights[words] / counts)[:, None]  # (rows)
+        rows = sums * (UNIT * self.weights[words] / counts)[:, None]  # (rows)
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         cells = _bounded(rows, starts, norms[owner[starts]])
         order = np.argsort(words, kind="stable")
@@ -144,38 +145,39 @@ class UserMatrixSum:
 
 
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
-    """A chunk in pieces of at most `_TOGETHER` words; a longer document is cut, and loses the contexts at the cut."""
+    """A chunk in pieces of at most `_TOGETHER` words.
+
+    A longer document is cut, and loses the contexts at the cut: always at the same places, counted from its own start.
+    Where a chunk begins has to do with other users, and must not show in the matrix of this one.
+    """
     rows, lengths = chunk
-    start = 0
+    start, size = 0, 0
     piece: list[int] = []
-    size = 0
     for length in lengths.tolist():
-        left = length
-        while size + left > _TOGETHER:
-            piece.append(_TOGETHER - size)
-            left -= _TOGETHER - size
-            yield rows[start : start + _TOGETHER], np.array(piece, dtype=np.int64)
-            start, piece, size = start + _TOGETHER, [], 0
-        piece.append(left)
-        size += left
+        for segment in [*[_TOGETHER] * (length // _TOGETHER), length % _TOGETHER]:
+            if size + segment > _TOGETHER:
+                yield rows[start : start + size], np.array(piece, dtype=np.int64)
+                start, size, piece = start + size, 0, []
+            piece.append(segment)
+            size += segment
     yield rows[start : start + size], np.array(piece, dtype=np.int64)
 
 
-def _contexts(features: npt.NDArray[np.float32], lengths: Integers, window: int) -> Floats:
+def _contexts(features: npt.NDArray[np.int32], lengths: Integers, window: int) -> Integers:
     """(n, k) sums over the words at most ``window`` places away, in the same document, without the word itself."""
     count = len(features)
-    running = np.zeros((count + 1, features.shape[1]))
-    np.cumsum(features, axis=0, dtype=np.float64, out=running[1:])
+    running = np.zeros((count + 1, features.shape[1]), dtype=np.int64)
+    np.cumsum(features, axis=0, dtype=np.int64, out=running[1:])
     ends = np.cumsum(lengths)
     start, end = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
     place = np.arange(count)
-    sums: Floats = running[np.minimum(place + window + 1, end)]
+    sums: Integers = running[np.minimum(place + window + 1, end)]
     sums -= running[np.maximum(place - window, start)]
     sums -= features
     return sums
 
 
-def _by_key(keys: Integers, sums: Floats, counts: Floats) -> tuple[Integers, Floats, Floats]:
+def _by_key(keys: Integers, sums: Integers, counts: Integers) -> Summed:
     """Rows of equal key added up, by ascending key."""
     if len(keys) == 0:
         return keys, sums, counts
@@ -193,21 +195,24 @@ def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
         starts: (u,) the first row of each user.
         norms: (u,) C, above 0 and at most 1.
     """
-    squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows), starts)
-    length = np.sqrt(squares)
-    with np.errstate(divide="ignore", over="ignore"):
-        scale = norms / CELL / length
-    scale = np.where(np.isfinite(scale), scale, 0.0)  # nothing to scale: the matrix of somebody without contexts is 0
+    # Halving and doubling are exact, and so is a maximum: every matrix is first brought to numbers of at most 1.
+    largest = np.maximum.reduceat(np.abs(rows).max(axis=1), starts)
+    exponents = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
     sizes = np.diff(np.r_[starts, len(rows)])
-    # |row| <= length up to rounding, so no entry exceeds 2^24 by more than that; the clip is for what rounding could do
-    scaled = np.clip(rows * np.repeat(scale, sizes)[:, None], -1 / CELL, 1 / CELL)
-    cells = np.trunc(scaled).astype(np.int64)
+    rows = np.clip(np.nan_to_num(np.ldexp(rows, -np.repeat(exponents, sizes)[:, None])), -1.0, 1.0)
+    # The squared length in whole units, each square rounded up: an integer sum, so no order of adding matters.
+    squares = np.ceil(rows * rows * _SQUARE_UNITS).astype(np.int64).sum(axis=1)
+    length = np.sqrt(np.add.reduceat(squares, starts) / _SQUARE_UNITS)
+    # 1 - 2^-30 covers the rounding of these few operations
+    scale = np.divide(norms / CELL * (1 - 2.0**-30), length, out=np.zeros_like(length), where=length > 0)
+    scaled = rows * np.repeat(scale, sizes)[:, None]  # (scaled)
+    cells: Integers = np.trunc(scaled).astype(np.int64)
     allowed = [math.floor((norm / CELL) ** 2) for norm in norms.tolist()]  # C 2^24 is exact, its square is below 2^49
     while True:
-        # A float bound first: below 2^50 in doubles means below 2^51 in truth, so the integers cannot overflow.
-        rough = np.add.reduceat(np.einsum("ij,ij->i", cells.astype(np.float64), cells.astype(np.float64)), starts)
-        exact = np.add.reduceat(np.einsum("ij,ij->i", cells, cells), starts)
-        over = (rough > 2.0**50) | (exact > np.array(allowed, dtype=np.int64))
+        # In coarse units first: where these add up to no more than 2^40, the whole sum stays below 2^62.
+        coarse = np.add.reduceat((np.abs(cells) >> 10) ** 2, starts, axis=0).sum(axis=1)
+        exact = np.add.reduceat(cells * cells, starts, axis=0).sum(axis=1)
+        over = (coarse > 2**40) | (exact > np.array(allowed, dtype=np.int64))
         if not over.any():
             return cells
         factor = np.repeat(np.where(over, 1 - 2.0**-20, 1.0), sizes)[:, None]
