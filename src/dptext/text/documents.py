@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -150,6 +150,7 @@ class DocumentReader(Iterator[Document]):
         self._user, self._label, self._keep = user, label, keep
         self.rejects: list[Reject] = []
         self.count = 0
+        self._watchers: list[Callable[[Block], None]] = []
         self._current: Source | None = None
         self._done = 0
         self._turns: list[partial[Source]] = []
@@ -183,6 +184,10 @@ class DocumentReader(Iterator[Document]):
         """Bytes of the files read so far."""
         return self._done + (0 if self._current is None else self._current.position)
 
+    def watch(self, watcher: Callable[[Block], None]) -> None:
+        """Show every block to this function as well, before it is worked on: for progress, and to compare readings."""
+        self._watchers.append(watcher)
+
     def close(self) -> None:
         """Close the files."""
         if self._current is not None:
@@ -207,6 +212,8 @@ class DocumentReader(Iterator[Document]):
                 for block in self._current.blocks(by_rows):
                     self.rejects += block.rejects
                     self.count += len(block.texts)
+                    for watcher in self._watchers:
+                        watcher(block)
                     yield block
                 self._current.close()
                 self._done, self._current = self._done + self._current.size, None
