@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dptext.embeddings.user_matrices import MOST_USERS
@@ -10,13 +11,14 @@ from dptext.errors import RefusedError
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.accounting import l2_sensitivity
 from dptext.privacy.few_digits import rounded_up
+from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP, compose, substitution_from_add_remove
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
 
 if TYPE_CHECKING:
     from dptext.embeddings.plan import Plan
 
-__all__ = ["statement_of"]
+__all__ = ["statement_of", "under_substitution"]
 
 _WHO = {
     Unit.USER: "two corpora, one of which holds all documents of one more user",
@@ -39,20 +41,39 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
         mechanism="co-occurrences",
         parameters=_parameters(plan, level),
         assumptions=_assumptions(plan),
-        exposed=("which words the vectors are for: the vocabulary is " + _origin(plan),),
+        exposed=("the list of words that have a vector: " + _origin(plan),),
         seeded=seeded,
         release_id=new_release_id(),
         software=f"dptext {version('dptext')}",
     )
     release = statement
-    for name, other in (("vocabulary", plan.vocabulary), ("vectors", plan.public)):
-        before = None if other is None else other.statement
-        if before is not None:
-            _check_same_people(name, statement, before)
-            statement = statement.compose(before).replace(
-                neighbours=release.neighbours, parameters=release.parameters, release_id=release.release_id
-            )
+    for name, before in _before(plan):
+        _check_same_people(name, statement, before)
+        statement = statement.compose(before).replace(
+            neighbours=release.neighbours, parameters=release.parameters, release_id=release.release_id
+        )
     return statement
+
+
+def under_substitution(plan: Plan, level: str) -> ApproxDP:
+    """What is promised to a user of a level when his texts are replaced by other ones, all that was released before
+    counted in: exact for the release itself, the general conversion for the rest.
+
+    Raises:
+        RefusedError: no proof, as in `statement_of`.
+    """
+    total: Guarantee = plan.budgets.guarantee(level, relation=Relation.SUBSTITUTION)
+    for _, before in _before(plan):
+        total = compose(total, substitution_from_add_remove(before.guarantee))
+        total = compose(total, PureDP(before.slack))
+    assert isinstance(total, ApproxDP)
+    return total
+
+
+def _before(plan: Plan) -> list[tuple[str, PrivacyStatement]]:
+    """The statements of what this release builds on."""
+    found = (("vocabulary", plan.vocabulary), ("vectors", plan.public))
+    return [(name, each.statement) for name, each in found if each is not None and each.statement is not None]
 
 
 def _check_same_people(name: str, statement: PrivacyStatement, before: PrivacyStatement) -> None:
@@ -66,19 +87,22 @@ def _check_same_people(name: str, statement: PrivacyStatement, before: PrivacySt
 
 def _parameters(plan: Plan, level: str) -> dict[str, Parameter]:
     budgets = plan.budgets
-    substituted = budgets.guarantee(level, relation=Relation.SUBSTITUTION).epsilon
+    substituted = under_substitution(plan, level)
     said: dict[str, Parameter] = {
         "epsilon": budgets.levels[level],
         "delta": budgets.delta,
         "sigma": budgets.sigma,
         "sensitivity": l2_sensitivity(budgets.clipping_norm(level), Relation.ADD_REMOVE),
-        "epsilon_under_substitution": rounded_up(substituted, 4),
+        "epsilon_under_substitution": rounded_up(substituted.epsilon, 4),
+        "delta_under_substitution": rounded_up(substituted.delta, 4),
     }
+    said |= {f"promise_of_{name}": str(before.guarantee) for name, before in _before(plan)}
     if len(budgets.levels) > 1:
         said |= {f"epsilon_of_{name}": epsilon for name, epsilon in budgets.levels.items()}
         said["level"], said["default_level"] = level, budgets.default
     said |= {
         "words": len(plan.words),
+        "new_words": _new_words(plan),
         "features": plan.features.dimension,
         "features_sha256": plan.features.fingerprint,
         "window": plan.window,
@@ -87,6 +111,16 @@ def _parameters(plan: Plan, level: str) -> dict[str, Parameter]:
         "public_vectors_sha256": None if plan.public is None else plan.public.fingerprint,
     }
     return said
+
+
+def _new_words(plan: Plan) -> int | None:
+    """How many words of the release no public list held: they come last."""
+    if plan.vocabulary is None:
+        return None
+    if plan.public is not None:
+        return len(plan.words) - len(plan.public)
+    learned = set(plan.vocabulary.words)
+    return sum(1 for _ in takewhile(learned.__contains__, reversed(plan.words.words)))
 
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:
@@ -99,7 +133,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         said.append("each user's level was declared without regard to the texts, and may be known to all")
     said += [
         "that the corpus holds at least one document may be known",
-        f"at most {MOST_USERS:,} users take part",
+        f"at most {MOST_USERS:,} {plan.unit}s take part",
         ELEMENTARY,
     ]
     return tuple(said)
@@ -107,5 +141,5 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
 
 def _origin(plan: Plan) -> str:
     if plan.vocabulary is None:
-        return "public"
-    return "public words, and words of these users that were released under a promise of their own"
+        return "it is public, chosen without regard to the texts"
+    return "public words, and words of these users that were released under a promise of their own, counted in above"

@@ -147,10 +147,16 @@ def _protected(statement: PrivacyStatement) -> list[str]:
     return [
         f"The unit is the {statement.unit}: the promise is about {change} ({statement.relation}). "
         f"Neighbours are {statement.neighbours}.",
-        f"Releases add up: a second release of the same {_PLURAL[statement.unit]} costs again, and so does "
-        f"every further {statement.unit} of the same person.",
+        f"Releases add up: a second release of the same {_PLURAL[statement.unit]} costs again"
+        f"{_of_one_person(statement)}",
         f"{_TRUST[statement.trust]} Readers of the output do not have to be trusted.",
     ]
+
+
+def _of_one_person(statement: PrivacyStatement) -> str:
+    if statement.unit is Unit.USER:
+        return ", and whoever counts as several users is protected less."
+    return f", and so does every further {statement.unit} of the same person."
 
 
 def _promises_something(guarantee: Guarantee) -> bool:
