@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Self
 
 from dptext.embeddings.plan import MOST_WORDS, WINDOW, Plan
+from dptext.embeddings.sharing import Word2VecFormat, save_release
+from dptext.errors import ParameterError
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.text.by_user import users_of
@@ -118,6 +121,28 @@ class Cooccurrence:
         self.release_, self.vectors_, self.budgets_ = release.matrix, release.vectors, plan.budgets
         self.statement_, self.statements_ = release.statement, release.statements
         return self
+
+    def save(
+        self, folder: str | os.PathLike[str], *, word2vec: Word2VecFormat | None = "binary", replace: bool = False
+    ) -> None:
+        """Write what may be shared into a folder: vectors, statements and a card, whole or not at all.
+
+        `dptext.load_vectors` gives the vectors back with their statement; see `dptext.embeddings.sharing.save_release`
+        for what is in it.
+
+        Args:
+            folder: where.
+            word2vec: a copy for gensim: "binary" (``vectors.bin``), "text" (``vectors.txt``), or None.
+            replace: overwrite a folder that was written by this method; never another one.
+
+        Raises:
+            ParameterError: nothing was learned yet; something is there already.
+            MissingExtraError: the package safetensors is not installed.
+            StorageError: it cannot be written.
+        """
+        if not hasattr(self, "vectors_"):
+            raise ParameterError("there is nothing to save yet: call fit first")
+        save_release(folder, self.vectors_, self.statements_, word2vec=word2vec, replace=replace)
 
     def plan(self) -> Plan:
         """All that is decided before a text is read: public, and checked.

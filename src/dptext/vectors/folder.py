@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dptext.errors import DataError, StorageError
@@ -20,7 +22,7 @@ from dptext.vectors.header import encoded_words
 from dptext.vectors.selection import Rows, RowStream, select_words
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["load_folder", "save_folder"]
+__all__ = ["announces_vectors", "check_folder", "load_folder", "save_folder", "write_folder"]
 
 _FORMAT = "dptext-vectors"
 _VERSION = 1
@@ -37,11 +39,30 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
         DataError: a word that no line of a text file can hold.
         StorageError: the folder cannot be written.
     """
-    safetensors = _safetensors(folder)
+    _safetensors(folder)  # what can fail fails before anything is written
+    with whole_folder(folder) as part:
+        write_folder(vectors, part, name=folder)
+
+
+def write_folder(
+    vectors: WordVectors, part: Path, *, name: Path, further: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Write the files into an empty folder that is there.
+
+    Args:
+        vectors: what is written.
+        part: where; see `dptext.text.files.whole_folder`.
+        name: of the folder, for messages.
+        further: entries of the configuration that `load_folder` does not need. Under ``"statements"``, files of further
+            statements and their digests: ``{"strict": {"file": ..., "sha256": ...}}``.
+
+    Raises:
+        MissingExtraError, DataError, StorageError: see `save_folder`.
+    """
+    safetensors = _safetensors(name)
     for row, word in enumerate(vectors.words):
         if "\n" in word:
             raise DataError(f"row {row}: the word holds a line feed, which {_WORDS} cannot; leave it out")
-    words = b"".join(word + b"\n" for word in encoded_words(vectors.words))
     config = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -50,18 +71,49 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
         "dimension": vectors.dimension,
         "sha256": vectors.fingerprint,
     }
-    privacy = None if vectors.statement is None else (vectors.statement.to_json() + "\n").encode()
-    if privacy is not None:
+    if vectors.statement is not None:
+        privacy = (vectors.statement.to_json() + "\n").encode()
         config["privacy_sha256"] = hashlib.sha256(privacy).hexdigest()
+        (part / _PRIVACY).write_bytes(privacy)
+    (part / _WORDS).write_bytes(b"".join(word + b"\n" for word in encoded_words(vectors.words)))
+    (part / _CONFIG).write_bytes((json.dumps({**config, **further}, indent=2) + "\n").encode())
     try:
-        with whole_folder(folder) as part:
-            (part / _WORDS).write_bytes(words)
-            (part / _CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
-            if privacy is not None:
-                (part / _PRIVACY).write_bytes(privacy)
-            safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
+        safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
     except safetensors.SafetensorError:
-        raise StorageError(f"cannot write {str(folder)!r}: is there room on the disk?") from None
+        raise StorageError(f"cannot write {str(name)!r}: is there room on the disk?") from None
+
+
+def check_folder(folder: Path) -> frozenset[str]:
+    """Check that words, vectors and statements are those that the configuration announces.
+
+    Returns:
+        The files of these statements.
+
+    Raises:
+        MissingExtraError, StorageError, DataError: as `load_folder`; they are not.
+    """
+    main = load_folder(folder, limit=2, source=folder.name)
+    found = set() if main.statement is None else {_PRIVACY}
+    further = _config(folder, folder.name).get("statements", {})
+    entries = list(further.values()) if isinstance(further, dict) else [None]
+    for each in entries:
+        file, digest = (each.get(name) for name in ("file", "sha256")) if isinstance(each, dict) else (None, None)
+        if not isinstance(file, str) or Path(file).name != file:
+            raise DataError(f"{folder.name}: expected files of statements in {_CONFIG}, got no such; copy it again")
+        if hashlib.sha256(_read(folder / file)).hexdigest() != digest:
+            raise DataError(
+                f"{folder.name}: {file} is not the statement that {_CONFIG} announces; it was changed: get the folder "
+                "again"
+            )
+        found.add(file)
+    return frozenset(found)
+
+
+def announces_vectors(folder: Path) -> bool:
+    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at."""
+    with suppress(DataError, StorageError):
+        return bool(_config(folder, folder.name))
+    return False
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:

@@ -1,0 +1,163 @@
+"""A release of word vectors as a folder to hand on: vectors, statements and a card, and nothing else.
+
+| file | what it is |
+|---|---|
+| ``vectors.safetensors``, ``words.txt``, ``config.json`` | the vectors, as `dptext.load_vectors` takes them back |
+| ``privacy.json`` | the statement: what is promised to everybody |
+| ``privacy-LEVEL.json`` | with several levels, one statement each |
+| ``vectors.bin`` or ``vectors.txt`` | the same vectors as word2vec writes them, for gensim |
+| ``README.md`` | the card (`dptext.embeddings.card`) |
+
+All of it follows from the release and from public parameters, so it costs nothing. What the curator knows beyond that
+is not in it: no count of words or people, no path, no time, and nothing of the machine. (The file system has times and
+an owner of its own; an archive takes them along.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from dptext.embeddings.card import card_of
+from dptext.errors import ParameterError, StorageError
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.text.files import HashedFile, extra, whole_folder
+from dptext.vectors.binary_format import write_binary
+from dptext.vectors.folder import announces_vectors, write_folder
+from dptext.vectors.text_format import write_text
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["Word2VecFormat", "check_place", "save_release", "statement_files"]
+
+Word2VecFormat: TypeAlias = Literal["binary", "text"]
+
+_CARD = "README.md"
+_WORD2VEC = {"binary": ("vectors.bin", write_binary), "text": ("vectors.txt", write_text)}
+_OURS = {"vectors.safetensors", "words.txt", "config.json", "privacy.json", "vectors.bin", "vectors.txt", _CARD}
+_OF_A_LEVEL = re.compile(r"privacy-[a-z0-9_-]+\.json")
+_SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+
+
+def save_release(
+    folder: str | os.PathLike[str],
+    vectors: WordVectors,
+    statements: Mapping[str, PrivacyStatement],
+    *,
+    word2vec: Word2VecFormat | None = "binary",
+    replace: bool = False,
+) -> None:
+    """Write the folder, whole or not at all.
+
+    Args:
+        folder: where. The folder around it must be there.
+        vectors: with the statement for everybody.
+        statements: by level; where there is one only, it is the same.
+        word2vec: the format of the copy for gensim, ``vectors.bin`` or ``vectors.txt``. It holds no statement: that
+            stands beside it, and it must not travel without. None: no copy.
+        replace: overwrite a folder that this function wrote; never another one.
+
+    Raises:
+        ParameterError: vectors without a statement; another format; something is there already.
+        DataError: a word that a format cannot hold; the row is named.
+        MissingExtraError: the package safetensors is not installed.
+        StorageError: it cannot be written.
+    """
+    if vectors.statement is None:
+        raise ParameterError("these vectors carry no statement: they were not released, dptext.save_vectors saves them")
+    if word2vec is not None and word2vec not in get_args(Word2VecFormat):
+        raise ParameterError(f"word2vec must be 'binary', 'text' or None, got {word2vec!r}")
+    target = check_place(folder, replace=replace)
+    files = statement_files(statements) if len(statements) > 1 else {}
+    written = {level: (statements[level].to_json() + "\n").encode() for level in files}
+    levels = {
+        level: {"file": file, "sha256": hashlib.sha256(written[level]).hexdigest()} for level, file in files.items()
+    }
+    copy = None if word2vec is None else _WORD2VEC[word2vec][0]
+    card = card_of(vectors, statements, files=files, word2vec=copy)
+    aside = target.with_name(f".{RandomBits().take(6).hex()}.old")
+    try:
+        with whole_folder(target) as part:
+            write_folder(vectors, part, name=target, further={"statements": levels} if levels else {})
+            for level, file in files.items():
+                (part / file).write_bytes(written[level])
+            (part / _CARD).write_bytes(card.encode())
+            if word2vec is not None:
+                name, write = _WORD2VEC[word2vec]
+                with (part / name).open("xb") as stream:
+                    write(vectors, HashedFile(stream))
+            if replace and target.exists():
+                target.rename(aside)
+    except BaseException:
+        with suppress(OSError):  # as it was
+            if not target.exists():
+                aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
+    """Where the folder will lie; raised before the work, not after it.
+
+    Raises:
+        ParameterError: something is there already: with ``replace``, something that `save_release` did not write.
+        MissingExtraError: the package safetensors is not installed.
+        StorageError: the folder around it is missing or read-only.
+    """
+    try:
+        target = Path(folder).resolve()
+        there = target.exists()
+        names = [each.name for each in target.iterdir()] if there and target.is_dir() else []
+    except (OSError, ValueError, TypeError) as error:
+        if isinstance(error, OSError):
+            raise StorageError.of("open", folder, error) from None
+        raise ParameterError("expected the path of a folder: a string that is not empty and holds no NUL") from None
+    if there and not replace:
+        raise ParameterError(
+            f"{str(folder)!r} is there already: choose another name, or replace it (--force, replace=True)"
+        )
+    if there and not (announces_vectors(target) and all(map(_is_ours, names))):
+        raise ParameterError(
+            f"{str(folder)!r} holds something besides released vectors, and replacing it would delete that: choose "
+            "another name"
+        )
+    if not target.parent.is_dir():
+        raise StorageError(f"cannot write {str(folder)!r}: the folder around it is not there; make it first")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise StorageError(f"cannot write {str(folder)!r}: the folder around it may not be written to")
+    extra("safetensors.numpy", "files", f"the folder {target.name!r}")
+    return target
+
+
+def _is_ours(name: str) -> bool:
+    return name in _OURS or _OF_A_LEVEL.fullmatch(name) is not None
+
+
+def statement_files(levels: Iterable[str]) -> dict[str, str]:
+    """The file of each level's statement.
+
+    A name is used as it is where every file system takes it for itself: lower case, ASCII letters, digits, ``_`` and
+    ``-``, not long. Any other one is replaced by what is left of it and a digest, so that no name leads out of the
+    folder and no two of them meet (``Strict`` and ``strict`` are one file in some systems, as are two spellings of é).
+
+    >>> statement_files(["strict", "Offen für alle", "../x"])
+    {'strict': 'privacy-strict.json', 'Offen für alle': 'privacy-offen-f-r-alle-....json', '../x': 'privacy-x-....json'}
+    """
+    return {level: f"privacy-{_safe(level)}.json" for level in levels}
+
+
+def _safe(level: str) -> str:
+    if _SAFE_NAME.fullmatch(level) and not _LIKE_OURS.search(level):
+        return level
+    digest = hashlib.sha256(level.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    left = re.sub(r"[^a-z0-9]+", "-", level.lower()).strip("-")[:24].strip("-")
+    return f"{left}-{digest}" if left else digest
+
+
+_LIKE_OURS = re.compile(r"(^|-)[0-9a-f]{16}$")  # a name that looks like what another one becomes
