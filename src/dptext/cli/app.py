@@ -19,6 +19,7 @@ from dptext.cli.audit import audit
 from dptext.cli.calibrate import calibrate_command
 from dptext.cli.console import Stopped, say_error
 from dptext.cli.demo import demo
+from dptext.cli.embed import embed
 from dptext.cli.encode import encode
 from dptext.cli.explain import explain
 from dptext.cli.ledger import ledger
@@ -42,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, privatize, encode, explain, audit, report):
+for command in (demo, privatize, encode, embed, explain, audit, report):
     app.command()(command)
 app.command("calibrate")(calibrate_command)
 app.add_typer(attack)

@@ -25,6 +25,7 @@ __all__ = [
     "Stopped",
     "VerboseOption",
     "progress_bar",
+    "reading_bar",
     "say",
     "say_error",
     "stdout",
@@ -129,9 +130,28 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[DocumentReader, int], None]]:
     """A progress bar on a terminal only; yields a function to call with a reader and the number of rows done."""
+    with _bar("privatizing", quiet=quiet) as show:
+        yield lambda reader, rows: show(reader, f"{rows:,} documents")
+
+
+@contextmanager
+def reading_bar(what: str, then: str, *, quiet: bool) -> Iterator[Callable[[DocumentReader], None]]:
+    """The same for what goes on when all is read, and that shows no count; yields a function to call with a reader.
+
+    Args:
+        what: is done while it is read.
+        then: is done after it.
+        quiet: show nothing.
+    """
+    with _bar(what, quiet=quiet) as show:
+        yield lambda reader: show(reader, what if reader.position < reader.size else then)
+
+
+@contextmanager
+def _bar(first: str, *, quiet: bool) -> Iterator[Callable[[DocumentReader, str], None]]:
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield lambda _reader, _rows: None
+        yield lambda _reader, _description: None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -142,11 +162,9 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[DocumentReader, int], Non
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("privatizing", total=None)
+        task = progress.add_task(first, total=None)
 
-        def step(reader: DocumentReader, rows: int) -> None:
-            progress.update(
-                task, completed=reader.position, total=reader.size or None, description=f"{rows:,} documents"
-            )
+        def show(reader: DocumentReader, description: str) -> None:
+            progress.update(task, completed=reader.position, total=reader.size or None, description=description)
 
-        yield step
+        yield show

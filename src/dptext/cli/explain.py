@@ -12,21 +12,31 @@ from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOpt
 from dptext.errors import DataError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.statements import data_agrees, data_and_statement, read_statement
+from dptext.vectors.folder import announces_vectors, check_folder
 
 __all__ = ["explain"]
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A statement (….privacy.json), or the data it is for.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A statement (….privacy.json), or the data it is for: a file, or a folder of vectors."
+        ),
+    ],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     _verbose: VerboseOption = False,
     _config: ConfigOption = None,
 ) -> None:
     """Read a privacy statement aloud, and verify that it speaks of the data beside it."""
+    if file.is_dir():
+        file = file / _IN_A_FOLDER
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     agrees = data_agrees(statement, data)
+    if agrees is None and announces_vectors(beside.parent) and beside.name in check_folder(beside.parent):
+        data, agrees = beside.parent.resolve(), True
     if as_json:
         typer.echo(json.dumps({"statement": json.loads(statement.to_json()), "data_agrees": agrees}))
     elif not quiet:
@@ -39,8 +49,13 @@ def explain(
         )
 
 
+_IN_A_FOLDER = "privacy.json"
+
+
 def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> str:
     if agrees is None:
         why = "the statement names no data" if statement.data_sha256 is None else f"{data.name} is not beside it"
         return f"Not verified: {why}."
+    if data.is_dir():
+        return f"{data.name}: verified, words, vectors and statements are those that its config.json announces."
     return f"{data.name}: {'verified, its SHA-256 is the one above' if agrees else 'NOT the data of this statement'}."

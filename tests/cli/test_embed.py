@@ -1,0 +1,398 @@
+"""``dptext embed`` in a shell as a user has it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.cli.embed import parse_levels
+from dptext.embeddings import cooccurrence
+from dptext.privacy.ledger import Ledger
+
+pytest.importorskip("safetensors")
+
+MARKER = "qsecretq"
+FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory, glove):
+    path = tmp_path_factory.mktemp("vectors") / "small.txt"
+    dptext.save_vectors(dptext.load_vectors(glove, limit=300), path)
+    return str(path)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("in.jsonl", 60)
+    return tmp_path
+
+
+def write(name, count, **changes):
+    known = ["the", "man", "of", "city", "war", "music", "water", "year"]
+    with open(name, "w") as stream:
+        for n in range(count):
+            text = f"{' '.join(known[(n + place) % 8] for place in range(9))} {MARKER} zyzzogeton {n}"
+            wish = ["strict", "open", None][n % 10 % 3]
+            row = {"text": text, "author": f"{MARKER}{n % 10}", "wish": wish, **changes}
+            stream.write(json.dumps({key: value for key, value in row.items() if value is not ...}) + "\n")
+
+
+def statement_of(name):
+    return dptext.PrivacyStatement.from_json(Path(name).read_text())
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        assert MARKER not in captured.err + captured.out
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def embed(run, vectors):
+    def call(*arguments):
+        given = list(map(str, arguments))
+        given += [] if "--vectors" in given else ["--vectors", vectors]
+        given += [] if {"--user", "--unit", "--config"} & set(given) else ["--user", "author"]
+        given += [] if {"--epsilon", "--levels", "--config"} & set(given) else ["--epsilon", "8"]
+        return run("embed", *given)
+
+    return call
+
+
+# -- what it writes -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_to_share(work, embed):
+    code, out, err = embed("in.jsonl", "-o", "shared", "--text", "text", "--user", "author", "--delta", "1e-6")
+    assert (code, out) == (0, "")
+    assert "co-occurrences on small.txt (300 words, 50 dimensions)" in err
+    assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
+    assert "promise   epsilon 8, delta 1e-06\n" in err
+    assert "(under substitution epsilon 18.66, delta 1e-06)" in err
+    assert "Wrote vectors of 300 words to shared" in err
+    assert sorted(os.listdir("shared")) == FILES
+    assert sorted(os.listdir()) == ["in.jsonl", "shared"]
+    back = dptext.load_vectors("shared")
+    assert back.statement.guarantee == dptext.ApproxDP(8.0, 1e-6)
+    assert not any(MARKER.encode() in Path("shared", name).read_bytes() for name in FILES)
+    assert "60" not in err  # neither rows nor users are counted
+
+
+def test_what_is_said_fits_into_80_columns(work, embed):
+    _, _, err = embed("in.jsonl", "-o", "x", "--level", "wish", "--levels", "strict=1,open=8", "--new-words", "1")
+    assert max(map(len, err.partition("Wrote")[0].splitlines())) <= 80
+
+
+def test_levels_have_their_statements(work, embed):
+    options = ["--level", "wish", "--levels", "strict=1,open=8", "--default-level", "open", "--json"]
+    code, out, err = embed("in.jsonl", "-o", "shared", *options)
+    assert code == 0
+    assert "strict    epsilon 1, delta 1e-06\n" in err
+    assert "open      epsilon 8, delta 1e-06\n" in err
+    found = json.loads(out)
+    assert found["statements"].keys() == {"strict", "open"}
+    assert found["statement"] == found["statements"]["open"]
+    assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
+    assert statement_of("shared/privacy.json").parameters["default_level"] == "open"
+
+
+def test_a_level_that_is_none_is_an_error(work, embed):
+    code, _, err = embed("in.jsonl", "-o", "shared", "--level", "wish", "--levels", "strict=1")
+    assert (code, os.listdir()) == (2, ["in.jsonl"])
+    assert "a level must be one of the 1 that were given" in err
+
+
+def test_new_words_are_learned_first_and_counted_in(work, embed):
+    pytest.importorskip("opendp")
+    options = ["--new-words", 20, "--new-words-delta", "1e-4", "--words-per-user", 5, "--public-users", 50]
+    code, _, err = embed("in.jsonl", "-o", "shared", *options)
+    assert code == 0
+    assert "promise   epsilon 28, delta 0.000101\n" in err
+    assert "of that   epsilon 20, delta 0.0001 for new words" in err
+    back = dptext.load_vectors("shared")
+    new = back.words[300:]
+    assert f"words ({len(new)} of them new)" in err
+    assert {MARKER, "zyzzogeton"} & set(new)  # all of ten users wrote them
+    assert back.statement.epsilon == 28.0
+
+
+def test_a_document_as_unit(work, embed):
+    write("in.jsonl", 5, author=...)
+    code, _, err = embed("in.jsonl", "-o", "shared", "--unit", "document", "--epsilon", "1")
+    assert code == 0
+    assert "unit      document (one text; no promise to a person); relation: add/remove; central" in err
+    assert statement_of("shared/privacy.json").unit is dptext.Unit.DOCUMENT
+
+
+def test_several_inputs_make_one_release(work, embed):
+    Path("more").mkdir()
+    write("more/a.jsonl", 4)
+    write("more/b.jsonl", 4)
+    assert embed("in.jsonl", "more", "-o", "shared", "--seed", 3, "-q") == (0, "", "")
+    Path("all.jsonl").write_text(
+        "".join(Path(each).read_text() for each in ("in.jsonl", "more/a.jsonl", "more/b.jsonl"))
+    )
+    assert embed("all.jsonl", "-o", "one", "--seed", 3, "-q", "--processes", 2) == (0, "", "")
+    assert dptext.load_vectors("shared").fingerprint == dptext.load_vectors("one").fingerprint
+    assert "for tests only" in Path("one/README.md").read_text()
+
+
+def test_options_from_a_file(work, embed, vectors):
+    Path("run.toml").write_text(
+        f'[embed]\nvectors = "{vectors}"\nuser = "author"\nlevel = "wish"\nlevels = ["strict=1", "open=8"]\n'
+        'word2vec = "text"\nquiet = true\n'
+    )
+    assert embed("in.jsonl", "-o", "shared", "--config", "run.toml") == (0, "", "")
+    assert "vectors.txt" in os.listdir("shared")
+    assert "privacy-strict.json" in os.listdir("shared")
+
+
+def test_explain_verifies_the_folder(work, embed, run):
+    assert embed("in.jsonl", "-o", "shared", "--level", "wish", "--levels", "strict=1,open=8", "-q")[0] == 0
+    for file in ("shared", "shared/privacy.json", "shared/privacy-strict.json"):
+        code, out, _ = run("explain", file)
+        assert code == 0
+        assert "The unit is the user" in out
+        assert "shared: verified, words, vectors and statements are those" in out
+    Path("shared/another.privacy.json").write_text(Path("shared/privacy.json").read_text())
+    assert "Not verified" in run("explain", "shared/another.privacy.json")[1]
+    strict = Path("shared/privacy-strict.json")
+    strict.write_text(strict.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
+    code, _, err = run("explain", "shared/privacy-strict.json")
+    assert code == 1
+    assert "privacy-strict.json is not the statement that config.json announces" in err
+
+
+def test_the_vectors_go_into_privatize(work, embed, run):
+    assert embed("in.jsonl", "-o", "shared", "-q")[0] == 0
+    code, _, _ = run("privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--vectors", "shared", "-q")
+    assert code == 0
+    statement = statement_of("out.jsonl.privacy.json")
+    assert statement.parameters["vectors_release"] == statement_of("shared/privacy.json").release_id
+    both = dptext.statement_with_training(statement, dptext.load_vectors("shared"))
+    assert both.unit is dptext.Unit.USER
+
+
+# -- what it refuses ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
+        (["--text", "body"], 1, "row 1: expected a column 'body', the row has none"),
+        (["--level", "wishes", "--levels", "a=1"], 1, "expected a column 'wishes'"),
+        (["--epsilon", "0"], 2, "epsilon"),
+        (["--epsilon", "0.01"], 2, "below the floor of 0.05"),
+        (["--level", "wish", "--levels", "strict=0.01,open=8"], 2, "the epsilon of level 1 of 2 is 0.01, below"),
+        (["--epsilon", "nan"], 2, "epsilon"),
+        (["--delta", "0"], 2, "delta"),
+        (["--delta", "1"], 2, "delta"),
+        (["--delta", "-1e-6"], 2, "delta"),
+        (["--limit", "1"], 2, "limit must be at least 2"),
+        (["--window", "0"], 2, "window must be an integer between 1 and"),
+        (["--public-users", "0"], 2, "public_users must be at least 1"),
+        (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
+        (["--processes", "0"], 2, "processes"),
+        (["--unit", "document", "--user", "author"], 2, "--unit document promises nothing to a user"),
+        (["--unit", "document", "--new-words", "1"], 2, "new words are learned under a promise to users"),
+        (["--unit", "person"], 2, "person"),
+        (["--levels", "a=1"], 2, "give both"),
+        (["--level", "wish"], 2, "give both"),
+        (["--level", "wish", "--levels", "a=1", "--epsilon", "8"], 2, "leave --epsilon out"),
+        (["--level", "wish", "--levels", "a=1,a=2"], 2, "each name once"),
+        (["--level", "wish", "--levels", "a"], 2, "--levels expects NAME=EPSILON"),
+        (["--level", "wish", "--levels", "a=1", "--default-level", "b"], 2, "default must be one of"),
+        (["--default-level", "b"], 2, "--default-level is one of the --levels"),
+        (["--new-words", "1", "--seed", "1"], 2, "takes no seed"),
+        (["--new-words", "-1"], 2, "epsilon"),
+        (["--new-words", "1", "--new-words-delta", "2"], 2, "delta"),
+        (["--new-words", "1", "--words-per-user", "0"], 2, "--words-per-user must be at least 1"),
+        (["--words-per-user", "5"], 2, "belong to --new-words"),
+        (["--ledger", "none.ledger"], 4, "none.ledger"),
+        (["-o", "no/shared"], 4, "the folder around it is not there"),
+        (["-o", "in.jsonl"], 2, "is there already"),
+    ],
+)
+def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options, code, said):
+    out = [] if "-o" in options else ["-o", "shared"]
+    found, stdout, err = embed("in.jsonl", *out, *options)
+    assert (found, stdout) == (code, "")
+    assert said in err
+    assert err.splitlines()[-1].startswith("dptext: ")
+    assert "Traceback" not in err
+    assert os.listdir() == ["in.jsonl"]
+
+
+def test_who_is_protected_has_to_be_said(work, run):
+    code, _, err = run("embed", "in.jsonl", "-o", "shared", "--epsilon", 8)
+    assert (code, "--user COLUMN" in err) == (2, True)
+    code, _, err = run("embed", "in.jsonl", "-o", "shared", "--user", "author")
+    assert (code, "--epsilon 8 (nats)" in err) == (2, True)
+
+
+def test_an_empty_corpus(work, embed):
+    Path("empty.jsonl").write_text("")
+    code, _, err = embed("empty.jsonl", "-o", "shared")
+    assert (code, "empty.jsonl holds no documents" in err) == (1, True)
+    assert not Path("shared").exists()
+
+
+def test_a_row_without_a_user(work, embed):
+    write("in.jsonl", 3, author=None)
+    code, _, err = embed("in.jsonl", "-o", "shared")
+    assert (code, "row 1 has no user" in err) == (1, True)
+    assert not Path("shared").exists()
+
+
+def test_a_broken_row_in_the_second_reading_leaves_nothing(work, embed):
+    with open("in.jsonl", "a") as stream:
+        stream.write("{\n")
+    code, _, err = embed("in.jsonl", "-o", "shared")
+    assert (code, "row 61" in err) == (1, True)
+    assert os.listdir() == ["in.jsonl"]
+
+
+def test_vectors_without_a_word(work, embed):
+    Path("numbers.txt").write_text("3.14 1 0\n42 0 1\n")
+    code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "numbers.txt")
+    assert code in (1, 2)
+    assert "word" in err
+    assert not Path("shared").exists()
+
+
+def test_texts_without_one_known_word_show_nothing(work, embed):
+    """What is in the texts is private: that no word is known is neither an error nor a warning."""
+    write("in.jsonl", 5, text="qwxz zzqx")
+    silent = embed("in.jsonl", "-o", "a", "-q")
+    write("in.jsonl", 5, text="the city of water")
+    assert embed("in.jsonl", "-o", "b", "-q") == silent == (0, "", "")
+
+
+def test_a_large_delta_is_warned_of_once(work, embed):
+    code, _, err = embed("in.jsonl", "-o", "shared", "--delta", "1e-3")
+    assert code == 0
+    assert err.count("delta 0.001 is not below 1 / 100,000") == 1
+    assert "--public-users" in err
+    code, _, err = embed("in.jsonl", "-o", "other", "--delta", "1e-3", "--public-users", "500")
+    assert (code, "is not below" in err) == (0, False)
+
+
+def test_vectors_with_a_statement_about_others_are_refused_before_anything_is_read(work, embed):
+    write("in.jsonl", 5)
+    assert embed("in.jsonl", "-o", "mine", "--unit", "document", "-q")[0] == 0
+    code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "mine")
+    assert (code, "the two have no proved sum" in err) == (3, True)
+    assert not Path("shared").exists()
+    assert embed("in.jsonl", "-o", "first", "-q")[0] == 0
+    code, _, err = embed("in.jsonl", "-o", "second", "--vectors", "first")  # the same people twice: it adds up
+    assert (code, "promise   epsilon 16, delta 2e-06" in err) == (0, True)
+    assert statement_of("second/privacy.json").epsilon == 16.0
+
+
+def test_what_is_there_stays_without_force(work, embed):
+    assert embed("in.jsonl", "-o", "shared", "-q")[0] == 0
+    before = statement_of("shared/privacy.json")
+    code, _, err = embed("in.jsonl", "-o", "shared")
+    assert (code, "'shared' is there already" in err) == (2, True)
+    assert statement_of("shared/privacy.json") == before
+    assert embed("in.jsonl", "-o", "shared", "--force", "-q")[0] == 0
+    assert statement_of("shared/privacy.json") != before
+    Path("shared/mine.txt").write_text("mine")
+    code, _, err = embed("in.jsonl", "-o", "shared", "--force")
+    assert (code, "would delete that" in err) == (2, True)
+
+
+def test_standard_input(work, vectors):
+    command = [sys.executable, "-m", "dptext", "embed", "-", "-o", "shared", "--format", ".jsonl", "--vectors", vectors]
+    command += ["--user", "author", "--epsilon", "8"]
+    with open("in.jsonl") as stream:
+        done = subprocess.run(command, stdin=stream, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert sorted(os.listdir("shared")) == FILES
+    with open("in.jsonl") as stream:
+        done = subprocess.run(
+            [*command, "-o", "again", "--new-words", "1"], stdin=stream, capture_output=True, text=True
+        )
+    assert done.returncode == 2
+    assert "--new-words reads the input twice" in done.stderr
+    assert not Path("again").exists()
+
+
+def test_an_interrupt_leaves_nothing(work, vectors):
+    os.mkfifo("pipe.jsonl")
+    command = [sys.executable, "-m", "dptext", "embed", "pipe.jsonl", "-o", "shared", "--vectors", vectors]
+    command += ["--user", "author", "--epsilon", "8"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        pipe = os.open("pipe.jsonl", os.O_RDWR)  # does not wait for a reader
+        os.write(pipe, Path("in.jsonl").read_bytes())
+        said = process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 130
+        os.close(pipe)
+        assert said.startswith("co-occurrences on")
+        assert "interrupted; nothing was written" in process.stderr.read()
+    assert sorted(os.listdir()) == ["in.jsonl", "pipe.jsonl"]
+
+
+# -- the ledger -----------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_charges_every_user_once_and_refuses(work, embed):
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    assert embed("in.jsonl", "-o", "shared", "--ledger", "book", "-q")[0] == 0
+    (release,) = Ledger("book").releases()
+    assert (release.state, release.release_id) == ("released", statement_of("shared/privacy.json").release_id)
+    balance = Ledger("book").left(f"{MARKER}3")
+    assert (balance.spent, balance.releases) == (8.0, 1)
+    code, _, err = embed("in.jsonl", "-o", "again", "--ledger", "book")
+    assert (code, "the ledger refuses" in err) == (3, True)
+    assert not Path("again").exists()
+    assert embed("in.jsonl", "-o", "again", "--ledger", "book", "--epsilon", "2", "-q")[0] == 0
+
+
+def test_a_ledger_takes_back_what_never_came_out(work, embed, monkeypatch):
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    monkeypatch.setattr("dptext.text.charges.Charges.check_same", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        embed("in.jsonl", "-o", "shared", "--ledger", "book", "-q")
+    assert Ledger("book").releases() == []
+    assert not Path("shared").exists()
+
+
+def test_an_input_that_changed_under_a_ledger_is_not_released(work, embed, monkeypatch):
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    fit = cooccurrence.Cooccurrence.fit
+
+    def meddle(self, documents):
+        fit(self, documents)
+        write("in.jsonl", 61)
+
+    monkeypatch.setattr(cooccurrence.Cooccurrence, "fit", meddle)
+    code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book")
+    assert (code, "the input changed while it was being read" in err) == (3, True)
+    assert Ledger("book").releases() == []
+    assert not Path("shared").exists()
+
+
+def test_a_ledger_and_a_seed_do_not_go_together(work, embed):
+    Ledger.create("book", epsilon=10)
+    code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book", "--seed", 1)
+    assert (code, "a seed voids the promise" in err) == (2, True)
+
+
+def test_levels_from_a_line():
+    assert parse_levels(["a = 1, b=2.5", "x=y=3"]) == {"a": 1.0, "b": 2.5, "x=y": 3.0}
