@@ -190,5 +190,7 @@ def test_the_vectors_feed_a_word_mechanism_and_the_promises_add(vectors):
     both = dptext.statement_with_training(result.statement, model.vectors_)
     assert both.unit is Unit.USER
     assert both.relation is Relation.SUBSTITUTION
-    assert both.guarantee.epsilon > 4.0
+    exact = model.statement_.parameters
+    assert both.guarantee.epsilon == pytest.approx(exact["epsilon_under_substitution"] + result.statement.epsilon)
+    assert both.guarantee.delta == pytest.approx(1e-6)  # not (1 + e^2) times that
     dptext.Madlib(model.vectors_, epsilon=5.0)

@@ -33,6 +33,10 @@ def test_the_layout(saved):
     }
 
 
+def test_all_files_can_be_read_by_the_same_people(saved):
+    assert len({file.stat().st_mode for file in saved.iterdir()}) == 1
+
+
 def test_equal_vectors_give_equal_bytes(saved, tmp_path):
     vectors = dptext.load_vectors((["the", "secret", "dog"], [[1.0, 7.25], [3.0, 4.0], [5.0, 6.0]]))
     dptext.save_vectors(vectors, tmp_path / "again")

@@ -79,6 +79,7 @@ def write_folder(
     (part / _CONFIG).write_bytes((json.dumps({**config, **further}, indent=2) + "\n").encode())
     try:
         safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
+        (part / _TENSORS).chmod((part / _WORDS).stat().st_mode)  # it is to be shared like the others
     except safetensors.SafetensorError:
         raise StorageError(f"cannot write {str(name)!r}: is there room on the disk?") from None
 

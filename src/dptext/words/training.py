@@ -13,11 +13,12 @@ that loses at most L for a document *for every fixed vocabulary and matrix*. Who
 
 For the third row both parts must speak of one change. That of the words is a substitution (a document becomes another
 one of the same layout), so (eps1', delta1') is the promise of the training under substitution: (2 eps1, (1 + e^eps1)
-delta1) where it was proved for adding or removing a user. *Proof* of the row: P(vectors, texts | user) is a product of
-P(vectors | user) and P(texts | vectors, user); given any vectors the second factor changes by at most e^(k L), so the
-pair is the adaptive composition of an (eps1', delta1') and a (k L, 0) mechanism. Where L hangs on the vectors (Madlib's
-diameter), it is the L of those that were released: stop the release when L exceeds a bound B, and the pair is
-(eps1' + k B, delta1'), for any B; what was not stopped at B = L comes out the same.
+delta1) where it was proved for adding or removing a user and its statement says nothing sharper (``Cooccurrence``'s
+does: its parameters name the exact epsilon and delta under substitution). *Proof* of the row: P(vectors, texts | user)
+is a product of P(vectors | user) and P(texts | vectors, user); given any vectors the second factor changes by at most
+e^(k L), so the pair is the adaptive composition of an (eps1', delta1') and a (k L, 0) mechanism. Where L hangs on the
+vectors (Madlib's diameter), it is the L of those that were released: stop the release when L exceeds a bound B, and the
+pair is (eps1' + k B, delta1'), for any B; what was not stopped at B = L comes out the same.
 
 The mechanism's own statement is that of the first row and says so among its assumptions. `statement_with_training` is
 the third row, in which nothing is left of a metric: two users are no distance apart. The second is the statement of the
@@ -147,6 +148,9 @@ def statement_with_training(
 def _under_substitution(statement: PrivacyStatement) -> Guarantee:
     if statement.relation is Relation.SUBSTITUTION:
         return _bounded(statement)
+    epsilon, delta = (statement.parameters.get(f"{name}_under_substitution") for name in ("epsilon", "delta"))
+    if statement.slack == 0 and isinstance(epsilon, float) and isinstance(delta, float):
+        return ApproxDP(epsilon, delta)
     if isinstance(statement.guarantee, MetricDP):
         return substitution_from_add_remove(statement.guarantee)  # refuses, and says why
     return substitution_from_add_remove(_bounded(statement))
