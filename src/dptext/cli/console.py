@@ -130,8 +130,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[DocumentReader, int], None]]:
     """A progress bar on a terminal only; yields a function to call with a reader and the number of rows done."""
-    with _bar("privatizing", quiet=quiet) as show:
-        yield lambda reader, rows: show(reader, f"{rows:,} documents")
+    with _bar("privatizing", quiet=quiet) as bar:
+        yield lambda reader, rows: bar.show(reader, f"{rows:,} documents")
 
 
 @contextmanager
@@ -143,15 +143,43 @@ def reading_bar(what: str, then: str, *, quiet: bool) -> Iterator[Callable[[Docu
         then: is done after it.
         quiet: show nothing.
     """
-    with _bar(what, quiet=quiet) as show:
-        yield lambda reader: show(reader, what if reader.position < reader.size else then)
+    with _bar(what, quiet=quiet) as bar:
+
+        def show(reader: DocumentReader) -> None:
+            if reader.size and reader.position >= reader.size:
+                bar.go_on(then)
+            else:
+                bar.show(reader, what)
+
+        yield show
+
+
+class _Bar:
+    """What is shown of one task; nothing without a terminal."""
+
+    def __init__(self, progress: Progress | None, first: str) -> None:
+        self._progress = progress
+        self._now = first
+        self._task = None if progress is None else progress.add_task(first, total=None)
+
+    def show(self, reader: DocumentReader, description: str) -> None:
+        """How far the reader is."""
+        if self._progress is not None and self._task is not None:
+            total = reader.size or None
+            self._progress.update(self._task, completed=reader.position, total=total, description=description)
+
+    def go_on(self, description: str) -> None:
+        """Another task begins, of which nobody knows how long it takes: a bar that is full would look stuck."""
+        if self._progress is not None and self._task is not None and self._now != description:
+            self._progress.remove_task(self._task)
+            self._now, self._task = description, self._progress.add_task(description, total=None)
 
 
 @contextmanager
-def _bar(first: str, *, quiet: bool) -> Iterator[Callable[[DocumentReader, str], None]]:
+def _bar(first: str, *, quiet: bool) -> Iterator[_Bar]:
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield lambda _reader, _description: None
+        yield _Bar(None, first)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -162,9 +190,4 @@ def _bar(first: str, *, quiet: bool) -> Iterator[Callable[[DocumentReader, str],
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(first, total=None)
-
-        def show(reader: DocumentReader, description: str) -> None:
-            progress.update(task, completed=reader.position, total=reader.size or None, description=description)
-
-        yield show
+        yield _Bar(progress, first)
