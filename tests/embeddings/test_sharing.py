@@ -339,7 +339,7 @@ def test_new_words_are_counted_in(vectors, tmp_path):
     assert substituted == pytest.approx(alone + 4.0, rel=1e-3)
     assert back.statement.parameters["promise_of_vocabulary"] == str(found.statement.guarantee)
     card = (tmp_path / "shared" / "README.md").read_text()
-    assert f"({len(back) - len(vectors)}) are words that many people wrote" in card
+    assert f"({len(back) - len(vectors)}) are words of these people" in card
     assert "epsilon 6, delta 2e-06" in card
     mechanism = dptext.TEM(back, epsilon=1.0, document_epsilon=6.0, max_words=4)
     result = dptext.privatize(["zyzzo0 and tea"], mechanism)

@@ -333,3 +333,13 @@ def test_a_reader_that_cannot_begin_leaves_no_file_open(tmp_path, suffix, on_err
         with pytest.raises((DataError, StorageError)):
             list(read_documents([first, bad], on_error=on_error))
         assert [opened(path) for path in (first, second, third)] == [0, 0, 0]
+
+
+def test_a_watcher_sees_every_block_before_it_is_worked_on(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    reader = read_documents(tmp_path / "a.txt")
+    seen = []
+    reader.watch(lambda block: seen.append((list(block.texts), reader.count)))
+    for block in reader.blocks(by_rows=2):
+        assert seen[-1] == (list(block.texts), reader.count)
+    assert [count for _, count in seen] == [2, 3]

@@ -1,5 +1,6 @@
 """The folder with safetensors, words and fingerprint: written whole or not at all, read only if all agrees."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import dptext
+from dptext.vectors.folder import announces_vectors, check_folder
 
 save_file = pytest.importorskip("safetensors.numpy").save_file
 
@@ -185,3 +187,39 @@ def test_a_missing_safetensors_is_answered_with_its_install_line(saved, small, m
             dptext.MissingExtraError, match=r"'safetensors'; install .* pip install \"dptext\[files\]\""
         ):
             use()
+
+
+# -- further statements ---------------------------------------------------------------------------------------
+
+
+def with_statements(saved, entries):
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps({**config, "statements": entries}))
+
+
+def test_further_statements_are_checked_by_their_digests(saved):
+    assert check_folder(saved) == frozenset()
+    (saved / "privacy-a.json").write_bytes(b"said")
+    entry = {"file": "privacy-a.json", "sha256": hashlib.sha256(b"said").hexdigest()}
+    with_statements(saved, {"a": entry})
+    assert check_folder(saved) == {"privacy-a.json"}
+    (saved / "privacy-a.json").write_bytes(b"something else")
+    with pytest.raises(dptext.DataError, match="is not the statement that config"):
+        check_folder(saved)
+    (saved / "privacy-a.json").unlink()
+    with pytest.raises(dptext.StorageError):
+        check_folder(saved)
+
+
+@pytest.mark.parametrize("entries", [[], 3, None, {"a": 3}, {"a": {}}, {"a": {"file": "../x", "sha256": "0"}}])
+def test_statements_that_are_none_are_refused(saved, entries):
+    with_statements(saved, entries)
+    with pytest.raises(dptext.DataError, match="expected files of statements"):
+        check_folder(saved)
+
+
+def test_what_announces_vectors(saved, tmp_path):
+    assert announces_vectors(saved)
+    assert not announces_vectors(tmp_path)
+    (saved / "config.json").write_text("{}")
+    assert not announces_vectors(saved)

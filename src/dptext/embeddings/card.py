@@ -180,8 +180,8 @@ def _words(statement: PrivacyStatement) -> str:
         return "It was public beforehand: that a word is in it does not say that anybody used it."
     return (
         f"Most are from a public list: that such a word is in it does not say that anybody used it. Those after them "
-        f"({new:,}) are words that many people wrote; they were chosen under a promise of their own, which is "
-        "counted in above. That one of them was used by several people is what they say."
+        f"({new:,}) are words of these people, chosen under a promise of their own, which is counted in above: one "
+        "stands there because several people wrote it."
     )
 
 
@@ -242,7 +242,7 @@ def _made_from(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
     else:
         lines.append(
             f"- **Public vectors:** {_plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`). They "
-            "have a licence of their own, which holds for what is made from them: ask whoever gave you this folder, "
+            "have a licence of their own, which may hold for what is made from them: ask whoever gave you this folder, "
             "if it does not stand beside these files."
         )
     measured = f"{said.get('window')} words on either side"
