@@ -132,6 +132,16 @@ def test_new_words_come_after_known_ones_and_their_promise_is_composed_in(vector
         fitted(documents, vectors, vocabulary=learned(("teabag",), unit=Unit.DOCUMENT))
 
 
+def test_words_without_public_vectors_count_more_than_those_with_them(vectors):
+    new = learned(tuple(f"new{n}" for n in range(100)))
+    with_vectors = Plan.of(vectors, epsilon=8.0, delta=1e-6, vocabulary=new)
+    assert (with_vectors.weights[len(vectors) :] == 4.0).all()
+    assert with_vectors.weights[: len(vectors)].max() == 1.0
+    assert with_vectors.weights[with_vectors.words.unknown_row] == 0.0
+    without = Plan.of(vectors.vocabulary, epsilon=8.0, delta=1e-6, vocabulary=new)  # all words are new there
+    assert without.weights.max() == 1.0
+
+
 def test_vectors_that_were_released_before_are_composed_in(vectors):
     before = fitted(people(50), vectors)
     again = fitted(people(50, seed=2), before.vectors_)

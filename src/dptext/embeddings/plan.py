@@ -35,6 +35,10 @@ WINDOW = 10
 
 _SKIPPED = 100  # of public vectors, the most frequent words: nothing is left to learn about them
 _FREQUENT = 4000  # beyond this rank a word counts less: few of its users are there, and each pays for it
+# A word without a public vector counts more. On IMDb reviews (2,500 made-up users, 500 words without their vectors) at
+# epsilon 8, weights 1 / 2 / 4 gave .30 / .44 / .51 on MEN's pairs with such a word, and other words lost nothing; at
+# epsilon 32, .56 / .63 / .66, where the others' gain of .009 became .005.
+_NEW = 4.0
 _RANDOM_FEATURES = 100
 _LONGEST_WINDOW, _LARGEST_DIMENSION = 1000, 1000
 MOST_WORDS_EVER = 10_000_000
@@ -126,7 +130,7 @@ class Plan:
             words=words,
             public=public,
             features=features,
-            weights=_weights(words, skipped=0 if public is None else min(_SKIPPED, len(words) // 20)),
+            weights=_weights(words, public=None if public is None else len(public)),
             budgets=budgets,
             unit="user" if unit == "user" else "document",
             vocabulary=vocabulary,
@@ -183,10 +187,17 @@ class Plan:
         return WordVectors(self.words.words, points.astype(np.float32), source=source, statement=statement)
 
 
-def _weights(words: Vocabulary, *, skipped: int) -> Floats:
+def _weights(words: Vocabulary, *, public: int | None) -> Floats:
+    """omega of equation (rows): of words by rank, of which the first so many have public vectors.
+
+    A word of a private vocabulary is there because many users wrote it, so its place in the list says nothing; and all
+    that will ever be known of it comes from this release, where public vectors are merely improved.
+    """
     ranks = np.arange(1, len(words) + 1)
     weights: Floats = np.minimum(1.0, _FREQUENT / ranks)
-    weights[:skipped] = 0.0
+    if public is not None:
+        weights[: min(_SKIPPED, len(words) // 20)] = 0.0
+        weights[public:] = _NEW
     weights[words.unknown_row] = 0.0
     return weights
 
