@@ -16,7 +16,9 @@ from typing import Any
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.corpus import corpus_of, held_out
-from papers.dpugc.models import INSTALL, Model, Models, code_digest, has_word2vec
+from papers.dpugc.mechanism import code_digest
+from papers.dpugc.models import INSTALL, LARGER, Model, Models, has_word2vec
+from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.semantic import GOLD, LISTS, Semantic
@@ -28,8 +30,8 @@ from dptext.evaluation.sweep import Progress, sweep
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
 SHOWN = ("three", "eight", "they")  # table 2 of the paper
-PARTS = ("semantic", "age", "probes")
-PUBLIC, CENTRED = Model("public"), Model("public, centred")
+PARTS = ("semantic", "new_words", "probes", "age")
+PUBLIC, CENTRED, PROCESSED = Model("public"), Model("public, centred"), Model("public, processed")
 NO_NOISE, GOLD_AGAIN = Model("no noise"), Model("another word2vec")
 
 
@@ -38,7 +40,9 @@ class Plan:
     """How much is done."""
 
     every: int = 1  # bloggers: one in so many
-    epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+    epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+    new_epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+    draws: tuple[int, ...] = (1, 2, 3)  # of new words
     runs: tuple[int, ...] = (1, 2, 3, 4, 5)
     probe_epsilons: tuple[float, ...] = (1.0, 8.0)
     people: tuple[int, ...] = (0, 1, 10, 100, 1000)
@@ -50,6 +54,8 @@ class Plan:
 QUICK = Plan(
     every=10,
     epsilons=(8.0,),
+    new_epsilons=(8.0,),
+    draws=(1,),
     runs=(1, 2),
     probe_epsilons=(8.0,),
     people=(0, 1, 100),
@@ -92,24 +98,40 @@ class Run:
     def semantic(self) -> None:
         """Similarity, its difference to the public vectors, neighbours."""
         part = Semantic(self.models, self.everybody, self.data / "wordsim", self.plan.runs, self.plan.resamples)
-        only_noise = Model("only noise", max(e for e in self.plan.epsilons if e <= 8))
-        random = [only_noise, *(Model("private", epsilon) for epsilon in self.plan.epsilons)]
-        fixed = self._possible([PUBLIC, CENTRED, NO_NOISE, GOLD])
+        best = max(e for e in self.plan.epsilons if e <= 8)
+        random = [Model("only noise", best), *(Model("private", epsilon) for epsilon in self.plan.epsilons)]
+        random += [Model(kind, best) for kind in LARGER]
+        public = [PUBLIC, CENTRED, PROCESSED]
+        fixed = self._possible([*public, NO_NOISE, GOLD])
         self._sweep("similarity", part.similarity, fixed, random)
         settings = [
-            model.settings | {"beside": public.kind, "benchmark": name}
-            for public in (PUBLIC, CENTRED)
+            model.settings | {"beside": beside.kind, "benchmark": name}
+            for beside in (PROCESSED, PUBLIC)
             for model in (*fixed, *random)
-            if model not in (PUBLIC, public)
+            if model not in (PUBLIC, beside)
             for name in LISTS
         ]
         self._cells("difference", part.difference, settings, [1], resamples=self.plan.resamples)
         if has_word2vec():
-            self._sweep("neighbours", part.neighbours, [PUBLIC, CENTRED, NO_NOISE, GOLD_AGAIN], random)
-            best = max(e for e in self.plan.epsilons if e <= 8)
+            random = [each for each in random if each.kind not in LARGER]
+            self._sweep("neighbours", part.neighbours, [*public, NO_NOISE, GOLD_AGAIN], random)
             shown = [GOLD, PUBLIC, NO_NOISE, Model("private", best), Model("private", min(self.plan.epsilons))]
             vectors = {str(each): self.models.of(each, self.everybody) for each in dict.fromkeys(shown)}
             (self.out / "neighbours.md").write_text(neighbour_table(vectors, SHOWN) + "\n", encoding="utf-8")
+
+    def new_words(self) -> None:
+        """Words whose public vectors are taken away."""
+        part = NewWords(
+            self.models,
+            self.everybody,
+            self.data / "wordsim",
+            draws=self.plan.draws,
+            runs=self.plan.runs,
+            resamples=self.plan.resamples,
+        )
+        models = [PROCESSED, *(Model("private", epsilon) for epsilon in self.plan.new_epsilons), NO_NOISE]
+        constants = {"resamples": self.plan.resamples, "runs": len(self.plan.runs), "draws": len(self.plan.draws)}
+        self._cells("new_words", part.cell, [each.settings for each in models], [1], **constants)
 
     def age(self) -> None:
         """Regression of the age of those held out."""
@@ -118,7 +140,7 @@ class Run:
         part = Age(self.models, corpus, tested, self.plan.runs, self.plan.resamples)
         only_noise = Model("only noise", max(e for e in self.plan.age_epsilons if e <= 8))
         random = [only_noise, *(Model("private", epsilon) for epsilon in self.plan.age_epsilons)]
-        models = [Model(WORDS), Model(WORDS_AND_CHARACTERS), *random, *self._possible([NO_NOISE, GOLD])]
+        models = [Model(WORDS), Model(WORDS_AND_CHARACTERS), PROCESSED, *random, *self._possible([NO_NOISE, GOLD])]
         settings = [model.settings | {"learner": learner} for learner in LEARNERS for model in models]
         constants = {"resamples": self.plan.resamples, "held out": len(tested), "runs": len(self.plan.runs)}
         self._cells("age", part.cell, settings, [1], **constants)
@@ -126,18 +148,21 @@ class Run:
     def probes(self) -> None:
         """What is planted, and found."""
         part = Probes(self.models, self.everybody)
+        random = [Model("private", epsilon) for epsilon in self.plan.probe_epsilons]
         for people in self.plan.people:  # a corpus after the other
-            extra = {"people": people}
-            random = [Model("private", epsilon) for epsilon in self.plan.probe_epsilons]
-            self._sweep("probes", part.cell, self._possible([NO_NOISE, GOLD]), random, **extra)
+            self._sweep("probes", part.cell, [NO_NOISE], random, people=people)
+        gold = self._possible([GOLD])
+        for people in self.plan.people if gold else ():
+            self._sweep("probes", part.cell, gold, [], people=people)
 
     def _possible(self, models: Sequence[Model]) -> list[Model]:
         return [each for each in models if "word2vec" not in each.kind or has_word2vec()]
 
     def _sweep(self, name: str, run: Any, fixed: Sequence[Model], random: Sequence[Model], **settings: Any) -> None:
         """Once for what is the same each time, several times for what is not."""
-        self._cells(name, run, [each.settings | settings for each in fixed], [1])
-        self._cells(name, run, [each.settings | settings for each in random], self.plan.runs)
+        for models, runs in ((fixed, (1,)), (random, self.plan.runs)):
+            if models:
+                self._cells(name, run, [each.settings | settings for each in models], runs)
 
     def _cells(
         self,

@@ -1,4 +1,4 @@
-"""The figure: how much better than public vectors, how near to the gold model, and what planted people give away."""
+"""The figure: better than public vectors, words that these lack, the gold model's neighbours, planted people."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from papers.dpugc.models import Model
+from papers.dpugc.new_words import BENCHMARKS as NEW_BENCHMARKS
 from papers.dpugc.probes import PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
 
@@ -27,27 +28,28 @@ BENCHMARKS = ("WordSim-353", "MEN", "SimLex-999")
 
 
 def draw(rows: Mapping[str, Rows], path: Path) -> None:
-    """Three panels, readable in grey.
+    """Four panels, readable in grey.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=(13.0, 4.8), layout="constrained")
+    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=(11.0, 9.6), layout="constrained")
     extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
-    left, middle, right = figure.subplots(1, 3)
-    _better(left, rows["difference"])
-    _nearer(middle, rows["neighbours"])
-    _found(right, rows["probes"])
-    for axes in (left, middle, right):
+    panels = figure.subplots(2, 2).ravel()
+    _better(panels[0], rows["difference"])
+    _learned(panels[1], rows["new_words"])
+    _nearer(panels[2], rows["neighbours"])
+    _found(panels[3], rows["probes"])
+    for axes in panels:
         axes.grid(visible=True, color="0.93", linewidth=0.6)
         if axes.has_data():
-            axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
-    figure.savefig(path, dpi=150)
+            axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
+    figure.savefig(path, dpi=130)
 
 
 def _better(axes: Any, rows: Rows) -> None:
-    """Differences to centred public vectors over epsilon."""
-    axes.set_title("Similarity: beside public vectors, centred")
+    """Differences to processed public vectors over epsilon."""
+    axes.set_title("Similarity: beside public vectors, processed")
     axes.set_ylabel("difference of Spearman's correlations\n(95% over pairs and runs)")
     axes.axhline(0.0, color="0.75", zorder=0)
     for style, benchmark in zip(STYLES, BENCHMARKS, strict=False):
@@ -60,12 +62,28 @@ def _better(axes: Any, rows: Rows) -> None:
     _epsilons(axes, rows)
 
 
+def _learned(axes: Any, rows: Rows) -> None:
+    """Correlations on the pairs with a word that has no public vector."""
+    axes.set_title("Words that public vectors lack")
+    axes.set_ylabel("Spearman's correlation, pairs that hold one\n(95% over pairs and runs)")
+    axes.axhline(0.0, color="0.75", zorder=0)
+    for style, benchmark in zip(STYLES, NEW_BENCHMARKS, strict=False):
+        _curve(axes, _private(rows, lambda model, name=benchmark: rows.estimate(model, name)), benchmark, style)
+        for kind, line in (("public, processed", "--"), ("no noise", "-.")):
+            level = rows.estimate(Model(kind), benchmark) if rows else None
+            if level is not None:
+                axes.axhline(level.value, color=style["color"], linestyle=line, linewidth=0.8)
+    axes.plot([], [], color="0.3", linestyle="--", linewidth=0.8, label="their public vectors")
+    axes.plot([], [], color="0.3", linestyle="-.", linewidth=0.8, label="without noise")
+    _epsilons(axes, rows)
+
+
 def _nearer(axes: Any, rows: Rows) -> None:
     """MAP-Word over epsilon."""
     axes.set_title("Neighbours of the gold model")
     axes.set_ylabel("MAP-Word (95% over queries and runs)")
     _curve(axes, _private(rows, lambda model: _map_word(rows, model)), "private", STYLES[0])
-    lines = {"public": ":", "public, centred": "--", "no noise": "-.", "another word2vec": "-"}
+    lines = {"public": ":", "public, processed": "--", "no noise": "-.", "another word2vec": "-"}
     for kind, line in lines.items():
         if rows.runs(Model(kind)):
             axes.axhline(_map_word(rows, Model(kind)).value, color="0.4", linestyle=line, linewidth=1.0, label=kind)
@@ -99,7 +117,7 @@ def _private(rows: Rows, estimate: Any) -> list[tuple[float, Estimate]]:
 
 
 def _difference(rows: Rows, model: Model, benchmark: str) -> Estimate | None:
-    return rows.estimate(model, "difference", beside="public, centred", benchmark=benchmark)
+    return rows.estimate(model, "difference", beside="public, processed", benchmark=benchmark)
 
 
 def _map_word(rows: Rows, model: Model) -> Estimate:

@@ -1,41 +1,34 @@
 """Word vectors by name: public, word2vec without privacy, and the private release. Each is made once and kept.
 
-What is kept lies in the run's ``work`` folder, which is never shared: word2vec's vectors are those of real people.
+What is kept lies in the run's ``work`` folder, which is never shared: totals and word2vec's vectors are those of real
+people.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from papers.dpugc import stand_in
 from papers.dpugc.corpus import Corpus
+from papers.dpugc.mechanism import Cells, code_digest, plan_of, released, total_of
 
-from dptext import Document, MissingExtraError, WordVectors, load_vectors
+from dptext import MissingExtraError, WordVectors, load_vectors
+from dptext.embeddings.plan import Plan
+from dptext.embeddings.refinement import public_base
 from dptext.text.vocabulary import UNKNOWN
 
-__all__ = ["DELTA", "DIMENSION", "Model", "Models", "has_word2vec", "word2vec"]
+__all__ = ["DIMENSION", "LARGER", "Model", "Models", "has_word2vec", "processed", "word2vec"]
 
-DELTA = 1e-6
 DIMENSION, WINDOW, NEGATIVE, EPOCHS, LEAST = 50, 5, 5, 5, 5
 GOLD_SEED = 1
 INSTALL = "pip install 'gensim>=4.3'"
-
-# -- the one place where the mechanism is plugged in ------------------------------------------------------------
-
-
-def private(documents: Iterable[Document], public: WordVectors, *, epsilon: float | None, seed: int) -> WordVectors:
-    """The release under test; ``epsilon=None``: the same pipeline without its noise."""
-    return stand_in.release(list(documents), public, epsilon=epsilon, delta=DELTA, seed=seed)
-
-
-CODE = Path(stand_in.__file__).resolve()  # a file or folder: vectors made by other code are made again
-
-# --------------------------------------------------------------------------------------------------------------
+LARGER = {f"simulated: {times} times the people": times for times in (2, 4, 8, 16)}
+"""How many times less noise a model has than its epsilon asks for."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +36,12 @@ class Model:
     """Which vectors.
 
     Attributes:
-        kind: "public"; "public, centred" (without their mean); "word2vec"; "another word2vec" (another seed);
-            "private"; "no noise" (the private pipeline without its noise); "only noise" (the private pipeline fed one
-            person without a word: what post-processing alone does).
-        epsilon: of "private" and "only noise"; None otherwise.
+        kind: "public"; "public, centred" (without their mean); "public, processed" (what the release's post-processing
+            makes of public vectors alone); "word2vec"; "another word2vec" (another seed); "private"; "no noise" (the
+            private pipeline without its noise); "only noise" (the noise of the release on a total of nobody); one of
+            `LARGER`: **a simulation**, the private pipeline with the noise divided by so much, as if so many times as
+            many people like these had taken part: their sum grows with them, the noise does not.
+        epsilon: of what has noise; None otherwise.
     """
 
     kind: str
@@ -76,6 +71,11 @@ class Models:
     def __init__(self, public: WordVectors, folder: Path) -> None:
         self.public = public
         self._folder = folder
+        self._public = {
+            "public": public,
+            "public, centred": WordVectors(public.words, public.matrix - public.matrix.mean(axis=0), source="centred"),
+            "public, processed": processed(public),
+        }
 
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
         """The vectors of one run.
@@ -83,33 +83,59 @@ class Models:
         Raises:
             MissingExtraError: word2vec without gensim.
         """
-        if model.kind == "public":
-            return self.public
-        if model.kind == "public, centred":
-            return WordVectors(
-                self.public.words, self.public.matrix - self.public.matrix.mean(axis=0), source="centred"
-            )
-        name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_")
+        if model.kind in self._public:
+            return self._public[model.kind]
+        name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
         held = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else code_digest()
+        stored = self._stored(name, held, lambda: _arrays(self._made(model, corpus, run)))
+        return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
+
+    def private(self, plan: Plan, corpus: Corpus, model: Model, run: int, *, of: str = "") -> WordVectors:
+        """Vectors of the release: private, with less noise or none, or of nobody.
+
+        Args:
+            plan: with the noise that the model's epsilon asks for.
+            corpus, model, run: what is made.
+            of: tells this plan's total from those of other vocabularies.
+        """
+        total = self._total(plan, corpus, of)
+        if model.kind == "only noise":
+            total = np.zeros_like(total)
+        sigma = 0.0 if model.epsilon is None else plan.budgets.sigma / LARGER.get(model.kind, 1)
+        return released(plan, total, sigma=sigma, run=run)
+
+    def _total(self, plan: Plan, corpus: Corpus, of: str) -> Cells:
+        held = corpus.digest, plan.words.words, plan.features.fingerprint, code_digest()
+        name = f"total-{corpus.name}{of}".replace(" ", "_")
+        return self._stored(name, held, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
+
+    def _stored(self, name: str, held: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Arrays from a file that is called after what they depend on, made where there is none."""
         file = self._folder / f"{name}-{hashlib.sha256(repr(held).encode()).hexdigest()[:12]}.npz"
-        if file.exists():
-            with np.load(file) as stored:
-                return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
-        made = self._made(model, corpus, run)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_suffix(".part.npz")
-        np.savez(unfinished, words=np.array(made.words), matrix=made.matrix)
-        unfinished.replace(file)
-        return made
+        if not file.exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            unfinished = file.with_suffix(".part.npz")
+            np.savez(unfinished, **make())
+            unfinished.replace(file)
+        with np.load(file) as stored:
+            return dict(stored)
 
     def _made(self, model: Model, corpus: Corpus, run: int) -> WordVectors:
         if model.kind == "word2vec":
             return word2vec(corpus.sentences, self.public, seed=GOLD_SEED)
         if model.kind == "another word2vec":
             return word2vec(corpus.sentences, self.public, seed=GOLD_SEED + 1)
-        nobody = [Document("", user="nobody")]
-        texts = nobody if model.kind == "only noise" else corpus.documents
-        return private(texts, self.public, epsilon=model.epsilon, seed=run)
+        return self.private(plan_of(self.public, model.epsilon), corpus, model, run)
+
+
+def processed(public: WordVectors) -> WordVectors:
+    """What the release's post-processing makes of public vectors, without any private text."""
+    base = public_base(public.matrix, public.vocabulary.unknown_row)
+    return WordVectors(public.words, base.astype(np.float32), source="processed")
+
+
+def _arrays(vectors: WordVectors) -> dict[str, Any]:
+    return {"words": np.array(vectors.words), "matrix": vectors.matrix}
 
 
 def word2vec(sentences: list[list[str]], public: WordVectors, *, seed: int) -> WordVectors:
@@ -142,9 +168,3 @@ def word2vec(sentences: list[list[str]], public: WordVectors, *, seed: int) -> W
 
 def has_word2vec() -> bool:
     return importlib.util.find_spec("gensim") is not None
-
-
-def code_digest() -> str:
-    """Of the code of the mechanism."""
-    files = sorted(CODE.rglob("*.py")) if CODE.is_dir() else [CODE]
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]

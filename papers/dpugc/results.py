@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from papers.dpugc.intervals import crossed
-from papers.dpugc.models import Model
+from papers.dpugc.models import LARGER, Model
 
 from dptext.estimates import Estimate, share
 from dptext.evaluation.sweep import read_sweep
@@ -18,8 +18,8 @@ from dptext.evaluation.sweep_file import Row, Setting
 __all__ = ["ORDER", "Rows", "over_things", "share_over_things"]
 
 ORDER = (
-    *("public", "public words", "public, centred", "public words and characters", "only noise"),
-    *("private", "no noise", "word2vec", "another word2vec"),
+    *("public", "public words", "public words and characters", "public, centred", "public, processed", "only noise"),
+    *("private", *LARGER, "no noise", "word2vec", "another word2vec"),
 )
 
 Floats = npt.NDArray[np.float64]

@@ -22,7 +22,7 @@ from dptext.evaluation.neighbours import PAPER_QUERIES, map_score
 from dptext.evaluation.semantic import BENCHMARKS, RatedPair, read_pairs, similarity
 from dptext.text.files import extra
 
-__all__ = ["LISTS", "Semantic"]
+__all__ = ["LISTS", "Semantic", "correlation", "cosines_of", "ranks", "rated"]
 
 LISTS = {**BENCHMARKS, "MTurk-771": "EN-MTurk-771.txt", "RG-65": "EN-RG-65.txt"}
 """The benchmarks and their files (MTurk-771: Halawi et al. 2012; RG-65: Rubenstein and Goodenough 1965)."""
@@ -71,9 +71,9 @@ class Semantic:
         cosines, public = cosines[:, there], public[there]
 
         def statistic(rows: npt.NDArray[np.int64], which: npt.NDArray[np.int64]) -> float:
-            ranks = _ranks(ratings[rows])
-            each = {run: _correlation(ranks, _ranks(cosines[run, rows])) for run in set(which.tolist())}
-            return float(np.mean([each[run] for run in which.tolist()])) - _correlation(ranks, _ranks(public[rows]))
+            people = ranks(ratings[rows])
+            each = {run: correlation(people, ranks(cosines[run, rows])) for run in set(which.tolist())}
+            return float(np.mean([each[run] for run in which.tolist()])) - correlation(people, ranks(public[rows]))
 
         found = crossed(statistic, int(there.sum()), len(runs), of="pairs", resamples=self.resamples)
         return {"difference": found.value, "low": found.low, "high": found.high, "pairs": float(found.count)}
@@ -93,30 +93,33 @@ class Semantic:
         return self.models.of(Model(settings["model"], settings["epsilon"]), self.corpus, run)
 
     def _pairs(self, name: str) -> Sequence[RatedPair]:
-        return _read(self.folder, name)
+        return rated(self.folder, name)
 
 
 @cache
-def _read(folder: Path, name: str) -> tuple[RatedPair, ...]:
+def rated(folder: Path, name: str) -> tuple[RatedPair, ...]:
+    """The pairs of a benchmark."""
     return tuple(read_pairs(folder, LISTS[name]))
 
 
 def cosines_of(vectors: WordVectors, pairs: Sequence[RatedPair]) -> Floats:
     """(pairs,) cosines; NaN where a word has no vector, or one without a direction."""
     unknown = vectors.vocabulary.unknown_row
-    rows = np.array([[vectors.vocabulary.row(word) for word in pair[:2]] for pair in pairs])
+    rows = np.array([[vectors.vocabulary.row(word) for word in pair[:2]] for pair in pairs], dtype=np.int64)
+    rows = rows.reshape(-1, 2)
     points = vectors.matrix[rows].astype(np.float64)
     lengths = np.linalg.norm(points, axis=2).prod(axis=1)
     there = (rows != unknown).all(axis=1) & (lengths > 0)
     return np.where(there, (points[:, 0] * points[:, 1]).sum(axis=1) / np.where(there, lengths, 1.0), np.nan)
 
 
-def _ranks(values: Floats) -> Floats:
+def ranks(values: Floats) -> Floats:
     """Centred ranks."""
-    ranks: Floats = extra("scipy.stats", "audit", "a rank correlation").rankdata(values)
-    return ranks - ranks.mean()
+    found: Floats = extra("scipy.stats", "audit", "a rank correlation").rankdata(values)
+    return found - found.mean()
 
 
-def _correlation(one: Floats, other: Floats) -> float:
+def correlation(one: Floats, other: Floats) -> float:
+    """Of centred numbers."""
     size = float(np.sqrt((one @ one) * (other @ other)))
-    return float(one @ other) / size if size else float("nan")
+    return float(one @ other) / size if size else 0.0  # all alike: nothing is known

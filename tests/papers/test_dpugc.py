@@ -20,11 +20,36 @@ ROOT = Path(__file__).resolve().parents[2]
 def papers():
     """The packages of papers/, which are not installed."""
     sys.path.insert(0, str(ROOT))
-    from papers.dpugc import age, corpus, experiment, intervals, models, probes, report, results, semantic
+    from papers.dpugc import (
+        age,
+        corpus,
+        experiment,
+        intervals,
+        mechanism,
+        models,
+        new_words,
+        probes,
+        report,
+        results,
+        semantic,
+    )
 
     from papers import blogs
 
-    modules = [age, blogs, corpus, experiment, intervals, models, probes, report, results, semantic]
+    modules = [
+        age,
+        blogs,
+        corpus,
+        experiment,
+        intervals,
+        mechanism,
+        models,
+        new_words,
+        probes,
+        report,
+        results,
+        semantic,
+    ]
     yield {module.__name__.rpartition(".")[2]: module for module in modules}
     sys.path.remove(str(ROOT))
 
@@ -54,7 +79,7 @@ def folder(tmp_path_factory, glove, papers):
         archive.addfile(empty, io.BytesIO(b""))
     (folder / "wordsim").mkdir()
     for file in papers["semantic"].LISTS.values():
-        pairs = generator.integers(0, 500, (30, 2))
+        pairs = generator.integers(0, 4000, (60, 2))
         lines = [f"{glove.words[one]}\t{glove.words[other]}\t{generator.random():.2f}" for one, other in pairs]
         (folder / "wordsim" / file).write_text("\n".join(lines), encoding="utf-8")
     return folder
@@ -62,16 +87,24 @@ def folder(tmp_path_factory, glove, papers):
 
 @pytest.fixture
 def noisy(papers, monkeypatch):
-    """A mechanism that is none: public vectors with noise by the seed. And no word2vec."""
+    """A mechanism that is none: public vectors with noise by the run. And no word2vec."""
+    totals = []
 
-    def private(documents, public, *, epsilon, seed):
+    def total_of(plan, documents):
         assert all(isinstance(each, dptext.Document) and each.user for each in documents)
-        noise = 0.0 if epsilon is None else np.random.default_rng(seed).normal(size=public.matrix.shape) / epsilon
-        return WordVectors(public.words, public.matrix + noise)
+        totals.append(plan)
+        return np.zeros((len(plan.words), 50), dtype=np.int64)
 
-    monkeypatch.setattr(papers["models"], "private", private)
+    def released(plan, total, *, sigma, run):
+        points = sigma * np.random.default_rng(run).normal(size=total.shape)
+        points[: len(plan.public)] += plan.public.matrix
+        return WordVectors(plan.words.words, points)
+
+    monkeypatch.setattr(papers["models"], "total_of", total_of)
+    monkeypatch.setattr(papers["models"], "released", released)
     for name in ("models", "experiment"):
         monkeypatch.setattr(papers[name], "has_word2vec", lambda: False)
+    return totals
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +246,8 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
     monkeypatch.setattr(experiment, "load_vectors", lambda *_, **__: glove)
     plan = experiment.Plan(
         epsilons=(1.0, 8.0),
+        new_epsilons=(8.0,),
+        draws=(1, 2),
         runs=(1, 2),
         probe_epsilons=(8.0,),
         people=(0, 1),
@@ -226,16 +261,18 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
     experiment.main(arguments)
     assert "pip install" in capsys.readouterr().out  # what is left out, and how to have it
     whole = {file.name: file.read_bytes() for file in sorted(out.glob("*.jsonl"))}
-    assert sorted(whole) == ["age.jsonl", "difference.jsonl", "probes.jsonl", "similarity.jsonl"]
+    assert sorted(whole) == [f"{name}.jsonl" for name in ("age", "difference", "new_words", "probes", "similarity")]
     tables = (out / "tables.md").read_text(encoding="utf-8")
-    for heading in ("Similarity", "smallest epsilon", "Planted probes", "Age"):
+    for heading in ("Similarity", "The goal", "smallest epsilon", "public vectors lack", "Planted probes", "Age"):
         assert heading in tables
     assert "24 bloggers (15 of them held out for their age), 72 posts" in tables
     rows = [json.loads(line) for line in whole["similarity.jsonl"].splitlines()[1:]]
     assert all("seconds" in row and "seed" in row for row in rows)
     models = [(row["settings"]["model"], row["settings"]["epsilon"], row["seed"]) for row in rows]
     assert models.count(("private", 8.0, 1)) == 1
-    assert {seed for model, _, seed in models if model in ("private", "only noise")} == {1, 2}
+    assert {seed for model, epsilon, seed in models if epsilon is not None} == {1, 2}
+    assert models.count(("simulated: 16 times the people", 8.0, 2)) == 1
+    assert len(noisy) == 5  # a total a corpus: all, with plants, without those held out, and two draws of new words
     # cut a row off, as if the run had been stopped: it alone is made again
     cut = whole["probes.jsonl"].splitlines(keepends=True)
     (out / "probes.jsonl").write_bytes(b"".join(cut[:-1]))
@@ -254,21 +291,95 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
 def test_vectors_of_another_mechanism_are_made_again(papers, people, glove, noisy, monkeypatch, tmp_path):
     models = papers["models"]
     made = []
-    private = models.private
-    monkeypatch.setattr(models, "private", lambda *a, **k: made.append(k["epsilon"]) or private(*a, **k))
+    released = models.released
+    monkeypatch.setattr(models, "released", lambda *a, **k: made.append(k["sigma"]) or released(*a, **k))
     of = models.Models(glove, tmp_path).of
     corpus = papers["corpus"].corpus_of("all", people)
     first = of(models.Model("private", 2.0), corpus, 1)
     assert (of(models.Model("private", 2.0), corpus, 1).matrix == first.matrix).all()
     assert (of(models.Model("private", 2.0), corpus, 2).matrix != first.matrix).any()
-    assert made == [2.0, 2.0]
+    assert len(made) == 2
+    assert len(noisy) == 1  # the total is the same for every run and epsilon
+    of(models.Model("simulated: 8 times the people", 2.0), corpus, 1)
+    of(models.Model("no noise"), corpus)
+    assert made[2:] == [made[0] / 8, 0.0]
     monkeypatch.setattr(models, "code_digest", lambda: "other")
     of(models.Model("private", 2.0), corpus, 1)
-    assert made == [2.0] * 3
+    assert (len(made), len(noisy)) == (5, 2)
     assert of(models.Model("public"), corpus) is glove
     np.testing.assert_allclose(of(models.Model("public, centred"), corpus).matrix.mean(axis=0), 0.0, atol=1e-5)
+    processed = of(models.Model("public, processed"), corpus).matrix[: glove.vocabulary.unknown_row]
+    np.testing.assert_allclose(np.linalg.norm(processed, axis=1), 1.0, atol=1e-5)
     with pytest.raises(dptext.MissingExtraError, match="pip install"):
         of(models.Model("word2vec"), corpus)
+
+
+def test_the_mechanism_that_is_plugged_in(papers):
+    """Equal runs have equal noise, which grows with sigma; of nobody nothing but public vectors comes out."""
+    mechanism, generator = papers["mechanism"], np.random.default_rng(3)
+    public = dptext.load_vectors(
+        ([f"{letter}{other}" for letter in "abcdefghij" for other in "klmnopqrst"], generator.normal(size=(100, 5)))
+    )
+    texts = [dptext.Document(" ".join(generator.choice(public.words[:100], 30)), user=str(user)) for user in range(9)]
+    plan = mechanism.plan_of(public, 8.0)
+    total = mechanism.total_of(plan, texts)
+    one, again, other = (mechanism.released(plan, total, sigma=0.1, run=run).matrix for run in (1, 1, 2))
+    assert (one == again).all()
+    assert (one != other).any()
+    exact = mechanism.released(plan, total, sigma=0.0, run=1)
+    assert (mechanism.released(plan, total, sigma=1e-9, run=2).matrix - exact.matrix).max() < 1e-4
+    nobody = mechanism.released(plan, 0 * total, sigma=plan.budgets.sigma, run=1)
+    np.testing.assert_allclose(nobody.matrix, papers["models"].processed(public).matrix, atol=1e-6)
+    assert plan.budgets.sigma == pytest.approx(0.65294, abs=1e-4)
+    given = mechanism.given_words(["xylem"])
+    assert mechanism.plan_of(public, 8.0, vocabulary=given).words.words[-1] == "xylem"
+    assert "given by the experiment" in given.statement.explain()
+
+
+def test_new_words_that_were_learned_are_told_from_those_that_were_not(
+    papers, people, glove, noisy, monkeypatch, tmp_path
+):
+    models, new_words = papers["models"], papers["new_words"]
+    folder = tmp_path / "wordsim"
+    folder.mkdir()
+    taken = new_words.taken_away(glove, 1)
+    assert len(taken) == len(set(taken)) == 500
+    assert taken == new_words.taken_away(glove, 1) != new_words.taken_away(glove, 2)
+    rows = [glove.vocabulary.row(word) for word in taken]
+    assert 500 <= min(rows) < max(rows) < 8000
+    true = models.processed(glove)
+    pairs = [(one, other, float(true[one] @ true[other])) for one, other in zip(taken, glove.words[300:], strict=False)]
+    for file in papers["semantic"].LISTS.values():
+        lines = [f"{one}\t{other}\t{rating:.6f}" for one, other, rating in pairs]
+        (folder / file).write_text("\n".join(["the\tof\t1.0", *lines]), encoding="utf-8")
+    monkeypatch.setattr(papers["semantic"], "rated", papers["semantic"].rated.__wrapped__)
+    part = new_words.NewWords(
+        models.Models(glove, tmp_path),
+        papers["corpus"].corpus_of("all", people),
+        folder,
+        draws=[1],
+        runs=[1, 2],
+        resamples=20,
+    )
+
+    def found(of):
+        monkeypatch.setattr(
+            models,
+            "released",
+            lambda plan, *_, **__: WordVectors(plan.words.words, [of(word) for word in plan.words.words]),
+        )
+        return part.cell({"model": "private", "epsilon": 8.0}, 1)
+
+    learned = found(lambda word: true[word])
+    assert learned["MEN"] == pytest.approx(1.0, abs=1e-3)
+    assert (learned["median rank"], learned["nearest"]) == (1.0, 1.0)
+    assert learned["MEN pairs"] == 500
+    missed = found(lambda word: 0.0 * true[word] if word in set(taken) else true[word])
+    assert missed["MEN"] == 0.0
+    assert missed["median rank"] == 10_000
+    assert missed["nearest"] == 0.0
+    ceiling = part.cell({"model": "public, processed", "epsilon": None}, 1)
+    assert ceiling["MEN"] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_the_smallest_epsilon_that_helps(papers, tmp_path):
@@ -281,7 +392,7 @@ def test_the_smallest_epsilon_that_helps(papers, tmp_path):
 
     names = list(papers["semantic"].LISTS)
     settings = [
-        {"model": "private", "epsilon": epsilon, "beside": "public", "benchmark": name}
+        {"model": "private", "epsilon": epsilon, "beside": "public, processed", "benchmark": name}
         for epsilon in lows
         for name in names
     ]
@@ -290,7 +401,7 @@ def test_the_smallest_epsilon_that_helps(papers, tmp_path):
     sweep(measure, settings, [1], path=tmp_path / "difference.jsonl", name="made up")
     rows = papers["results"].Rows(tmp_path / "difference.jsonl")
     assert "WordSim-353 4" in papers["report"].smallest_epsilons(rows)
-    table = papers["report"].difference_table(rows, "public")
+    table = papers["report"].difference_table(rows, "public, processed")
     assert "| private, epsilon 8 | +0.030 [+0.020, +0.040] |" in table
 
 

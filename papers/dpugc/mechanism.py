@@ -1,0 +1,69 @@
+"""The release under test: one total a corpus, then noise for each epsilon and run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext import Document, WordVectors, embeddings
+from dptext.embeddings.plan import Plan
+from dptext.embeddings.release import noisy_matrix
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.by_user import users_of
+from dptext.text.private_vocabulary import PrivateVocabulary
+
+__all__ = ["DELTA", "code_digest", "given_words", "plan_of", "released", "total_of"]
+
+DELTA = 1e-6
+_ANY = 8.0  # an epsilon for what does not depend on it
+_CODE = Path(embeddings.__file__).resolve().parent
+
+Cells = npt.NDArray[np.int64]
+
+
+def plan_of(public: WordVectors, epsilon: float | None = None, *, vocabulary: PrivateVocabulary | None = None) -> Plan:
+    """All that is public. Without an epsilon: for what does not depend on it."""
+    return Plan.of(public, epsilon=epsilon or _ANY, delta=DELTA, vocabulary=vocabulary)
+
+
+def total_of(plan: Plan, documents: Iterable[Document]) -> Cells:
+    """What the people's matrices add up to: the same for every epsilon, and private."""
+    with users_of(documents, plan.words, unit=plan.unit, most_words=plan.most_words) as users:
+        return plan.total(users)
+
+
+def released(plan: Plan, total: Cells, *, sigma: float, run: int) -> WordVectors:
+    """Vectors of the total with this noise: equal runs have equal noise, but for its size. Without noise: private."""
+    return plan.vectors(noisy_matrix(total, sigma, RandomBits(run)), sigma)
+
+
+def given_words(words: Iterable[str]) -> PrivateVocabulary:
+    """Words that an experiment takes as known, in place of those that `dptext.private_vocabulary` would have learned.
+
+    Its statement says so: epsilon is 0 because nothing was computed from the texts.
+    """
+    statement = PrivacyStatement(
+        guarantee=ApproxDP(0.0, 0.0),
+        unit=Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        neighbours="two corpora, one of which holds all documents of one more user",
+        trust=Trust.CENTRAL,
+        mechanism="given words",
+        assumptions=("the words are given by the experiment, and public",),
+    )
+    return PrivateVocabulary(tuple(words), statement)
+
+
+@cache
+def code_digest() -> str:
+    """Of the code of the mechanism: what other code has made is made again."""
+    files = sorted(_CODE.rglob("*.py"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
