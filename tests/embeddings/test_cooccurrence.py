@@ -47,7 +47,8 @@ def test_the_release_hangs_neither_on_the_order_nor_on_processes(vectors):
 def test_without_a_seed_every_release_is_another(vectors):
     documents = people(5)
     one, other = (fitted(documents, vectors, seed=None) for _ in range(2))
-    assert (one.release_ != other.release_).all()
+    # two draws meet on the grid with probability 7e-5 a number; more than 5 of 552 do with 1e-11
+    assert (one.release_ != other.release_).mean() > 0.99
     assert one.statement_.release_id != other.statement_.release_id
     assert not one.statement_.seeded
     assert fitted(documents, vectors, seed=3).statement_.seeded

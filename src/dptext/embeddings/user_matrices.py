@@ -78,9 +78,11 @@ class UserMatrixSum:
     weights: Floats
     window: int
     cells: Integers = field(init=False)
+    _by_dimension: npt.NDArray[np.int32] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.cells = np.zeros((self.features.words, self.features.dimension), dtype=np.int64)
+        self._by_dimension = np.ascontiguousarray(self.features.matrix.T)
 
     def add(self, users: Iterable[UserText]) -> None:
         """Add the matrices of users; each must bring all that he wrote at once."""
@@ -118,17 +120,26 @@ class UserMatrixSum:
         for chunk in (first, *(() if second is None else (second,)), *rest):
             for rows, lengths in _pieces(chunk):
                 part = self._summed(rows, lengths, np.zeros(len(rows), dtype=np.int64))
-                if found is not None:
-                    part = _by_key(*(np.concatenate(each) for each in zip(found, part, strict=True)))
-                found = part
+                found = part if found is None else _merged((found, part))
         assert found is not None
         return found
 
     def _summed(self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers) -> Summed:
+        """The s_w of (rows), a feature at a time: one that fits into the cache, with everything sorted by key once."""
         known = np.flatnonzero(rows >= 0)
-        contexts = _contexts(self.features.matrix[rows], lengths, self.window)[known]
-        keys = owner[known] * self.features.words + rows[known]
-        return _by_key(keys, contexts, np.ones(len(known), dtype=np.int64))
+        keys, counts, order, first = _grouped(owner[known] * self.features.words + rows[known])
+        words = known[order]
+        start, end = (each[words] for each in _reach(lengths, self.window))
+        sums = np.empty((len(keys), self.features.dimension), dtype=np.int64)
+        running = np.zeros(len(rows) + 1, dtype=np.int64)
+        for column, feature in enumerate(self._by_dimension):
+            values = feature[rows]
+            np.cumsum(values, dtype=np.int64, out=running[1:])
+            contexts = running[end]
+            contexts -= running[start]
+            contexts -= values[words]
+            sums[:, column] = np.add.reduceat(contexts, first) if len(first) else 0
+        return keys, sums, counts
 
     def _add_matrices(self, keys: Integers, sums: Integers, counts: Integers, norms: Floats) -> None:
         """Rows of whole users, by ascending owner: weigh, bound, add."""
@@ -138,10 +149,8 @@ class UserMatrixSum:
         rows = sums * (UNIT * self.weights[words] / counts)[:, None]  # (rows)
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         cells = _bounded(rows, starts, norms[owner[starts]])
-        order = np.argsort(words, kind="stable")
-        sorted_words = words[order]
-        first = np.flatnonzero(np.r_[True, sorted_words[1:] != sorted_words[:-1]])
-        self.cells[sorted_words[first]] += np.add.reduceat(cells[order], first, axis=0)
+        words, _, order, first = _grouped(words)
+        self.cells[words] += np.add.reduceat(cells[order], first, axis=0)
 
 
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
@@ -163,28 +172,31 @@ def _pieces(chunk: Chunk) -> Iterator[Chunk]:
     yield rows[start : start + size], np.array(piece, dtype=np.int64)
 
 
-def _contexts(features: npt.NDArray[np.int32], lengths: Integers, window: int) -> Integers:
-    """(n, k) sums over the words at most ``window`` places away, in the same document, without the word itself."""
-    count = len(features)
-    running = np.zeros((count + 1, features.shape[1]), dtype=np.int64)
-    np.cumsum(features, axis=0, dtype=np.int64, out=running[1:])
+def _reach(lengths: Integers, window: int) -> tuple[Integers, Integers]:
+    """(n,) where the words begin that stand at most ``window`` places from each in its document; past their end."""
     ends = np.cumsum(lengths)
-    start, end = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
-    place = np.arange(count)
-    sums: Integers = running[np.minimum(place + window + 1, end)]
-    sums -= running[np.maximum(place - window, start)]
-    sums -= features
-    return sums
+    place = np.arange(int(lengths.sum()))
+    return (
+        np.maximum(place - window, np.repeat(ends - lengths, lengths)),
+        np.minimum(place + window + 1, np.repeat(ends, lengths)),
+    )
 
 
-def _by_key(keys: Integers, sums: Integers, counts: Integers) -> Summed:
-    """Rows of equal key added up, by ascending key."""
-    if len(keys) == 0:
-        return keys, sums, counts
+def _grouped(keys: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    """Distinct keys, ascending; how often each stands there; the order that sorts them; where each begins in it."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    return keys[first], np.add.reduceat(sums[order], first, axis=0), np.add.reduceat(counts[order], first)
+    first = np.flatnonzero(np.diff(keys, prepend=-1))  # keys are at least 0
+    return keys[first], np.diff(first, append=len(keys)), order, first
+
+
+def _merged(parts: tuple[Summed, Summed]) -> Summed:
+    """Rows of equal key added up."""
+    keys, sums, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+    if len(keys) == 0:
+        return keys, sums, counts
+    keys, _, order, first = _grouped(keys)
+    return keys, np.add.reduceat(sums[order], first, axis=0), np.add.reduceat(counts[order], first)
 
 
 def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
@@ -210,8 +222,8 @@ def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
     allowed = [math.floor((norm / CELL) ** 2) for norm in norms.tolist()]  # C 2^24 is exact, its square is below 2^49
     while True:
         # In coarse units first: where these add up to no more than 2^40, the whole sum stays below 2^62.
-        coarse = np.add.reduceat((np.abs(cells) >> 10) ** 2, starts, axis=0).sum(axis=1)
-        exact = np.add.reduceat(cells * cells, starts, axis=0).sum(axis=1)
+        coarse = np.add.reduceat(((np.abs(cells) >> 10) ** 2).sum(axis=1), starts)
+        exact = np.add.reduceat((cells * cells).sum(axis=1), starts)
         over = (coarse > 2**40) | (exact > np.array(allowed, dtype=np.int64))
         if not over.any():
             return cells
