@@ -47,7 +47,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py
 
 papers: $(VENV)/dev.stamp
-	$(BIN)/python papers/ome/accuracy.py --quick --encoders glove --data $(DATA)
+	$(BIN)/python -m papers.ome.accuracy --quick --encoders glove --data $(DATA)
 	$(BIN)/python -m papers.tem.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpugc.experiment --quick --data $(DATA)
 

@@ -1,14 +1,13 @@
 """Accuracy at true epsilon on Sentiment Labelled Sentences: rows as they come, then the table and the figure.
 
-python papers/ome/accuracy.py                 # from the root of the repository; what is done is not done again
-python papers/ome/accuracy.py --tables-only   # the tables and the figure from results/accuracy.csv
+python -m papers.ome.accuracy                 # from the root of the repository; what is done is not done again
+python -m papers.ome.accuracy --tables-only   # the tables and the figure from results/accuracy.csv
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import tempfile
 from collections.abc import Iterable
 from functools import partial
@@ -17,14 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.data_sets import LabelledTexts, data_folder, sentiment_labelled
+from papers.ome.settings import EPSILONS, RUNS, Row, Task, Texts, baselines, perceptron, plain, projected, public_alone
+from papers.ome.tables import FIELDS, read, write_tables
+from papers.ome.vectors import ENCODERS, encode
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-from data_sets import LabelledTexts, data_folder, sentiment_labelled  # noqa: E402
-from settings import EPSILONS, RUNS, Row, Task, Texts, baselines, perceptron, plain, projected, public_alone  # noqa: E402
-from tables import FIELDS, read, write_tables  # noqa: E402
-
-from vectors import ENCODERS, encode  # noqa: E402
 
 
 def main() -> None:

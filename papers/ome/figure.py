@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from tables import Accuracies, interval, over_sets
+from papers.ome.tables import Accuracies, interval, over_sets
 
 CURVES = (
     ("minilm", "supervised", "clean", "MiniLM, model sent back (nothing leaves at use)", "black", "-", "o"),

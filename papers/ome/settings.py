@@ -9,8 +9,8 @@ from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
-from projections import Projection, Sign, centred, channel_for, principal, raw, supervised
-from published import bits, flip, true_epsilon
+from papers.ome.projections import Projection, Sign, centred, channel_for, principal, raw, supervised
+from papers.ome.published import bits, flip, true_epsilon
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.classifiers import NoisyClassifier

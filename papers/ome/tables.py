@@ -64,7 +64,7 @@ def write_tables(rows: list[dict[str, str]], folder: Path) -> None:
     _write_dimensions(rows, folder / "dimensions.csv")
     _write_smallest(found, folder / "smallest.csv")
     try:
-        from figure import draw
+        from papers.ome.figure import draw
     except ImportError:
         print('no figure: pip install "dptext[report]"')
         return
