@@ -15,7 +15,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-
 from papers.data_sets import LabelledTexts, data_folder, sentiment_labelled
 from papers.ome.settings import EPSILONS, RUNS, Row, Task, Texts, baselines, perceptron, plain, projected, public_alone
 from papers.ome.tables import FIELDS, read, write_tables
