@@ -32,7 +32,7 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
