@@ -16,9 +16,9 @@ Floats = npt.NDArray[np.float64]
 ENCODERS = ("glove", "minilm")
 
 
-def encode(name: str, texts: Sequence[str], cache: Path) -> Floats:
-    """(n, 50) or (n, 384), encoded once and then read from the cache."""
-    kept = cache / f"{name}.npz"
+def encode(name: str, texts: Sequence[str], cache: Path, of: str = "") -> Floats:
+    """(n, 50) or (n, 384), encoded once and then read from the cache; ``of`` tells sets apart there."""
+    kept = cache / f"{name}{of and '-' + of}.npz"
     if not kept.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         np.savez(kept, vectors=(_glove if name == "glove" else _minilm)(texts))
