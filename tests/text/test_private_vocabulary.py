@@ -1,5 +1,6 @@
 """Words of users: what may enter, what one of them can change, what always comes and what never does."""
 
+import io
 import unicodedata
 from dataclasses import dataclass, field
 
@@ -13,9 +14,13 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text import private_vocabulary as module
 from dptext.text.documents import Document
+from dptext.text.files import HashedFile
 from dptext.text.private_vocabulary import LONGEST_WORD, private_vocabulary
 from dptext.text.tokens import fold, is_single_word, pieces
 from dptext.text.vocabulary import Vocabulary
+from dptext.vectors.binary_format import write_binary
+from dptext.vectors.text_format import write_text
+from dptext.vectors.word_vectors import WordVectors
 from text.secrecy import MARKER
 
 
@@ -87,6 +92,20 @@ def test_what_enters_is_what_a_vocabulary_can_hold(spy):
     assert len(Vocabulary([*words, "<unk>"])) == len(words) + 1
     again = spy(by("a", " ".join(words)))
     assert again.keys() - {"l"} == words - {"l'"}
+
+
+def test_words_that_no_file_holds_or_nobody_sees_do_not_enter(spy):
+    """White space before a control of direction is one word to Unicode's rules: word2vec's formats cannot hold it, and
+    a crowd that writes it would stop every release at its last step, when its budget is spent."""
+    strange = "a\u200fb ok \u202e \ufeff x\u202c \u2066y\u2069 z\U000e0061 \u2028\u202e v\u2060w نمی\u200cخواهم"
+    words = spy(by("a", strange)).keys()
+    assert {"ok", "نمی\u200cخواهم"} <= words  # a joiner is spelling
+    for word in words:
+        assert not any(map(str.isspace, word))
+        assert not any(unicodedata.category(letter) == "Cf" for letter in word.replace("\u200c", ""))
+    vectors = WordVectors([*words, "<unk>"], np.ones((len(words) + 1, 2)), source="test")
+    for write in (write_binary, write_text):
+        write(vectors, HashedFile(io.BytesIO()))
 
 
 def test_one_user_changes_few_counts_by_one_whatever_he_writes(spy):

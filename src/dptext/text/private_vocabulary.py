@@ -34,6 +34,7 @@ LONGEST_WORD = 40
 """Letters of a word that may enter; longer ones are seldom words."""
 _REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64
+_JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def private_vocabulary(
     """Learn words from users' own texts.
 
     What may enter is what `dptext.text.tokens` calls a word, folded, of at most `LONGEST_WORD` characters without
-    control characters: what a vocabulary can hold and a file of vectors can store.
+    white space, control characters and marks that nobody sees: what a vocabulary can hold and a file of vectors can
+    store.
 
     Args:
         documents: with users, in any order (see `dptext.text.by_user.users_of`).
@@ -221,6 +223,13 @@ def _may_enter(word: str) -> bool:
     return (
         0 < len(word) <= LONGEST_WORD
         and fold(word) == word
-        and not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in word)
+        and not any(map(_is_no_letter, word))
         and is_single_word(word)
     )
+
+
+def _is_no_letter(letter: str) -> bool:
+    """White space (which stays with a mark that follows it), controls, marks of direction and what else nobody sees."""
+    if letter in _JOINERS:
+        return False
+    return letter.isspace() or unicodedata.category(letter) in ("Cc", "Cf", "Cs")
