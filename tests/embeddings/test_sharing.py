@@ -334,6 +334,7 @@ def test_new_words_are_counted_in(vectors, tmp_path):
     back = dptext.load_vectors(tmp_path / "shared")
     assert back.statement.guarantee == dptext.ApproxDP(6.0, 2e-6)
     assert back.statement.parameters["new_words"] == len(back) - len(vectors)
+    assert back.words == model.vectors_.words == (*vectors.words, *found.words)  # "<unk>" before the new ones
     substituted = back.statement.parameters["epsilon_under_substitution"]
     alone = model.budgets_.guarantee(relation=dptext.Relation.SUBSTITUTION).epsilon
     assert substituted == pytest.approx(alone + 4.0, rel=1e-3)
@@ -344,3 +345,6 @@ def test_new_words_are_counted_in(vectors, tmp_path):
     mechanism = dptext.TEM(back, epsilon=1.0, document_epsilon=6.0, max_words=4)
     result = dptext.privatize(["zyzzo0 and tea"], mechanism)
     assert dptext.statement_with_training(result.statement, back).epsilon >= 12.0 + 6.0
+    # made with the vectors in memory or with the folder: it is one release
+    assert back.fingerprint == model.vectors_.fingerprint
+    assert dptext.statement_with_training(result.statement, model.vectors_).epsilon >= 12.0 + 6.0

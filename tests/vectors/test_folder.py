@@ -53,6 +53,20 @@ def test_a_limit_keeps_the_vector_of_unk(saved):
     np.testing.assert_array_equal(part["<unk>"], whole["<unk>"])
 
 
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_unk_stays_where_it_stood(tmp_path, place):
+    """Words that were learned later come after it: the fingerprint is that of the order."""
+    words = ["cat", "dog", "tax"]
+    words.insert(place, "<unk>")
+    vectors = dptext.WordVectors(words, np.arange(8.0).reshape(4, 2))
+    dptext.save_vectors(vectors, tmp_path / "folder")
+    back = dptext.load_vectors(tmp_path / "folder")
+    assert back.words == vectors.words
+    assert (back.matrix == vectors.matrix).all()
+    assert back.fingerprint == vectors.fingerprint
+    assert dptext.load_vectors(tmp_path / "folder", limit=3).words == ("cat", "dog", "<unk>")
+
+
 def test_torch_is_not_imported(saved):
     code = f"import sys, dptext; dptext.load_vectors({str(saved)!r}); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

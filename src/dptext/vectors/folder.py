@@ -142,12 +142,27 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             unknown = None if row is None else tensor[row : row + 1][0]
             stream = _rows(words, tensor)
             vectors = select_words(stream, place=f"{source}, row", source=source, limit=limit, unknown=unknown)
+            if row is not None and len(vectors) == len(words):
+                vectors = _with_unknown_at(row, vectors)
             return vectors if statement is None else vectors.with_statement(statement)
     except OSError as error:
         raise StorageError.of("read", folder / _TENSORS, error) from None
     except safetensors.SafetensorError:
         pass  # raised below: this error may hold what stands in the file
     raise DataError(f"{source}: {_TENSORS} is broken or cut; copy the folder again")
+
+
+def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
+    """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order.
+
+    It is not last where words were learned later than the others (`dptext.text.private_vocabulary`).
+    """
+    last = len(vectors) - 1
+    if row == last:
+        return vectors
+    order = [*range(row), last, *range(row, last)]
+    words = [vectors.words[each] for each in order]
+    return WordVectors(words, vectors.matrix[order], source=vectors.source, copy=False)
 
 
 def _config(folder: Path, source: str) -> dict[str, Any]:

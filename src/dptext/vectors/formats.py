@@ -60,9 +60,10 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
             theirs along; vectors without one are taken to be public, and mechanisms say so.
 
     Returns:
-        `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last). Entries that are numbers,
-        addresses or punctuation leave; of entries that differ in case or Unicode form alone the first counts.
-        ``"<unk>"`` has the vector that the source gives it, where it was read, else the mean.
+        `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last; in a folder that is read
+        whole, where it stood). Entries that are numbers, addresses or punctuation leave; of entries that differ in case
+        or Unicode form alone the first counts. ``"<unk>"`` has the vector that the source gives it,
+        where it was read, else the mean.
 
     Raises:
         MissingExtraError: a package is not installed; the message has the install line.
