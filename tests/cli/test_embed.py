@@ -303,6 +303,17 @@ def test_vectors_with_a_statement_about_others_are_refused_before_anything_is_re
     assert statement_of("second/privacy.json").epsilon == 16.0
 
 
+def test_what_is_said_before_the_start_is_what_the_statement_says(work, embed):
+    """Slack of what was released before included."""
+    assert embed("in.jsonl", "-o", "first", "-q")[0] == 0
+    before = dptext.load_vectors("first")
+    before = dptext.WordVectors(before.words, before.matrix, statement=before.statement.replace(slack=0.5))
+    dptext.save_vectors(before, Path("slack"))
+    code, _, err = embed("in.jsonl", "-o", "second", "--vectors", "slack")
+    assert (code, statement_of("second/privacy.json").epsilon) == (0, 16.5)
+    assert "promise   epsilon 16.5, delta 2e-06" in err
+
+
 def test_what_is_there_stays_without_force(work, embed):
     assert embed("in.jsonl", "-o", "shared", "-q")[0] == 0
     before = statement_of("shared/privacy.json")

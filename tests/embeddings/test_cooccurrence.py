@@ -6,7 +6,7 @@ import pytest
 import dptext
 from dptext.embeddings.plan import Plan
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -148,6 +148,37 @@ def test_vectors_that_were_released_before_are_composed_in(vectors):
     again = fitted(people(50, seed=2), before.vectors_)
     assert again.statement_.guarantee.epsilon == pytest.approx(16.0)
     assert "co-occurrences + co-occurrences" in again.statement_.mechanism
+
+
+def released(vectors, guarantee, **changes):
+    statement = learned(()).statement.replace(guarantee=guarantee, mechanism="skip-gram", **changes)
+    return dptext.load_vectors((vectors.words, vectors.matrix), statement=statement)
+
+
+def test_the_slack_of_what_came_before_counts_twice_under_substitution(vectors):
+    statement = fitted(people(5), released(vectors, ApproxDP(1.0, 1e-6), slack=0.5)).statement_
+    assert statement.epsilon == pytest.approx(9.5)
+    alone = dptext.PersonalBudgets(8.0, delta=1e-6).guarantee(relation=Relation.SUBSTITUTION)
+    assert statement.parameters["epsilon_under_substitution"] >= alone.epsilon + 2 * 1.5
+    assert statement.parameters["delta_under_substitution"] >= 1e-6 + (1 + np.exp(1.5)) * 1e-6
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "said"),
+    [
+        (NoGuarantee("empirical"), "promises nothing"),
+        (ApproxDP(np.inf, 0.0), "promises nothing"),
+        (PureDP(np.inf), "promises nothing"),
+        (ZCDP(0.5), "zCDP"),
+        (MetricDP(1.0, "euclidean", 3.0), "metric guarantee"),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_vectors_whose_promise_has_no_sum_are_refused(vectors, guarantee, said):
+    read = iter(people(2))
+    with pytest.raises(RefusedError, match=said):
+        fitted(read, released(vectors, guarantee))
+    assert next(read) == people(2)[0]  # refused before anything was read
 
 
 @pytest.mark.parametrize(

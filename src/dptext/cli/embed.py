@@ -291,13 +291,14 @@ def _promises(plan: Plan, more: ApproxDP | None, *, seeded: bool) -> dict[str, _
     """
     found = {}
     for level in plan.budgets.levels:
-        promise: Guarantee = statement_of(plan, level, seeded=seeded).guarantee
+        statement = statement_of(plan, level, seeded=seeded)
+        promise: Guarantee = statement.guarantee
         substituted: Guarantee = under_substitution(plan, level)
         if more is not None:
             promise, substituted = compose(promise, more), compose(substituted, substitution_from_add_remove(more))
         assert isinstance(promise, ApproxDP)
         assert isinstance(substituted, ApproxDP)
-        found[level] = _Promise(promise.epsilon, promise.delta, substituted)
+        found[level] = _Promise(promise.epsilon + statement.slack, promise.delta, substituted)
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
-from dptext.embeddings.promise import statement_of
+from dptext.embeddings.promise import check_before, statement_of
 from dptext.embeddings.refinement import factorised, improved, public_base
 from dptext.embeddings.release import noisy_matrix
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
@@ -103,6 +103,7 @@ class Plan:
 
         Raises:
             ParameterError: an argument out of range; a vocabulary without words.
+            RefusedError: what was promised for the vectors or the vocabulary has no proved sum with this release.
             DataError, StorageError, MissingExtraError: see `dptext.load_vectors`.
         """
         if unit not in get_args(UserUnit):
@@ -126,7 +127,7 @@ class Plan:
             features, dimension = features_of_vectors(public.matrix, words), public.dimension
         else:
             features = random_features(words, _RANDOM_FEATURES)
-        return cls(
+        plan = cls(
             words=words,
             public=public,
             features=features,
@@ -138,6 +139,8 @@ class Plan:
             dimension=dimension,
             most_words=most_words,
         )
+        check_before(plan)
+        return plan
 
     def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:
         """(V, k) the sum of the users' matrices. **Private: it must not leave the curator.**

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib.metadata import version
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -11,14 +12,22 @@ from dptext.errors import RefusedError
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.accounting import l2_sensitivity
 from dptext.privacy.few_digits import rounded_up
-from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP, compose, substitution_from_add_remove
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    PureDP,
+    compose,
+    substitution_from_add_remove,
+)
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
 
 if TYPE_CHECKING:
     from dptext.embeddings.plan import Plan
 
-__all__ = ["statement_of", "under_substitution"]
+__all__ = ["check_before", "statement_of", "under_substitution"]
 
 _WHO = {
     Unit.USER: "two corpora, one of which holds all documents of one more user",
@@ -30,8 +39,9 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
     """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
 
     Raises:
-        RefusedError: the statement of the vectors is about another unit or relation.
+        RefusedError: as `check_before`.
     """
+    check_before(plan)
     statement = PrivacyStatement(
         guarantee=plan.budgets.guarantee(level),
         unit=Unit(plan.unit),
@@ -47,9 +57,8 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
         software=f"dptext {version('dptext')}",
     )
     release = statement
-    for name, before in _before(plan):
-        _check_same_people(name, statement, before)
-        statement = statement.compose(before).replace(
+    for _, each in _before(plan):
+        statement = statement.compose(each).replace(
             neighbours=release.neighbours, parameters=release.parameters, release_id=release.release_id
         )
     return statement
@@ -60,14 +69,24 @@ def under_substitution(plan: Plan, level: str) -> ApproxDP:
     counted in: exact for the release itself, the general conversion for the rest.
 
     Raises:
-        RefusedError: no proof, as in `statement_of`.
+        RefusedError: no proof, as in `check_before`.
     """
     total: Guarantee = plan.budgets.guarantee(level, relation=Relation.SUBSTITUTION)
     for _, before in _before(plan):
-        total = compose(total, substitution_from_add_remove(before.guarantee))
-        total = compose(total, PureDP(before.slack))
+        total = compose(total, substitution_from_add_remove(_with_slack(before)))
     assert isinstance(total, ApproxDP)
     return total
+
+
+def _with_slack(statement: PrivacyStatement) -> Guarantee:
+    """The guarantee with what finite arithmetic may add to its epsilon: that too counts twice under substitution."""
+    match statement.guarantee:
+        case PureDP(epsilon):
+            return PureDP(epsilon + statement.slack)
+        case ApproxDP(epsilon, delta):
+            return ApproxDP(epsilon + statement.slack, delta)
+        case other:  # has no slack, or no sum with (epsilon, delta)
+            return other
 
 
 def _before(plan: Plan) -> list[tuple[str, PrivacyStatement]]:
@@ -76,12 +95,31 @@ def _before(plan: Plan) -> list[tuple[str, PrivacyStatement]]:
     return [(name, each.statement) for name, each in found if each is not None and each.statement is not None]
 
 
-def _check_same_people(name: str, statement: PrivacyStatement, before: PrivacyStatement) -> None:
-    if (before.unit, before.relation) != (statement.unit, statement.relation):
+def check_before(plan: Plan) -> None:
+    """Whether what was promised before adds up with this release: asked before a text is read.
+
+    Raises:
+        RefusedError: a statement of the vectors or of the vocabulary is about another unit or relation, promises
+            nothing, or has no sum with (epsilon, delta).
+    """
+    for name, before in _before(plan):
+        _check_can_be_added(name, before, plan.unit)
+    under_substitution(plan, plan.budgets.default)
+
+
+def _check_can_be_added(name: str, before: PrivacyStatement, unit: str) -> None:
+    if (before.unit, before.relation) != (Unit(unit), Relation.ADD_REMOVE):
         raise RefusedError(
             f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
-            f"about a {statement.unit} ({statement.relation}): the two have no proved sum; use public {name}, or ones "
+            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
             "released for the same unit and relation"
+        )
+    if math.isinf(before.epsilon) and not isinstance(
+        before.guarantee, ZCDP | MetricDP
+    ):  # these have reasons of their own
+        raise RefusedError(
+            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
+            f"{name}, or ones that were released with a finite epsilon"
         )
 
 
