@@ -89,7 +89,7 @@ def test_each_level_has_its_statement(levelled, tmp_path):
         assert dptext.PrivacyStatement.from_json((folder / file).read_text()) == levelled.statements_[level]
         assert file in (folder / "README.md").read_text()
     assert dptext.load_vectors(folder).statement == levelled.statements_["Für alle!"]
-    assert "| strict | 1 | 1e-06 | 2.7 | epsilon 2.123, delta 1e-06 |" in (folder / "README.md").read_text()
+    assert "| strict | 1 | 1e-06 | 2.8 | epsilon 2.123, delta 1e-06 |" in (folder / "README.md").read_text()
     assert json.loads((folder / "config.json").read_text())["statements"].keys() == files.keys()
 
 

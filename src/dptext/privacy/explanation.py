@@ -21,14 +21,13 @@ _PLURAL = {Unit.WORD: "words", Unit.EXAMPLE: "examples", Unit.DOCUMENT: "documen
 
 
 def odds(epsilon: float) -> str:
-    """e^epsilon as a factor that a reader can picture.
+    """e^epsilon as a factor that a reader can picture, rounded up: it stands after "at most".
 
     >>> odds(1.0), odds(35.5), odds(2000.0)
-    ('2.7', '2.6 million billion', 'astronomically many')
+    ('2.8', '2.7 million billion', 'astronomically many')
     """
     if epsilon < math.log(1e4):
-        factor = math.exp(epsilon)
-        return f"{factor:,.0f}" if factor >= 99.5 else f"{factor:.2g}"
+        return _few_digits(math.exp(epsilon))
     for name, power in (
         ("thousand", 3),
         ("million", 6),
@@ -38,9 +37,13 @@ def odds(epsilon: float) -> str:
     ):
         scaled = epsilon - power * math.log(10)
         if scaled < math.log(1000):
-            factor = math.exp(scaled)
-            return f"{factor:,.0f} {name}" if factor >= 99.5 else f"{factor:.2g} {name}"
+            return f"{_few_digits(math.exp(scaled))} {name}"
     return "astronomically many"
+
+
+def _few_digits(factor: float) -> str:
+    factor *= 1 - 1e-12  # what a logarithm and its inverse add is no reason to round up
+    return f"{math.ceil(factor):,}" if factor > 99 else at_most(factor, 2)
 
 
 def explanation_sections(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
