@@ -198,17 +198,40 @@ def _warnings(statement: PrivacyStatement) -> list[str]:
             "him nothing is promised. One seed for two releases repeats the noise. Seeds are for tests and papers."
         )
     if statement.claimed_epsilon is not None:
-        warnings.append(
-            f"- The paper behind this mechanism prints epsilon = {statement.claimed_epsilon:.4g}. That is not what "
-            "can be proved; what can be proved stands above."
-        )
+        warnings.append(f"- {_claim(statement, statement.claimed_epsilon)}")
     if statement.supersedes:
         warnings.append(f"- This statement replaces that of release {statement.supersedes}.")
     return warnings
 
 
+_OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
+"""What a mechanism that was published with a claim puts among its parameters about it."""
+
+
+def _claim(statement: PrivacyStatement, claimed: float) -> str:
+    """What a paper prints, and what is known of it."""
+    about = statement.parameters
+    printed = f"The paper behind this mechanism prints epsilon = {claimed:.4g}."
+    proved = f"What is proved is epsilon = {at_most(statement.epsilon, 6)} ({about.get('holds_for')})."
+    match about.get("claim_is"):
+        case "true":
+            return f"{printed} That holds here. {proved}"
+        case "open":
+            return f"{printed} That is not proved: {about.get('reason')}. {proved}"
+        case "false":
+            if math.isinf(statement.epsilon):
+                proved = "Nothing bounds the loss."
+            loss, inputs = about.get("witness_loss"), about.get("witness")
+            lost = f"{at_most(loss, 6)} nats" if isinstance(loss, int | float) else "without bound"
+            shown = f"Two inputs that show it lose {lost}: {inputs}."
+            return f"{printed} That is false: {about.get('reason')}. {proved} {shown}"
+        case _:
+            return f"{printed} That is not what can be proved; what can be proved stands above."
+
+
 def _made(statement: PrivacyStatement) -> list[str]:
-    said = {name: value for name, value in statement.parameters.items() if value is not None}
+    told = _OF_A_CLAIM if "claim_is" in statement.parameters and statement.claimed_epsilon is not None else ()
+    said = {name: value for name, value in statement.parameters.items() if value is not None and name not in told}
     parameters = ", ".join(f"{name} = {_number(value)}" for name, value in said.items())
     lines = [f"Mechanism: {statement.mechanism}" + (f" ({parameters})." if parameters else ".")]
     if statement.software:

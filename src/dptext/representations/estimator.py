@@ -158,7 +158,9 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         public_texts: Iterable[str | None] | None,
         labels: Sequence[Any] | None,
     ) -> Bound:
-        kind = _NATURAL[randomizer.domains[0]] if isinstance(self.bound, str) and self.bound == "auto" else self.bound
+        kind = (
+            _NATURAL[randomizer.natural_domain] if isinstance(self.bound, str) and self.bound == "auto" else self.bound
+        )
         if kind not in BOUNDS:
             raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, BOUNDS))}, got another")
         dimension = self.dimension

@@ -119,6 +119,11 @@ class Randomizer(ABC):
         """
         return _calibrated(self, checked_dimension(dimension))
 
+    @property
+    def natural_domain(self) -> Domain:
+        """Where its vectors had best come from: the first of its domains."""
+        return self.domains[0]
+
     def expected_squared_error(self, dimension: int) -> float:
         """E||z - x||^2 for a vector x of length 1 in this dimension, the largest over all x."""
         return self.channel(dimension).expected_squared_error

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.published import DPNR, OME, OUE, SUE
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 
-__all__ = ["RANDOMIZERS", "randomizer_from_parameters"]
+__all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "randomizer_from_parameters"]
 
 RANDOMIZERS: dict[str, type[Randomizer]] = {
     each.name: each
@@ -32,13 +33,17 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
         OptimizedUnary,
     )
 }
+"""Those with a proof."""
+
+PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE, OUE, OME, DPNR)}
+"""Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
 
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
     """The randomizer of which a statement or a saved encoder speaks.
 
     Args:
-        name: as in `RANDOMIZERS`: a statement's ``mechanism``.
+        name: as in `RANDOMIZERS` or `PUBLISHED_ONLY`: a statement's ``mechanism``.
         parameters: its arguments, perhaps among others: a statement's ``parameters``.
 
     Raises:
@@ -47,7 +52,7 @@ def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Rand
     >>> randomizer_from_parameters("PrivUnit", {"epsilon": 8.0, "width": 64})
     PrivUnit(epsilon=8.0)
     """
-    build: Any = RANDOMIZERS.get(name)
+    build: Any = RANDOMIZERS.get(name) or PUBLISHED_ONLY.get(name)
     if build is None:
         raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")
     names = [each.name for each in fields(build)]
@@ -56,6 +61,6 @@ def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Rand
         raise DataError(f"the parameters of {name} lack {', '.join(missing)}: they are not those that dptext wrote")
     try:
         made: Randomizer = build(**{each: parameters[each] for each in names})
-    except (ParameterError, TypeError) as error:
+    except (ParameterError, RefusedError, TypeError) as error:
         raise DataError(f"{name} takes no such parameters: {error}") from None
     return made

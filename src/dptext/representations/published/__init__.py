@@ -1,0 +1,31 @@
+"""Protocols for private text representations as their papers print them, with what they really cost.
+
+For comparisons: none keeps the epsilon that is printed for it in general, so each is refused without
+``unsafe_as_published=True``, and its statement carries the printed epsilon (``claimed_epsilon``), the true one, the
+reason, two inputs that show it, and the inputs for which the true one holds. The sound ones are one room up.
+"""
+
+from dptext.privacy.word_dropout import amplified_by_dropout, with_word_dropout
+from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
+from dptext.representations.published.codes import public_z_scores
+from dptext.representations.published.dpnr import DPNR, min_max
+from dptext.representations.published.protocols import OME, OUE, SUE
+from dptext.text.masking import MaskedTexts, mask_words
+
+__all__ = [
+    "DPNR",
+    "OME",
+    "OUE",
+    "SUE",
+    "MaskedTexts",
+    "amplified_by_dropout",
+    "mask_words",
+    "min_max",
+    "oue_chances",
+    "p1",
+    "p2",
+    "public_z_scores",
+    "q",
+    "sue_chances",
+    "with_word_dropout",
+]

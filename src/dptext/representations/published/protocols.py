@@ -1,0 +1,345 @@
+"""SUE, OUE and OME as *Towards Differentially Private Text Representations* prints them (Lyu, Li, He and Xiao 2020).
+
+Every number of a vector becomes l bits (`codes`), all rl bits are flipped one by one (`chances`), and they are what is
+sent. A bit j of rl, counted from 0 over the whole vector, that is 1 in the first input and 0 in the second loses up_j
+at most, the other way round down_j (equation (bit) of `dptext.noise.uneven_bits`). Bits are independent, so
+
+    epsilon = max over two codes c, c' that occur of  sum over j of  up_j [c_j > c'_j] + down_j [c_j < c'_j].     (true)
+
+Where every code occurs that is the sum of max(up_j, down_j). For OME with as many even as odd bits and
+e^(epsilon / rl) <= lambda^2 it is
+
+    (rl / 2) ln(lambda^3 - lambda^2 + lambda)   whatever epsilon was asked for,                                  (OME)
+
+because an even bit is at its worst as 1 against 0 and an odd one as 0 against 1; Theorem 1 of the paper multiplies the
+even bits' worst ratio by the *reciprocal* of the odd bits'.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dptext.errors import ParameterError
+from dptext.noise.bits import asked_less_rounding, stated
+from dptext.noise.uneven_bits import fine_threshold, losses_of_a_bit, uneven_bits
+from dptext.privacy.guarantee import PureDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter
+from dptext.representations.domains import Domain, Floats
+from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
+from dptext.representations.published.claim import Finding, Published, PublishedChannel, alternating
+from dptext.representations.published.codes import CODES, Bits, Code, z_scores
+from dptext.representations.randomizer import Private
+from dptext.representations.wire import BitChannel, BitRandomizer, Sent
+from dptext.threads import for_each_block
+
+__all__ = ["OME", "OUE", "SUE", "FlippedBits"]
+
+_BITS_AT_ONCE = 1 << 16
+_BITS_A_TASK = 1 << 20
+_MOST_LAMBDA = 1e4  # 1 / (1 + lambda^3) is 1e-12 there
+
+Chances = tuple[tuple[float, float], tuple[float, float]]
+"""(p, q) of the even bits and of the odd ones."""
+
+
+class FlippedBits(BitChannel, PublishedChannel):
+    """One of the protocols for vectors of r numbers.
+
+    Attributes:
+        one, zero: (rl,) thresholds, of 2^64, of the chances that a 1 and that a 0 is sent as 1.
+        up, down: (rl,) what each bit loses at most as 1 against 0, and as 0 against 1.
+    """
+
+    expected_squared_error = math.inf  # bits estimate no vector
+
+    def __init__(self, protocol: _Protocol, dimension: int, chances: Chances) -> None:
+        self.name = protocol.name
+        self.dimension, self.length = dimension, protocol.bits
+        self.width = self.bits = dimension * protocol.bits
+        self.per_vector = protocol.scores == "vector"
+        self.domain = Domain.SPHERE if self.per_vector else Domain.CUBE
+        self.code: Code = CODES[protocol.code]
+        self._unit = float(1 << protocol.integer_bits)
+        thresholds = [(fine_threshold(float(p)), fine_threshold(float(q))) for p, q in chances]
+        losses = [losses_of_a_bit(one, zero) for one, zero in thresholds]
+        parity = np.arange(self.bits) % 2
+        self.one, self.zero = (
+            np.array([each[which] for each in thresholds], dtype=np.uint64)[parity] for which in (0, 1)
+        )
+        self.up, self.down = (np.array([each[which] for each in losses])[parity] for which in (0, 1))
+        self._chances = chances
+        self.finding = self._find(protocol)
+        self.guarantee = PureDP(self.finding.bound)
+
+    # -- what is true ------------------------------------------------------------------------------------------
+
+    def _find(self, protocol: _Protocol) -> Finding:
+        shape = (self.dimension, self.length)
+        codes = self.code.worst_pair(self.up.reshape(shape), self.down.reshape(shape))
+        bound = stated(self._loss(codes))
+        every = f"any two vectors of {self.dimension} numbers in {self.code.name} code of {self.length} bits"
+        if self.per_vector:
+            self.witness = self._balanced_witness()
+            first, second = (self.code_of(each[None]).reshape(shape) for each in self.witness)
+            codes = (first, second)
+            attained = self._loss(codes)
+            holds_for = f"{every}; z-scores of one vector reach only some of the codes, so it is an upper bound"
+        else:
+            self.witness = (self.code.numbers_of(codes[0]), self.code.numbers_of(codes[1]))
+            attained = bound
+            holds_for = f"{every}, attained: moments are public, so every code occurs"
+        shown = [" ".join("".join(map(str, row.astype(int))) for row in each[:2]) for each in codes]
+        more = " ..." if self.dimension > 2 else ""
+        return Finding(
+            claimed=protocol.epsilon,
+            bound=bound,
+            attained=attained,
+            reason=protocol.flaw,
+            holds_for=holds_for,
+            witness=f"the codes {shown[0]}{more} and {shown[1]}{more} (channel({self.dimension}).witness)",
+        )
+
+    def _loss(self, codes: tuple[Bits, Bits]) -> float:
+        """The largest log-ratio of the first against the second, over all outputs: bits are independent and add."""
+        first, second = (each.reshape(-1) for each in codes)
+        return math.fsum(np.where(first & ~second, self.up, np.where(second & ~first, self.down, 0.0)).tolist())
+
+    def _balanced_witness(self) -> tuple[Floats, Floats]:
+        """Two vectors of mean 0 and variance 1 whose bits differ in nearly all signs and fractions.
+
+        Even places of the fraction are 1 in the first, odd ones in the second, and signs are opposite; one pair of
+        numbers is as large as it takes.
+        """
+        places = np.arange(self.length)
+        worth = self._unit * 2.0**-places
+        paired = self.dimension - self.dimension % 2
+        signs = alternating(self.dimension)
+        signs[paired:] = 0.0
+        found = []
+        for parity in (0, 1):
+            chosen = (places > 0) & (worth < 1) & (places % 2 == parity)
+            sizes = np.full(self.dimension, worth[chosen].sum() + worth[-1] / 2)
+            rest = self.dimension - (paired - 2) * sizes[0] ** 2
+            sizes[paired - 2 : paired] = math.sqrt(rest / 2)
+            found.append(signs * sizes * (1 - 2 * parity))
+        return found[0], found[1]
+
+    def code_of(self, vectors: Floats) -> Bits:
+        """(n, rl) bits of (n, r) vectors before the flips. *Not private.*"""
+        bounded = self.domain.bound(vectors)
+        numbers = z_scores(bounded) / self._unit if self.per_vector else bounded
+        return self.code.bits_of(numbers, self.length).reshape(len(bounded), self.bits)
+
+    # -- what is sent ------------------------------------------------------------------------------------------
+
+    def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
+        count = len(vectors)
+        sent = np.empty((count, self.bytes), dtype=np.uint8)
+        step = max(1, _BITS_AT_ONCE // self.bits)
+        rows_a_task = step * max(1, _BITS_A_TASK // (step * self.bits))
+        starts = range(0, count, rows_a_task)
+
+        def fill(task: tuple[int, RandomBits]) -> None:
+            first, stream = task
+            last = min(first + rows_a_task, count)
+            for start in range(first, last, step):
+                rows = slice(start, min(start + step, last))
+                true = np.packbits(self.code_of(vectors[rows]), axis=1)
+                sent[rows] = uneven_bits(stream, true, self.one, self.zero)
+
+        for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
+        return sent
+
+    def _decode(self, sent: Sent) -> Private:
+        private = np.empty((len(sent), self.bits), dtype=np.float32)
+        step = max(1, _BITS_A_TASK // self.bits)
+        for start in range(0, len(sent), step):
+            private[start : start + step] = np.unpackbits(sent[start : start + step], axis=1, count=self.bits)
+        return private
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The chances, and what is known of the printed epsilon."""
+        even, odd = self._chances
+        return {
+            "p_even": float(even[0]),
+            "p_odd": float(odd[0]),
+            "q": float(even[1]),
+            **self.finding.parameters(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Protocol(Published, BitRandomizer):
+    """Numbers to bits, bits flipped."""
+
+    domains: ClassVar[tuple[Domain, ...]] = (Domain.SPHERE, Domain.CUBE)
+    instead: ClassVar[str] = "WeightedBits or OneBit, which send bits with a proof, or PrivUnit"
+
+    bits: int = 10
+    integer_bits: int = 4
+    code: str = "sign-magnitude"
+    scores: str = "vector"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _one_of("code", self.code, tuple(CODES))
+        _one_of("scores", self.scores, ("vector", "public"))
+        object.__setattr__(self, "bits", _integer("bits", self.bits, 2, CODES[self.code].most))
+        most = self.bits - 1 if self.code == "sign-magnitude" else 15
+        object.__setattr__(self, "integer_bits", _integer("integer_bits", self.integer_bits, 0, most))
+
+    @property
+    def natural_domain(self) -> Domain:
+        """Any length where a vector is divided by its own deviation; the cube where moments are public."""
+        return Domain.SPHERE if self.scores == "vector" else Domain.CUBE
+
+    @abstractmethod
+    def chances(self, dimension: int) -> Chances:
+        """(p, q) of the even bits and of the odd ones."""
+
+    def _calibrate(self, dimension: int) -> FlippedBits:
+        if self.scores == "vector" and dimension < 2:
+            raise ParameterError(
+                "the z-scores of one number by itself are always 0: expected a dimension of at least 2"
+            )
+        return FlippedBits(self, dimension, self.chances(dimension))
+
+    def channel(self, dimension: int) -> FlippedBits:
+        """See `Published.channel`."""
+        channel = super().channel(dimension)
+        assert isinstance(channel, FlippedBits)
+        return channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class SUE(_Protocol):
+    """Symmetric unary encoding on the paper's code: every bit kept with p = e^(eps / 2r) / (1 + e^(eps / 2r)).
+
+    **Guarantee** (unit: one vector; substitution; local): pure equation (true) of this module, from realised thresholds
+    of 64 bits, as the statement says; exact. On one-hot code it is the printed epsilon; on the code of l bits, of which
+    all may differ, it is epsilon l / 2.
+
+    Input: (n, r) vectors. Output: (n, rl) float32 bits, 0 or 1, number by number (or the packed bits: `send`).
+
+    Args:
+        epsilon: as printed, above 0 and at most 500; it is divided by 2r.
+        bits: l; with ``integer_bits`` m of them (and the rest but the sign) for the fraction.
+        integer_bits: m; in one-hot code parts of [-2^m, 2^m] are told apart.
+        code: ``"sign-magnitude"``, the paper's, or ``"one-hot"``; see `codes`.
+        scores: ``"vector"`` takes the z-scores of each vector by its own mean and deviation; ``"public"`` expects
+            numbers of the cube, z-scores by public moments over 2^m (`public_z_scores`).
+        dimension: r, if it is to be checked.
+        unsafe_as_published: True, or it is refused.
+
+    Raises:
+        RefusedError: without ``unsafe_as_published=True``.
+        ParameterError: an argument out of range; chances that 64 bits do not hold.
+
+    Sources: the paper, section 2.2; Wang, Blocki, Li and Jha 2017. For one-hot vectors: `SymmetricUnary`.
+
+    >>> statement = SUE(epsilon=1.0, dimension=50, unsafe_as_published=True).statement()
+    >>> round(statement.epsilon, 6), statement.claimed_epsilon
+    (5.0, 1.0)
+    """
+
+    name: ClassVar[str] = "SUE"
+    flaw: ClassVar[str] = (
+        "epsilon is divided by 2r, the sensitivity of r one-hot codes, but two vectors in r codes of l bits may differ "
+        "in all rl bits"
+    )
+
+    def chances(self, dimension: int) -> Chances:
+        """The same for all bits."""
+        p, q = sue_chances(asked_less_rounding(self.epsilon), 2 * dimension)
+        return (float(p), float(q)), (float(p), float(q))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OUE(_Protocol):
+    """Optimised unary encoding on the paper's code: p = 1/2 and q = 1 / (1 + e^(eps / 2r)).
+
+    **Guarantee**, input, output, arguments, errors: as for `SUE`. On one-hot code half of the printed epsilon is true
+    (the two bits in which two codes differ lose eps / 2r together); on that of l bits rl ln((1 + e^(eps / 2r)) / 2).
+
+    Sources: as for `SUE`. For one-hot vectors: `OptimizedUnary`.
+
+    >>> statement = OUE(epsilon=1.0, dimension=50, unsafe_as_published=True).statement()
+    >>> round(statement.epsilon, 3), statement.parameters["claim_is"]
+    (2.506, 'false')
+    """
+
+    name: ClassVar[str] = "OUE"
+    flaw: ClassVar[str] = SUE.flaw
+
+    def chances(self, dimension: int) -> Chances:
+        """The same for all bits."""
+        p, q = oue_chances(asked_less_rounding(self.epsilon), 2 * dimension)
+        return (float(p), float(q)), (float(p), float(q))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OME(_Protocol):
+    """Optimised multiple encoding: p alternates between lambda / (1 + lambda) and 1 / (1 + lambda^3).
+
+    **Guarantee** (unit: one vector; substitution; local): pure equation (true) of this module, from realised thresholds
+    of 64 bits, as the statement says; exact. With public moments it is attained, and (OME) is its closed form for even
+    rl; with z-scores of each vector by itself some codes cannot occur, and it is an upper bound (what the witness of
+    the statement loses is a lower one).
+
+    Input, output, other arguments: as for `SUE`.
+
+    Args:
+        lambda_: the randomisation factor, from 1 to 10,000. (At 1 the printed epsilon does hold: half of it is true.)
+
+    Raises:
+        RefusedError: without ``unsafe_as_published=True``.
+        ParameterError: an argument out of range; chances that 64 bits do not hold.
+
+    Source: the paper, section 3.1.
+
+    >>> ome = OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, unsafe_as_published=True)
+    >>> round(ome.statement().epsilon, 1), ome.statement().claimed_epsilon
+    (3451.4, 1.0)
+    >>> ome.randomize([[0.1] * 25 + [-0.3] * 25]).shape
+    (1, 500)
+    """
+
+    name: ClassVar[str] = "OME"
+    flaw: ClassVar[str] = (
+        "Theorem 1 multiplies the worst ratio of the even bits by the reciprocal of that of the odd bits, as if one "
+        "would make up for the other; two vectors attain the worst of both"
+    )
+
+    lambda_: float = 100.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.lambda_, bool) or not isinstance(self.lambda_, int | float | np.integer | np.floating):
+            raise ParameterError(f"lambda_ must be a number, got {type(self.lambda_).__name__}")
+        if not 1 <= self.lambda_ <= _MOST_LAMBDA:
+            raise ParameterError(f"lambda_ must be from 1 to {_MOST_LAMBDA:g}, got {self.lambda_}")
+        object.__setattr__(self, "lambda_", float(self.lambda_))
+
+    def chances(self, dimension: int) -> Chances:
+        """(p1, q) and (p2, q)."""
+        raised = float(q(asked_less_rounding(self.epsilon), self.lambda_, dimension * self.bits))
+        return (float(p1(self.lambda_)), raised), (float(p2(self.lambda_)), raised)
+
+
+def _one_of(name: str, value: object, names: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in names:
+        raise ParameterError(f"{name} must be one of {', '.join(map(repr, names))}, got another")
+
+
+def _integer(name: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterError(f"{name} must be an integer, got {type(value).__name__}")
+    if not least <= value <= most:
+        raise ParameterError(f"{name} must be from {least} to {most}, got {value}")
+    return int(value)
