@@ -14,11 +14,15 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.representations.additive import Laplace
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.randomizer import Channel
+from dptext.representations.schedules import epsilons_of
 
 
 @parametrize_with_checks([NoisyClassifier()])  # no failure is expected; the perceptron draws fresh weights each time
@@ -154,6 +158,174 @@ def test_the_perceptron_learns_and_says_how(request):
     public = clone(server).set_params(public=reviews(seed=11), progress=None).fit(ARRIVED, LABELS)
     assert public.device_model().score(test, names) > 0.9
     assert public.fit(ARRIVED, LABELS).epochs_ == clone(public).fit(ARRIVED, LABELS).epochs_
+
+
+# -- plain, robust and adaptive training -------------------------------------------------------------------
+
+SENT = Laplace(epsilon=12.0, domain=Domain.CUBE)
+SGD = {"hidden": (), "epochs": 12, "learning_rate": 0.05, "dropout": 0.0, "validation_fraction": 0.0, "seed": 1}
+
+
+def two_ways(count, seed):
+    """Clean vectors of the cube with two ways to tell the classes: a number of no error and no size, which drowns in
+    noise, and six large ones that are right nine times in ten, together."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % 2
+    sign = 2.0 * labels - 1
+    large = np.where(rng.uniform(size=count) < 0.9, sign, -sign)
+    return np.column_stack([0.05 * sign, *[0.9 * large] * 6, rng.normal(scale=0.3, size=(count, 3))]), labels
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Servers that learnt from public vectors alone, by their training."""
+    pytest.importorskip("torch")
+    public = two_ways(1000, 1)
+    settings = {
+        "plain": {"epochs": 300, "learning_rate": 0.5},
+        "robust": {},
+        "adaptive": {"schedule": "noise-falls-10/n"},
+    }
+    return {
+        training: NoisyClassifier("mlp", channel=SENT, training=training, **SGD | options).fit_public(*public)
+        for training, options in settings.items()
+    }
+
+
+def test_robust_training_beats_plain_training_where_clean_vectors_mislead(trained):
+    """The noise has a deviation of 2.4 on a coordinate. Six standard errors of a share of 20,000 rows are .021."""
+    vectors, labels = two_ways(20_000, 2)
+    noisy = SENT.randomize(vectors, seed=3)
+    scores = {training: server.score(noisy, labels) for training, server in trained.items()}
+    assert trained["plain"].score(vectors, labels) == 1.0  # it has found the way that noise closes
+    assert scores["robust"] > scores["plain"] + 0.05
+    assert scores["adaptive"] > scores["plain"] + 0.05
+    assert trained["robust"].score(vectors, labels) < 0.95
+
+
+def test_a_training_that_draws_once_is_found_by_its_accuracy():
+    """The broken twin of robust training: noise drawn once is learnt by heart (40 public vectors)."""
+    pytest.importorskip("torch")
+    vectors, labels = two_ways(40, 4)
+    settings = SGD | {"epochs": 200, "hidden": 64}
+    fresh = NoisyClassifier("mlp", channel=SENT, **settings).fit_public(vectors, labels)
+    once = NoisyClassifier("mlp", channel=SENT, **settings).fit(SENT.randomize(vectors, seed=5), labels)
+    test, truth = two_ways(20_000, 6)
+    noisy = SENT.randomize(test, seed=7)
+    assert fresh.score(noisy, truth) > once.score(noisy, truth) + 0.05
+    assert once.epochs_[-1].loss < 0.1 < fresh.epochs_[-1].loss
+
+
+def test_the_epsilons_of_a_training_are_told(trained):
+    assert trained["adaptive"].epsilons_ == epsilons_of("noise-falls-10/n", 12)
+    assert trained["robust"].epsilons_ == trained["plain"].epsilons_ == ()
+
+
+@pytest.mark.parametrize("training", ["plain", "robust", "adaptive"])
+def test_trainings_repeat_themselves_are_cloned_and_pickled(training):
+    pytest.importorskip("torch")
+    public = two_ways(60, 8)
+    server = NoisyClassifier("mlp", channel=SENT, training=training, **SGD | {"epochs": 3})
+    fitted = clone(server).fit_public(*public)
+    again = clone(fitted).fit_public(*public)
+    np.testing.assert_array_equal(fitted.device_model().layers[0][0], again.device_model().layers[0][0])
+    other = clone(server).set_params(seed=2).fit_public(*public)
+    assert (fitted.device_model().layers[0][0] != other.device_model().layers[0][0]).any()
+    copy = pickle.loads(pickle.dumps(fitted))
+    noisy = SENT.randomize(public[0], seed=9)
+    assert (copy.predict(noisy) == fitted.predict(noisy)).all()
+    for settings in ({}, {"public": two_ways(60, 10)}):
+        arrived = [clone(server).set_params(**settings).fit(noisy, public[1]).epochs_ for _ in range(2)]
+        assert arrived[0] == arrived[1]
+
+
+def test_adaptive_training_works_from_a_statement_and_not_from_a_channel():
+    pytest.importorskip("torch")
+    public = two_ways(60, 11)
+    server = NoisyClassifier("mlp", training="adaptive", **SGD | {"epochs": 2})
+    told = [clone(server).set_params(channel=each).fit_public(*public) for each in (SENT, SENT.statement(10))]
+    np.testing.assert_array_equal(told[0].device_model().layers[0][0], told[1].device_model().layers[0][0])
+    with pytest.raises(ParameterError, match="give the randomizer, or the statement"):
+        clone(server).set_params(channel=SENT.channel(10)).fit_public(*public)
+
+
+def test_the_linear_model_learns_from_public_vectors_too():
+    public, test = reviews(seed=12), reviews(seed=13)
+    server = NoisyClassifier(channel=NOISE).fit_public(*public)
+    assert server.device_model().score(*test) > 0.97
+    assert server.score(NOISE.randomize(test[0], seed=14), test[1]) > 0.7
+    alone = NoisyClassifier().fit_public(*public)
+    np.testing.assert_allclose(
+        alone.decision_function(test[0]), NoisyClassifier().fit(*public).decision_function(test[0])
+    )
+
+
+class Doubled(Channel):
+    """Each number twice, and the noise of `SENT` on both: out goes another width than came in."""
+
+    name, domain = "Doubled", Domain.CUBE
+
+    def __init__(self, dimension):
+        self._inner = SENT.channel(2 * dimension)
+        self.dimension, self.width = dimension, 2 * dimension
+        self.guarantee, self.expected_squared_error = self._inner.guarantee, 2 * self._inner.expected_squared_error
+
+    def _sample(self, vectors, bits):
+        return self._inner.sample(np.hstack([vectors, vectors]), bits)
+
+
+def test_noise_that_changes_the_width():
+    pytest.importorskip("torch")
+    channel, (vectors, labels) = Doubled(10).freeze(), two_ways(600, 15)
+    noisy = channel.sample(vectors, RandomBits(16))
+    server = NoisyClassifier("mlp", channel=channel, **SGD)
+    for fitted in (
+        clone(server).fit_public(vectors, labels),
+        clone(server).fit(noisy, labels),
+        clone(server).set_params(public=(vectors, labels)).fit(noisy, labels),
+    ):
+        assert fitted.n_features_in_ == 20
+        assert fitted.score(noisy, labels) > 0.6
+        with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
+            fitted.device_model()
+    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
+        clone(server).set_params(training="plain").fit_public(vectors, labels)
+    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
+        clone(server).set_params(training="plain", public=(vectors, labels)).fit(noisy, labels)
+    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
+        NoisyClassifier(channel=channel).fit(noisy, labels)
+    with pytest.raises(ParameterError, match="takes vectors of 10 numbers, got 9"):
+        clone(server).fit_public(vectors[:, :9], labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"training": "brave"}, "training must be one of 'plain', 'robust', 'adaptive', got 'brave'"),
+        ({"training": "plain", "model": "linear"}, "is for model='mlp': the linear model knows the noise"),
+        ({"training": "adaptive", "schedule": [1.0]}, "an epsilon for each of 12 epochs, got 1"),
+        ({"training": "adaptive", "schedule": lambda epoch: 3 - epoch}, "epsilon of epoch 3 must be a number above 0"),
+        ({"training": "adaptive", "channel": None}, "give the randomizer, or the statement"),
+        ({"training": "robust", "channel": None}, "give the channel, or training='plain'"),
+        ({"public": (CLEAN, LABELS)}, "public vectors were given twice"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1"),
+        ({"hidden": (3, 0)}, "hidden must be an integer of at least 1"),
+        ({"channel": 3}, "channel must be a Channel"),
+    ],
+)
+def test_arguments_are_checked_by_fit_public(arguments, message):
+    pytest.importorskip("torch")
+    with pytest.raises(ParameterError, match=message):
+        NoisyClassifier(**{"model": "mlp", "channel": SENT, **SGD} | arguments).fit_public(*two_ways(20, 17))
+
+
+def test_public_vectors_of_one_class_or_no_shape_are_errors():
+    with pytest.raises(DataError, match="two classes or more"):
+        NoisyClassifier(channel=NOISE).fit_public(CLEAN, ["same"] * len(CLEAN))
+    with pytest.raises(ParameterError, match="shape"):
+        NoisyClassifier(channel=NOISE).fit_public(CLEAN[0], LABELS)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        NoisyClassifier(channel=NOISE).fit_public(CLEAN, LABELS[:5])
 
 
 def test_missing_torch_is_answered_with_its_install_line(monkeypatch):

@@ -11,6 +11,11 @@ from dptext.representations.mlp import TrainingOptions, train_mlp
     ("options", "message"),
     [
         ({"hidden": 0}, "hidden must be an integer of at least 1, got 0"),
+        ({"hidden": (64, -1)}, "hidden must be an integer of at least 1, got -1"),
+        ({"hidden": "64"}, "hidden must be an integer of at least 1, got '64'"),
+        ({"hidden": None}, "hidden must be an integer of at least 1, got None"),
+        ({"learning_rate_decay": 0.0}, "learning_rate_decay must be"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer"),
         ({"epochs": True}, "epochs must be an integer"),
         ({"patience": -1}, "patience must be"),
@@ -119,3 +124,52 @@ def test_a_class_of_one_row_is_not_held_out(torch):
     vectors, labels = np.eye(5), np.array([0, 0, 0, 0, 1])
     options = TrainingOptions(**OPTIONS | {"epochs": 1}, validation_fraction=0.9)
     assert np.isfinite(train_mlp(vectors, labels, 2, options, seed=14).epochs[0].loss)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "shapes"), [((), [(2, 2)]), (5, [(2, 5), (5, 2)]), ([7, 3], [(2, 7), (7, 3), (3, 2)])]
+)
+def test_layers_are_as_many_as_asked_for(torch, hidden, shapes):
+    noisy, _, labels = exclusive_or(100, 15)
+    found = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | {"hidden": hidden, "epochs": 1}), seed=16)
+    assert [weights.shape for weights, _ in found.layers] == shapes
+
+
+def test_a_linear_layer_learns_a_line_and_nothing_else(torch):
+    noisy, clean, labels = exclusive_or(1000, 17)
+    line = (clean[:, 0] > 0).astype(np.intp)
+    options = TrainingOptions(**OPTIONS | {"hidden": ()})
+    scores = [
+        clean @ found.layers[0][0] for found in (train_mlp(noisy, each, 2, options, seed=18) for each in (line, labels))
+    ]
+    assert (scores[0].argmax(axis=1) == line).all()
+    assert (scores[1].argmax(axis=1) == labels).mean() < 0.8
+
+
+def test_the_learning_rate_falls(torch):
+    noisy, _, labels = exclusive_or(200, 19)
+    one = TrainingOptions(**OPTIONS | {"epochs": 1}, validation_fraction=0.0)
+    stopped = TrainingOptions(**OPTIONS | {"epochs": 3}, validation_fraction=0.0, learning_rate_decay=1e-12)
+    ends = [train_mlp(noisy, labels, 2, options, seed=20).layers[0][0] for options in (one, stopped)]
+    np.testing.assert_allclose(*ends, atol=1e-6)
+    going = TrainingOptions(**OPTIONS | {"epochs": 3}, validation_fraction=0.0)
+    assert np.abs(train_mlp(noisy, labels, 2, going, seed=20).layers[0][0] - ends[0]).max() > 0.01
+
+
+def test_what_is_seen_hangs_on_the_epoch(torch):
+    noisy, _, labels = exclusive_or(100, 21)
+    asked = []
+
+    def seen(number, vectors):
+        asked.append((number, len(vectors)))
+        return vectors + number
+
+    options = TrainingOptions(**OPTIONS | {"epochs": 3}, validation_fraction=0.2)
+    found = train_mlp(noisy, labels, 2, options, seen=seen, seed=22)
+    kept = 100 - sum(round(0.2 * count) for count in np.bincount(labels))
+    assert asked == [(0, 100), *((number, kept) for number in range(1, len(found.epochs) + 1))]
+    still = train_mlp(noisy, labels, 2, options, seen=lambda _, vectors: vectors, seed=22)
+    assert still.epochs == train_mlp(noisy, labels, 2, options, seed=22).epochs
+    assert still.epochs != found.epochs
+    rescaled = train_mlp(noisy, labels, 2, options, scale=100.0, seed=22)
+    assert rescaled.epochs != still.epochs

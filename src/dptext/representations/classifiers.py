@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Self
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, MissingExtraError, ParameterError
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Floats, checked_vectors
@@ -18,6 +17,8 @@ from dptext.representations.linear import fit_linear, linear_prior
 from dptext.representations.mlp import Epoch, Labels, TrainingOptions, train_mlp
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
+from dptext.representations.schedules import Schedule
+from dptext.representations.training import TrainingNoise, checked_training
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -46,17 +47,25 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     **Guarantee**: post-processing of private vectors: what the statement that came with them says, and nothing more is
     spent, however often one fits. *Labels are taken as public*: the statement of a vector says nothing of its label.
 
+    A server that has public labelled texts and no private vector yet learns from those alone: `fit_public`.
+
     Args:
-        model: ``"linear"`` (numpy) or ``"mlp"`` (one hidden layer; extra ``train``).
+        model: ``"linear"`` (numpy; it knows the noise in closed form) or ``"mlp"`` (a perceptron; extra ``train``).
         channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` that came with the vectors;
             None: not known, and the vectors are taken as they are.
         public: (vectors, labels) of *public* examples, (m, d) as a device has them before the noise, or None. The
-            linear model shrinks towards what they say; the perceptron trains on them too, with noise drawn anew in
-            each epoch.
-        hidden, dropout, learning_rate, momentum, weight_decay, batch_size, epochs, validation_fraction, patience,
-            extra_noise: of the perceptron, see `dptext.representations.mlp.TrainingOptions`.
+            linear model shrinks towards what they say; the perceptron trains on them too.
+        training: of the perceptron, ``"plain"``, ``"robust"`` or ``"adaptive"``: which noise it draws on public
+            vectors in each epoch, and adds on top of those that arrived; `dptext.representations.training` has the
+            table. Robust (the noise of the channel, drawn anew) is right where users send at the channel's epsilon,
+            adaptive (at the schedule's) is for servers that do not know at which.
+        schedule: of adaptive training: a name, a list with an epsilon for each epoch, or a function of the epoch's
+            number; see `dptext.representations.schedules`. The names say whether *noise* rises or falls.
+        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs,
+            validation_fraction, patience, extra_noise: of the perceptron, see
+            `dptext.representations.mlp.TrainingOptions`.
         progress: called with an `dptext.representations.mlp.Epoch` after each epoch.
-        seed: of the perceptron's initial weights, batches and dropout. No privacy rests on it.
+        seed: of the perceptron's initial weights, batches, dropout and training noise. No privacy rests on it.
 
     Attributes:
         classes_: the labels, sorted.
@@ -64,6 +73,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         channel_: the noise as it was understood, or None.
         strength_, intensity_: of the linear model, see `dptext.representations.linear.LinearFit`.
         epochs_, best_epoch_: of the perceptron: what ``progress`` saw, and the epoch whose weights were kept.
+        epsilons_: of the perceptron's adaptive training: of each epoch; else empty.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
@@ -88,9 +98,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         *,
         channel: Channel | Randomizer | PrivacyStatement | None = None,
         public: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        hidden: int = 128,
+        training: str = "robust",
+        schedule: Schedule = "noise-rises-10/n",
+        hidden: int | Sequence[int] = 128,
         dropout: float = 0.5,
         learning_rate: float = 0.01,
+        learning_rate_decay: float = 1.0,
         momentum: float = 0.9,
         weight_decay: float = 1e-6,
         batch_size: int = 32,
@@ -104,9 +117,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.model = model
         self.channel = channel
         self.public = public
+        self.training = training
+        self.schedule = schedule
         self.hidden = hidden
         self.dropout = dropout
         self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.batch_size = batch_size
@@ -118,26 +134,68 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.seed = seed
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803  the names that scikit-learn asks for
-        """Learn from (n, k) noisy vectors and (n,) labels of two classes or more.
+        """Learn from (n, k) noisy vectors that arrived, and (n,) labels of two classes or more.
+
+        They are taken as they arrived, in every epoch; adaptive training adds noise on top. No noise is ever drawn anew
+        below theirs: nobody at a server has the vectors as they were, and whoever has them must not pass them here.
 
         Raises:
             DataError: labels of one class only; a number that no private vector has.
             ParameterError: an argument out of range; the channel does not put out vectors of this width.
         """
-        if self.model not in _MODELS:
-            raise ParameterError(f"model must be one of {', '.join(map(repr, _MODELS))}, got {self.model!r}")
-        options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
+        options = self._options()
         given, targets = _validated(self, X, y)
-        check_classification_targets(targets)
-        self.classes_, codes = np.unique(targets, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise DataError("a classifier needs labels of two classes or more, got one class")
-        self.channel_ = _channel(self.channel, given.shape[1])
+        codes = self._coded(targets)
+        pair = isinstance(self.public, tuple | list) and len(self.public) == 2
+        dimension = checked_vectors(self.public[0]).shape[1] if pair else given.shape[1]  # type: ignore[index]
+        self.channel_, randomizer = _noise(self.channel, dimension, given.shape[1])
         public = self._checked_public()
         if self.model == "linear":
             self._fit_linear(given, codes, public)
-        else:
-            self._fit_mlp(given, codes, public, options)
+            return self
+        noise = self._training_noise(randomizer)
+
+        def fresh(number: int) -> tuple[Floats, Labels]:
+            assert public is not None
+            return noise.on_public(number, public[0]), public[1]
+
+        self._fit_mlp(given, codes, options, noise, noise.on_arrived, None if public is None else fresh)
+        return self
+
+    def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
+        """Learn from **public** vectors alone, as devices have them before the noise. This call *declares them public*.
+
+        What arrives later is predicted with the noise that the training has met. *Nothing is promised to those who
+        are in these vectors*: robust and adaptive training draw noise on them in each epoch, which for anybody's
+        private vectors would be a release in each epoch.
+
+        Args:
+            vectors: (m, d), without noise; they are brought into the channel's domain.
+            labels: (m,) of two classes or more.
+
+        Raises:
+            DataError: labels of one class only.
+            ParameterError: an argument out of range; ``public`` was given to the constructor as well; plain training
+                for a channel that puts out vectors of another width.
+        """
+        options = self._options()
+        if self.public is not None:
+            raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
+        clean, targets = check_X_y(checked_vectors(vectors), labels, dtype=np.float64)
+        codes = self._coded(targets)
+        width = clean.shape[1]
+        self.channel_, randomizer = _noise(self.channel, width, None)
+        if self.channel_ is not None:
+            clean, width = self.channel_.domain.bound(clean), self.channel_.width
+        self.n_features_in_ = width
+        noise = self._training_noise(randomizer)
+        if self.model == "linear":
+            known = self.channel_ is not None
+            self._fit_linear(noise.on_public(0, clean) if known else clean, codes, (clean, codes) if known else None)
+            return self
+        if noise.training == "plain":
+            _check_width(clean.shape[1], width)
+        self._fit_mlp(clean, codes, options, noise, noise.on_public, None)
         return self
 
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
@@ -158,11 +216,39 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         Raises:
             NotFittedError: ``fit`` was not called.
+            ParameterError: the noise makes vectors of another width, so that this model knows no clean ones.
         """
         check_is_fitted(self)
+        if self.channel_ is not None:
+            _check_width(self.channel_.dimension, self.channel_.width)
         return self._clean
 
+    def _options(self) -> TrainingOptions:
+        if self.model not in _MODELS:
+            raise ParameterError(f"model must be one of {', '.join(map(repr, _MODELS))}, got {self.model!r}")
+        if checked_training(self.training) != "robust" and self.model == "linear":
+            raise ParameterError(
+                f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form; "
+                "without a channel it takes vectors as they are"
+            )
+        return TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
+
+    def _coded(self, targets: npt.NDArray[Any]) -> Labels:
+        """Labels as codes of ``classes_``."""
+        check_classification_targets(targets)
+        self.classes_, codes = np.unique(targets, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError("a classifier needs labels of two classes or more, got one class")
+        return codes
+
+    def _training_noise(self, randomizer: Randomizer | None) -> TrainingNoise:
+        return TrainingNoise(
+            self.training, self.channel_, randomizer, schedule=self.schedule, epochs=self.epochs, seed=self.seed
+        )
+
     def _fit_linear(self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
+        if self.channel_ is not None:
+            _check_width(self.channel_.dimension, self.channel_.width)
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
         found = fit_linear(given, codes, classes, channel=self.channel_, prior=prior)
@@ -170,25 +256,26 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self._store((found.noisy,), (found.clean,))
 
     def _fit_mlp(
-        self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None, options: TrainingOptions
+        self,
+        given: Floats,
+        codes: Labels,
+        options: TrainingOptions,
+        noise: TrainingNoise,
+        seen: Callable[[int, Floats], Floats],
+        fresh: Callable[[int], tuple[Floats, Labels]] | None,
     ) -> None:
-        def fresh(number: int) -> tuple[Floats, Labels]:
-            assert public is not None
-            if self.channel_ is None:
-                return public
-            bits = RandomBits(None if self.seed is None else self.seed + number)
-            return self.channel_.sample(public[0], bits).astype(np.float64), public[1]
-
         found = train_mlp(
             given,
             codes,
             len(self.classes_),
             options,
-            fresh=None if public is None else fresh,
+            seen=seen,
+            fresh=fresh,
+            scale=noise.pooled(seen, given) if noise.epsilons else None,
             progress=self.progress,
             seed=self.seed,
         )
-        self.epochs_, self.best_epoch_ = found.epochs, found.best
+        self.epochs_, self.best_epoch_, self.epsilons_ = found.epochs, found.best, noise.epsilons
         self._store(found.layers, found.layers)
 
     def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> None:
@@ -206,6 +293,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         vectors, labels = check_X_y(checked_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
         if not np.array_equal(np.unique(labels), self.classes_):
             raise ParameterError("public labels must be of the same classes as the private ones: they are not")
+        if self.training == "plain" or self.channel_ is None:
+            _check_width(vectors.shape[1], self.n_features_in_)
         bounded = vectors if self.channel_ is None else self.channel_.domain.bound(vectors)
         return bounded, np.searchsorted(self.classes_, labels)
 
@@ -228,32 +317,51 @@ def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool =
     return checked
 
 
-def _channel(given: object, width: int) -> Channel | None:
-    """What the noise was, from whatever says it, for vectors of a width."""
+def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
+    """The channel for vectors of a dimension, and what it was calibrated from, out of whatever says what the noise is.
+
+    Args:
+        given: the estimator's ``channel``.
+        dimension: of the vectors before the noise.
+        width: of those that arrived; None: none did.
+    """
+    randomizer: Randomizer | None = None
+    channel: Channel | None = None
     if isinstance(given, PrivacyStatement):
-        channel: Channel | None = _stated(given)
+        randomizer, stated = _stated(given)
+        channel = randomizer.channel(stated)
     elif isinstance(given, Randomizer):
-        channel = given.channel(width)
+        randomizer, channel = given, given.channel(dimension)
     elif given is None or isinstance(given, Channel):
         channel = given
     else:
         raise ParameterError(
             f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(given).__name__}"
         )
-    if channel is not None and not channel.width == channel.dimension == width:
+    if channel is not None and width not in (None, channel.width):
         raise ParameterError(
-            f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and {width} arrived: "
-            "expected the same width throughout"
+            f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and {width} arrived"
         )
-    return channel
+    if channel is not None and width is None and channel.dimension != dimension:
+        raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {dimension}")
+    return channel, randomizer
 
 
-def _stated(statement: PrivacyStatement) -> Channel:
-    """The channel that a statement describes, rebuilt from its parameters."""
+def _check_width(before: int, after: int) -> None:
+    """Some uses need vectors that are of one kind with and without the noise."""
+    if before != after:
+        raise ParameterError(
+            f"the noise turns vectors of {before} numbers into {after}: what is learnt from the ones does not fit the "
+            "others; use model='mlp' with training='robust', and predict for what arrives"
+        )
+
+
+def _stated(statement: PrivacyStatement) -> tuple[Randomizer, int]:
+    """The randomizer that a statement describes, rebuilt from its parameters, and the dimension of its vectors."""
     parameters = statement.parameters
     if statement.mechanism not in RANDOMIZERS or not isinstance(dimension := parameters.get("dimension"), int):
         raise ParameterError(
             f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
             f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
         )
-    return randomizer_from_parameters(statement.mechanism, parameters).channel(dimension)
+    return randomizer_from_parameters(statement.mechanism, parameters), dimension

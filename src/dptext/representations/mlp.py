@@ -1,8 +1,8 @@
-"""A perceptron with one hidden layer, trained on noisy vectors (extra ``train``: torch, imported when it is used)."""
+"""A perceptron, trained on noisy vectors (extra ``train``: torch, imported when it is used)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,19 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Floats
 from dptext.text.files import extra
 
-__all__ = ["Epoch", "Training", "TrainingOptions", "train_mlp"]
+__all__ = [
+    "Epoch",
+    "Labels",
+    "Layers",
+    "Training",
+    "TrainingOptions",
+    "check_number",
+    "layers_of",
+    "one_torch_thread",
+    "perceptron",
+    "root_mean_square",
+    "train_mlp",
+]
 
 Labels = npt.NDArray[np.intp]
 Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
@@ -36,18 +48,20 @@ class TrainingOptions:
     """How to train; the defaults are those of Lyu et al. 2020, section 4, with early stopping added.
 
     Attributes:
-        hidden: units of the hidden layer.
+        hidden: units of the hidden layer, or of each of several; none, ``()``: a linear layer and softmax.
         dropout: share of the input coordinates that is dropped at every step.
         learning_rate, momentum, weight_decay, batch_size, epochs: of stochastic gradient descent.
+        learning_rate_decay: what the learning rate is multiplied by after each epoch; 1: it stays.
         validation_fraction: share of the rows that is held out to stop early; 0: none, and all epochs are run.
         patience: epochs without a smaller loss there before training stops; the best epoch's weights are kept.
         extra_noise: standard deviation of normal noise added on top at every step, in units of the root mean square of
             a coordinate.
     """
 
-    hidden: int = 128
+    hidden: int | Sequence[int] = 128
     dropout: float = 0.5
     learning_rate: float = 0.01
+    learning_rate_decay: float = 1.0
     momentum: float = 0.9
     weight_decay: float = 1e-6
     batch_size: int = 32
@@ -57,15 +71,22 @@ class TrainingOptions:
     extra_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "batch_size", "epochs", "patience"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ParameterError(f"{name} must be an integer of at least 1, got {value!r}")
+        several = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
+        for units in self.hidden if several else (self.hidden,):  # type: ignore[union-attr]
+            _check_count("hidden", units)
+        for name in ("batch_size", "epochs", "patience"):
+            _check_count(name, getattr(self, name))
         for name, most in (("dropout", 1.0), ("momentum", 1.0), ("validation_fraction", 1.0)):
-            _check_number(name, getattr(self, name), least=0.0, below=most)
+            check_number(name, getattr(self, name), least=0.0, below=most)
         for name in ("weight_decay", "extra_noise"):
-            _check_number(name, getattr(self, name), least=0.0, below=np.inf)
-        _check_number("learning_rate", self.learning_rate, least=5e-324, below=np.inf)
+            check_number(name, getattr(self, name), least=0.0, below=np.inf)
+        for name in ("learning_rate", "learning_rate_decay"):
+            check_number(name, getattr(self, name), least=5e-324, below=np.inf)
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """The units of each hidden layer."""
+        return tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
 
 
 @dataclass(frozen=True)
@@ -83,7 +104,9 @@ def train_mlp(
     classes: int,
     options: TrainingOptions,
     *,
+    seen: Callable[[int, Floats], Floats] | None = None,
     fresh: Callable[[int], tuple[Floats, Labels]] | None = None,
+    scale: float | None = None,
     progress: Callable[[Epoch], object] | None = None,
     seed: int | None = None,
 ) -> Training:
@@ -91,7 +114,11 @@ def train_mlp(
 
     Args:
         vectors: float64.
+        seen: what the vectors become in the epoch of a number (more noise on top of those that arrived; noise drawn
+            anew on *public* ones); number 0: what they are held out as. None: they stay as they are.
         fresh: more rows for the epoch of a number (public vectors with noise that is drawn anew), or None.
+        scale: what the network divides its inputs by; None: the root mean square of a coordinate, so that noise of
+            any size meets the same learning rate.
         progress: called after every epoch.
         seed: of initial weights, batches and dropout: no privacy rests on them. None: other ones each time.
 
@@ -99,47 +126,61 @@ def train_mlp(
         MissingExtraError: torch is not installed.
     """
     torch = extra("torch", "train", "NoisyClassifier(model='mlp')")
-    scale = float(np.sqrt(np.mean(vectors**2))) or 1.0  # noise of any size meets the same learning rate
+    begin = vectors if seen is None else seen(0, vectors)
+    divisor = root_mean_square(begin) if scale is None else scale
     start = int.from_bytes(RandomBits(seed).take(8), "little") >> 1
-    with torch.random.fork_rng(devices=[]), _one_thread(torch):  # the caller's generator stays as it was
+    with torch.random.fork_rng(devices=[]), one_torch_thread(torch):  # the caller's generator stays as it was
         torch.manual_seed(start)
         held, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
-        network = torch.nn.Sequential(
-            torch.nn.Dropout(options.dropout),
-            torch.nn.Linear(vectors.shape[1], options.hidden),
-            torch.nn.ReLU(),
-            torch.nn.Linear(options.hidden, classes),
-        )
+        network = perceptron(torch, begin.shape[1], classes, options)
         optimiser = torch.optim.SGD(
             network.parameters(),
             lr=options.learning_rate,
             momentum=options.momentum,
             weight_decay=options.weight_decay,
         )
-        ready = _as_tensors(torch, vectors / scale, labels)
-        rows, aside = tuple(each[kept] for each in ready), tuple(each[held] for each in ready)
+        aside = _as_tensors(torch, begin[held] / divisor, labels[held])
+        base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept])
         history: list[Epoch] = []
-        best, least, layers = 0, np.inf, _layers(network, scale)
+        best, least, layers = 0, np.inf, layers_of(network, divisor)
         for number in range(1, options.epochs + 1):
-            shown = rows
+            optimiser.param_groups[0]["lr"] = options.learning_rate * options.learning_rate_decay ** (number - 1)
+            shown = base
+            if shown is None:
+                assert seen is not None
+                shown = _as_tensors(torch, seen(number, vectors[kept]) / divisor, labels[kept])
             if fresh is not None:
                 more, their = fresh(number)
-                added = _as_tensors(torch, more / scale, their)
-                shown = tuple(torch.cat(pair) for pair in zip(rows, added, strict=True))
+                added = _as_tensors(torch, more / divisor, their)
+                shown = tuple(torch.cat(pair) for pair in zip(shown, added, strict=True))
             loss = _one_epoch(torch, network, optimiser, shown, options)
             held_out = _loss(torch, network, aside) if len(held) else None
             history.append(Epoch(number, options.epochs, loss, held_out))
             if progress is not None:
                 progress(history[-1])
             if held_out is None or held_out < least:
-                best, least, layers = number, np.inf if held_out is None else held_out, _layers(network, scale)
+                best, least, layers = number, np.inf if held_out is None else held_out, layers_of(network, divisor)
             elif number - best >= options.patience:
                 break
     return Training(layers, tuple(history), best)
 
 
+def root_mean_square(vectors: Floats) -> float:
+    """Of a coordinate; 1 where all are 0."""
+    return float(np.sqrt(np.mean(vectors**2))) or 1.0
+
+
+def perceptron(torch: Any, width: int, classes: int, options: TrainingOptions) -> Any:
+    """Dropout, hidden layers with max(0, .) after each, and a linear layer."""
+    modules = [torch.nn.Dropout(options.dropout)]
+    for units in options.hidden_layers:
+        modules += [torch.nn.Linear(width, units), torch.nn.ReLU()]
+        width = units
+    return torch.nn.Sequential(*modules, torch.nn.Linear(width, classes))
+
+
 @contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
+def one_torch_thread(torch: Any) -> Iterator[None]:
     """A batch of a few rows is done before a second thread has started; and sums come out the same everywhere."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -183,7 +224,7 @@ def _as_tensors(torch: Any, vectors: Floats, labels: Labels) -> tuple[Any, Any]:
     return torch.from_numpy(vectors.astype(np.float32)), torch.from_numpy(labels.astype(np.int64))
 
 
-def _layers(network: Any, scale: float) -> Layers:
+def layers_of(network: Any, scale: float) -> Layers:
     """Copies of the arrays, with the scale of the inputs folded into the first."""
     linear = [module for module in network if hasattr(module, "weight")]
     arrays = [(module.weight.detach().numpy().T.copy(), module.bias.detach().numpy().copy()) for module in linear]
@@ -191,7 +232,13 @@ def _layers(network: Any, scale: float) -> Layers:
     return tuple(arrays)
 
 
-def _check_number(name: str, value: object, *, least: float, below: float) -> None:
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name} must be an integer of at least 1, got {value!r}")
+
+
+def check_number(name: str, value: object, *, least: float, below: float) -> None:
+    """Refuse what is no number from ``least`` to below ``below``."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not least <= value < below:  # type: ignore[operator]
         raise ParameterError(f"{name} must be a number from {least:g} to below {below:g}, got {value!r}")

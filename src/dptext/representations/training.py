@@ -1,0 +1,144 @@
+"""Plain, robust and adaptive training: which noise a server draws in an epoch, and on whose vectors.
+
+A server holds vectors of two kinds. *Public* ones it has as a device has them before the noise, so it may draw the
+noise on them as often as it likes. *Private* ones arrived with their noise, drawn once; the vectors below it the server
+never had. Whoever did have them and drew noise anew in each epoch would make a release in each epoch, and would have to
+promise the sum of all. So nothing here takes a raw private vector: on what arrived, noise is added **on top** only,
+which is post-processing and costs nothing.
+
+============  ==================================================  =================================================
+training      public vectors                                      vectors that arrived
+============  ==================================================  =================================================
+plain         as they are                                         as they are
+robust        through the users' channel, anew in each epoch      as they are: their noise is the users' already
+adaptive      in epoch n through the channel at epsilon_n, anew   normal noise on top, as much as a channel at
+                                                                  epsilon_n has more than the users'; none where it
+                                                                  has less
+============  ==================================================  =================================================
+
+Plain is the "non-robust" training of Zouhri and Abecidan 2021, robust the one of Lyu, He and Li 2020 (algorithm 1), and
+adaptive that of the former (algorithm 3), meant for servers that do not know at which epsilon their users send. All
+three were proposed for public vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits, seed_bytes
+from dptext.representations.domains import Floats
+from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.schedules import epsilons_of
+
+__all__ = ["TRAININGS", "TrainingNoise", "checked_training"]
+
+TRAININGS = ("plain", "robust", "adaptive")
+
+
+def checked_training(training: Any) -> str:
+    """The name, when it is one of `TRAININGS`.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if not isinstance(training, str) or training not in TRAININGS:
+        raise ParameterError(f"training must be one of {', '.join(map(repr, TRAININGS))}, got {training!r}")
+    return training
+
+
+class TrainingNoise:
+    """The noise of one training run, epoch by epoch.
+
+    Args:
+        training: one of `TRAININGS`.
+        channel: the users' noise; None: not known.
+        randomizer: what the channel was calibrated from, for adaptive training, which calibrates it to other epsilons.
+        schedule: see `dptext.representations.schedules`; looked at in adaptive training only.
+        epochs: how many there are at most.
+        seed: None: fresh noise each time. No privacy rests on it: what is public needs none, and what arrived has it.
+
+    Attributes:
+        epsilons: of each epoch in adaptive training; else empty.
+
+    Raises:
+        ParameterError: no such training; adaptive without a randomizer; a schedule that gives what is no epsilon.
+    """
+
+    def __init__(
+        self,
+        training: str,
+        channel: Channel | None,
+        randomizer: Randomizer | None,
+        *,
+        schedule: Any,
+        epochs: int,
+        seed: int | None,
+    ) -> None:
+        self.training = checked_training(training)
+        self.channel = channel
+        self.epsilons: tuple[float, ...] = ()
+        self._channels: tuple[Channel, ...] = ()
+        if training == "adaptive":
+            if channel is None or randomizer is None:
+                raise ParameterError(
+                    "adaptive training draws noise at other epsilons than the users': give the randomizer, or the "
+                    "statement that came with the vectors, as channel"
+                )
+            self.epsilons = epsilons_of(schedule, epochs)
+            self._channels = tuple(
+                replace(randomizer, epsilon=each).channel(channel.dimension) for each in self.epsilons
+            )
+            if any(each.width != channel.width for each in self._channels):
+                raise ParameterError(f"{randomizer.name} puts out vectors of other widths at the schedule's epsilons")
+        bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"noise of a training", seed))
+        self._streams = bits.spawn(epochs + 1)
+
+    def on_public(self, epoch: int, vectors: Floats) -> Floats:
+        """(n, d) **public** vectors of the channel's domain as the network sees them in an epoch (1, 2, ...).
+
+        Epoch 0: as those are that are held out: with the users' noise, unless nothing is known of it.
+        """
+        if self.training == "plain":
+            return vectors
+        channel = self._channels[epoch - 1] if epoch and self._channels else self.channel
+        if channel is None:
+            raise ParameterError(
+                "robust training draws the users' noise on public vectors: give the channel, or training='plain'"
+            )
+        return channel.sample(vectors, self._streams[epoch]).astype(np.float64)
+
+    def on_arrived(self, epoch: int, vectors: Floats) -> Floats:
+        """(n, k) vectors that **arrived noisy** as the network sees them in an epoch: noise on top, or none.
+
+        Raises:
+            ParameterError: adaptive, and the channel's outputs are no vectors that more noise could be added to.
+        """
+        deviation = self._lacking(epoch)
+        if not deviation:
+            return vectors
+        return vectors + deviation * self._streams[epoch].normal(*vectors.shape)
+
+    def _lacking(self, epoch: int) -> float:
+        """Standard deviation, on a coordinate, of what the users' noise lacks to that of the epoch."""
+        if not epoch or not self._channels:
+            return 0.0
+        assert self.channel is not None
+        has, wanted = self.channel.expected_squared_error, self._channels[epoch - 1].expected_squared_error
+        if not (math.isfinite(has) and math.isfinite(wanted)):
+            raise ParameterError(
+                f"what {self.channel.name} puts out estimates no vector, so there is no telling how much noise is to "
+                "come on top of it: train on public vectors (fit_public), or with training='robust'"
+            )
+        return math.sqrt(max(wanted - has, 0.0) / self.channel.width)
+
+    def pooled(self, seen: Callable[[int, Floats], Floats], vectors: Floats) -> float:
+        """The root mean square of a coordinate over all epochs: in adaptive training no single one is typical."""
+        sample = vectors[:: max(1, len(vectors) // 512)]
+        epochs = range(1, len(self.epsilons) + 1) if self.epsilons else range(1)
+        return math.sqrt(float(np.mean([np.mean(seen(epoch, sample) ** 2) for epoch in epochs]))) or 1.0
