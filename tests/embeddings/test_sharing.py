@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import math
 import os
 import re
 import socket
@@ -129,7 +130,9 @@ def test_nothing_but_the_release_is_in_the_folder(levelled, tmp_path):
 
 def test_a_seed_is_said_first_of_all(vectors, tmp_path):
     fitted(vectors, seed=1).save(tmp_path / "shared")
-    assert "**Warning: for tests only.**" in (tmp_path / "shared" / "README.md").read_text().split("##")[0]
+    head = (tmp_path / "shared" / "README.md").read_text().split("##")[0]
+    assert "**Warning: for tests only.**" in head
+    assert "whoever has two releases made with one seed" in head
 
 
 # -- whole or not at all ----------------------------------------------------------------------------------------
@@ -273,6 +276,11 @@ def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
         f"release {model.statement_.release_id}",
     ):
         assert said in card
+    # the loss of Gaussian noise exceeds epsilon more often than with probability delta: here 4 in 1,000,000
+    sigma = model.budgets_.sigma
+    assert 0.5 * math.erfc((8 * sigma - 1 / (2 * sigma)) / math.sqrt(2)) > 4e-6
+    assert "plus a probability of at most 1 in 1,000,000" in card
+    assert "but for a probability" not in card
     assert all(f"- {each}" in card for each in model.statement_.assumptions)
     assert not re.search(r"TODO|TBD|XXX|\[your|<your|None|nan\b", card)
 

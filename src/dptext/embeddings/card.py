@@ -61,7 +61,8 @@ def _head(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
         lines += [
             "",
             "> **Warning: for tests only.** The noise was made from a seed. Whoever knows the seed, or guesses it, can "
-            "take the noise away: towards him nothing below is promised.",
+            "take the noise away, and whoever has two releases made with one seed can take one from the other: towards "
+            "them nothing below is promised.",
         ]
     return lines
 
@@ -90,9 +91,9 @@ def _promised(
         "he knows already and whatever he does with them, now or later: whether they were among the texts at all, and "
         "so what stood in them.",
         "",
-        f"**How strongly:** epsilon {at_most(epsilon, 4)}, delta {at_most(delta, 3)}. In words: no outcome is more "
-        f"than {odds(epsilon)} times likelier with them than without, or without than with, but for a probability of "
-        f"{_chance(delta)}. {_sure(epsilon)}",
+        f"**How strongly:** epsilon {at_most(epsilon, 4)}, delta {at_most(delta, 3)}. In words: whatever somebody "
+        f"looks for in these files, to find it is at most {odds(epsilon)} times likelier with them than without, or "
+        f"without than with, plus a probability of {_chance(delta)}. {_sure(epsilon)}",
         "",
     ]
     if epsilon > _SURE_IS_FINE:
@@ -129,7 +130,9 @@ def _sure(epsilon: float) -> str:
     sure = math.floor(1e4 / (1 + math.exp(-min(epsilon, 700.0))) + 1) / 100
     if sure >= 100:
         return "Somebody who held both for equally likely may become as good as certain."
-    return f"Somebody who held both for equally likely, 50% sure, can be at most {sure:g}% sure afterwards."
+    return (
+        f"Delta aside, somebody who held both for equally likely, 50% sure, can be at most {sure:g}% sure afterwards."
+    )
 
 
 def _levels(statements: Mapping[str, PrivacyStatement], files: Mapping[str, str]) -> list[str]:
