@@ -1,5 +1,7 @@
 """Cooccurrence as users meet it: what comes out, what is promised, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -223,6 +225,11 @@ def test_bad_input_is_named(vectors):
 def test_a_delta_that_allows_publishing_somebody_is_warned_of(vectors):
     with pytest.warns(DeltaWarning, match="not below"):
         fitted(people(2), vectors, delta=1e-3, public_users=5000)
+    new = learned(("teabag",))
+    new = replace(new, statement=new.statement.replace(guarantee=ApproxDP(1.0, 6e-6)))
+    with pytest.warns(DeltaWarning, match="delta 1.2e-05 is not below 1 / 100,000") as caught:  # both together
+        dptext.Cooccurrence(vectors, delta=6e-6, vocabulary=new).fit(people(2))
+    assert caught[0].filename == __file__
 
 
 def test_the_vectors_feed_a_word_mechanism_and_the_promises_add(vectors):

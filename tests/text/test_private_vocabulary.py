@@ -10,6 +10,7 @@ from scipy.stats import chi2
 
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text import private_vocabulary as module
@@ -207,6 +208,13 @@ def test_the_statement_says_nothing_about_the_data():
     )
     assert large.words
     assert small.statement.replace(release_id=None) == large.statement.replace(release_id=None)
+
+
+def test_a_delta_that_allows_publishing_somebody_is_warned_of():
+    with pytest.warns(DeltaWarning, match="not below 1 / 100,000") as caught:
+        private_vocabulary([], epsilon=1.0, delta=1e-3)
+    assert caught[0].filename == __file__
+    assert private_vocabulary([], epsilon=1.0, delta=1e-3, public_users=500).words == ()  # a warning is an error here
 
 
 def test_a_seed_is_refused_and_so_are_wrong_budgets():

@@ -255,7 +255,8 @@ def _learn(
     reader: DocumentReader, budget: ApproxDP, words_per_user: int, public: WordVectors, processes: int, *, quiet: bool
 ) -> PrivateVocabulary:
     """The words that no public list holds."""
-    with reading_bar("new words", "choosing new words", quiet=quiet) as show:
+    with reading_bar("new words", "choosing new words", quiet=quiet) as show, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeltaWarning)  # said already, of all together
         _watched(reader, show)
         return private_vocabulary(
             reader,

@@ -50,7 +50,8 @@ class Cooccurrence:
         window: words on either side that count as context.
         dimension: of the vectors, where there are no public ones.
         most_words: of a user that are looked at: the first ones.
-        public_users: a public number that the number of users does not exceed, for the check of delta.
+        public_users: a public number that the number of users does not exceed, for the check of delta (of all that is
+            composed in): `dptext.privacy.public_users.DeltaWarning`.
         processes: how many cut texts into words; the release does not depend on it.
         seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
 
@@ -107,7 +108,7 @@ class Cooccurrence:
             y: not used.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
-        warn_of_delta(plan.budgets.delta, public_users=self.public_users)
+        warn_of_delta(plan.delta, public_users=self.public_users, stacklevel=2)
         with users_of(
             documents,
             plan.words,

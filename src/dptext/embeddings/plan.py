@@ -16,6 +16,7 @@ from dptext.embeddings.release import noisy_matrix
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.by_user import Person, UserUnit
@@ -162,6 +163,11 @@ class Plan:
         if not seen:
             raise DataError("there are no documents: expected at least one")
         return total.cells
+
+    @property
+    def delta(self) -> float:
+        """Of this release and all that was released before it."""
+        return as_approx(statement_of(self, self.budgets.default, seeded=False).guarantee).delta
 
     def norm(self, levels: Iterable[Any]) -> float:
         """C of a user who declared these levels: the strictest counts."""

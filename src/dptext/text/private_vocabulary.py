@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.noise.thresholded import thresholded_counts
 from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -67,6 +68,7 @@ def private_vocabulary(
     delta: float,
     words_per_user: int = 100,
     known: Vocabulary | Iterable[str] | None = None,
+    public_users: int | None = None,
     processes: int = 1,
     seed: int | None = None,
     folder: str | Path | None = None,
@@ -83,6 +85,8 @@ def private_vocabulary(
         words_per_user: L, how many different words a user may bring. More of them say more about his vocabulary, and
             cost noise: the threshold grows as the root of L.
         known: public words, or words that were released under a statement of their own.
+        public_users: a public number that the number of users does not exceed: a delta that is not below its inverse is
+            warned of (`dptext.privacy.public_users.DeltaWarning`).
         processes: how many cut texts into words; the promise and the distribution do not depend on it.
         seed: must be None: OpenDP draws its noise from the operating system and takes no seed.
         folder: as in `users_of`.
@@ -102,6 +106,7 @@ def private_vocabulary(
         raise ParameterError(
             "a private vocabulary takes no seed: its noise is drawn by OpenDP, which takes it from the operating system"
         )
+    warn_of_delta(delta, public_users=public_users, stacklevel=2)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
     numbers = _Numbers()
     bits = RandomBits()
