@@ -274,6 +274,18 @@ def test_vectors_without_a_word(work, embed):
     assert not Path("shared").exists()
 
 
+def test_a_word_that_the_copy_cannot_hold_is_said_before_anything_is_read_or_charged(work, embed):
+    odd = dptext.WordVectors(["the", " \u200e", "<unk>"], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    dptext.save_vectors(odd, Path("odd"))
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "odd", "--ledger", "book")
+    assert (code, Path("shared").exists()) == (1, False)
+    assert "row 1" in err
+    assert "--word2vec none" in err
+    assert Ledger("book").releases() == []
+    assert embed("in.jsonl", "-o", "shared", "--vectors", "odd", "--word2vec", "none", "-q")[0] == 0
+
+
 def test_texts_without_one_known_word_show_nothing(work, embed):
     """What is in the texts is private: that no word is known is neither an error nor a warning."""
     write("in.jsonl", 5, text="qwxz zzqx")

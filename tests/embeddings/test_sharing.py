@@ -155,7 +155,11 @@ def test_what_others_put_there_is_never_deleted(model, tmp_path):
     (tmp_path / "shared" / "thesis.tex").write_text("years of work")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
-    for name in ("shared", "empty", "file", "."):
+    dptext.save_vectors(dptext.load_vectors((WORDS, np.eye(8))), tmp_path / "public")
+    (tmp_path / "public" / "README.md").write_text("years of notes")
+    model.save(tmp_path / "more")
+    (tmp_path / "more" / "privacy-mine.json").mkdir()
+    for name in ("shared", "empty", "file", ".", "public", "more"):
         with pytest.raises(dptext.ParameterError, match="holds something besides released vectors"):
             model.save(tmp_path / name, replace=True)
     assert (tmp_path / "shared" / "thesis.tex").exists()

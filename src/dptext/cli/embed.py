@@ -17,7 +17,7 @@ from dptext.cli.places import is_pipe
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.plan import WINDOW, Plan
 from dptext.embeddings.promise import statement_of, under_substitution
-from dptext.embeddings.sharing import Word2VecFormat, check_place
+from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.public_users import DeltaWarning, delta_too_large
@@ -146,6 +146,7 @@ def embed(
     reader = read()  # what can fail fails before the work starts
     charges = Charges(ledger, user if ledger is not None else None)
     public = load_vectors(vectors, limit=limit)
+    check_copy(public.words, _COPIES[word2vec])
     budget: Any = epsilon if levels is None else parse_levels(levels)
     how: dict[str, Any] = {"epsilon": budget, "delta": delta, "unit": unit.value, "default_level": default_level}
     how |= {"window": window}

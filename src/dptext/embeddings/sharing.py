@@ -19,28 +19,30 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from dptext.embeddings.card import card_of
-from dptext.errors import ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.files import HashedFile, extra, whole_folder
 from dptext.vectors.binary_format import write_binary
 from dptext.vectors.folder import announces_vectors, write_folder
+from dptext.vectors.header import check_words
 from dptext.vectors.text_format import write_text
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Word2VecFormat", "check_place", "save_release", "statement_files"]
+__all__ = ["Word2VecFormat", "check_copy", "check_place", "save_release", "statement_files"]
 
 Word2VecFormat: TypeAlias = Literal["binary", "text"]
 
 _CARD = "README.md"
 _WORD2VEC = {"binary": ("vectors.bin", write_binary), "text": ("vectors.txt", write_text)}
-_OURS = {"vectors.safetensors", "words.txt", "config.json", "privacy.json", "vectors.bin", "vectors.txt", _CARD}
+_ALWAYS = {"vectors.safetensors", "words.txt", "config.json", "privacy.json", _CARD}
+_OURS = _ALWAYS | {"vectors.bin", "vectors.txt"}
 _OF_A_LEVEL = re.compile(r"privacy-[a-z0-9_-]+\.json")
 _SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
@@ -73,6 +75,7 @@ def save_release(
         raise ParameterError("these vectors carry no statement: they were not released, dptext.save_vectors saves them")
     if word2vec is not None and word2vec not in get_args(Word2VecFormat):
         raise ParameterError(f"word2vec must be 'binary', 'text' or None, got {word2vec!r}")
+    check_copy(vectors.words, word2vec)
     target = check_place(folder, replace=replace)
     files = statement_files(statements) if len(statements) > 1 else {}
     written = {level: (statements[level].to_json() + "\n").encode() for level in files}
@@ -102,6 +105,19 @@ def save_release(
     shutil.rmtree(aside, ignore_errors=True)
 
 
+def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
+    """Whether the copy for gensim can hold these words; raised before the work, not after it.
+
+    Raises:
+        DataError: it cannot; the row is named.
+    """
+    try:
+        if word2vec is not None:
+            check_words(words)
+    except DataError as error:
+        raise DataError(f"{error}, or make no copy for gensim (--word2vec none, word2vec=None)") from None
+
+
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
     """Where the folder will lie; raised before the work, not after it.
 
@@ -113,7 +129,7 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
     try:
         target = Path(folder).resolve()
         there = target.exists()
-        names = [each.name for each in target.iterdir()] if there and target.is_dir() else []
+        inside = list(target.iterdir()) if there and target.is_dir() else []
     except (OSError, ValueError, TypeError) as error:
         if isinstance(error, OSError):
             raise StorageError.of("open", folder, error) from None
@@ -122,7 +138,9 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
         raise ParameterError(
             f"{str(folder)!r} is there already: choose another name, or replace it (--force, replace=True)"
         )
-    if there and not (announces_vectors(target) and all(map(_is_ours, names))):
+    names = {each.name for each in inside}
+    ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(each.is_file() for each in inside)
+    if there and not (ours and announces_vectors(target)):
         raise ParameterError(
             f"{str(folder)!r} holds something besides released vectors, and replacing it would delete that: choose "
             "another name"

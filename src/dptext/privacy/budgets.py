@@ -275,7 +275,7 @@ def _checked_level(place: str, name: Any, epsilon: Any, delta: float, floor: flo
         crowd = gaussian_sigma(epsilon=number, delta=delta, sensitivity=1.0)
         raise ParameterError(
             f"the epsilon of {place} is {number:g}, below the floor of {floor:g}: its share of the release would be "
-            f"too small to pay ({crowd:,.0f} users who all say the same would just match the noise); raise it, leave "
-            "those users out, or give a lower floor="
+            f"too small to pay ({crowd:,.0f} users who all say the same would just match the noise); raise it, or "
+            "leave those users out (dptext.PersonalBudgets takes a lower floor=)"
         )
     return number
