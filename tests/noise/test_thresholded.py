@@ -151,6 +151,15 @@ def test_wrong_arguments_are_refused(wrong):
         thresholded_counts(**{"epsilon": 1.0, "delta": 1e-6, "keys": 10, **wrong})
 
 
+@pytest.mark.parametrize("epsilon", [0.001, 100.0])
+@pytest.mark.parametrize("delta", [1e-100, 0.999])
+def test_every_budget_that_is_taken_has_noise(epsilon, delta):
+    """OpenDP's conversion from zCDP overflows at an epsilon of several hundred: an error of its own, not ours."""
+    assert thresholded_counts(epsilon=epsilon, delta=delta, keys=100).scale > 0
+    with pytest.raises(ParameterError, match=r"between 0\.001 and 100, got 400"):
+        thresholded_counts(epsilon=400.0, delta=delta, keys=100)
+
+
 def test_without_opendp_the_install_line_is_said(monkeypatch):
     for name in ("opendp", "opendp.combinators"):
         monkeypatch.setitem(sys.modules, name, None)

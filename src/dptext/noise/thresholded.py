@@ -148,8 +148,8 @@ def _check(epsilon: float, delta: float, keys: int) -> None:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    if not 1e-3 <= epsilon <= 1e3:
-        raise ParameterError(f"epsilon must be between 0.001 and 1000, got {epsilon}")
+    if not 1e-3 <= epsilon <= 100:
+        raise ParameterError(f"epsilon must be between 0.001 and 100, got {epsilon}")
     if not 1e-100 <= delta < 1:
         raise ParameterError(f"delta must be above 0 (at least 1e-100) and below 1, got {delta}")
     if isinstance(keys, bool) or not isinstance(keys, int) or not 1 <= keys <= 1 << 20:
