@@ -222,6 +222,14 @@ def test_bad_input_is_named(vectors):
             fitted(people(1), vectors, **options)
 
 
+def test_numbers_of_numpy_are_numbers(vectors):
+    """In statements too, which hold Python's only."""
+    options = {"window": np.int64(3), "most_words": np.int32(50), "epsilon": np.float64(8.0), "delta": np.float64(1e-6)}
+    statement = fitted(people(2), vectors, **options).statement_
+    assert PrivacyStatement.from_json(statement.to_json()) == statement
+    assert fitted(people(2), vectors.vocabulary, dimension=np.int64(3)).vectors_.dimension == 3
+
+
 def test_a_delta_that_allows_publishing_somebody_is_warned_of(vectors):
     with pytest.warns(DeltaWarning, match="not below"):
         fitted(people(2), vectors, delta=1e-3, public_users=5000)

@@ -109,9 +109,9 @@ class Plan:
         """
         if unit not in get_args(UserUnit):
             raise ParameterError(f"unit must be 'user' or 'document', got {unit!r}")
-        _check_whole("window", window, _LONGEST_WINDOW)
-        _check_whole("dimension", dimension, _LARGEST_DIMENSION)
-        _check_whole("most_words", most_words, MOST_WORDS_EVER)
+        window = _checked_whole("window", window, _LONGEST_WINDOW)
+        dimension = _checked_whole("dimension", dimension, _LARGEST_DIMENSION)
+        most_words = _checked_whole("most_words", most_words, MOST_WORDS_EVER)
         budgets = PersonalBudgets(epsilon, delta=delta, default=default_level)
         if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
             raise ParameterError(
@@ -211,6 +211,7 @@ def _weights(words: Vocabulary, *, public: int | None) -> Floats:
     return weights
 
 
-def _check_whole(name: str, value: object, most: int) -> None:
+def _checked_whole(name: str, value: object, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
         raise ParameterError(f"{name} must be an integer between 1 and {most:,}, got {value!r}")
+    return int(value)
