@@ -90,6 +90,7 @@ def test_each_level_has_its_statement(levelled, tmp_path):
         assert dptext.PrivacyStatement.from_json((folder / file).read_text()) == levelled.statements_[level]
         assert file in (folder / "README.md").read_text()
     assert dptext.load_vectors(folder).statement == levelled.statements_["Für alle!"]
+    assert "under substitution, within the level" in (folder / "README.md").read_text()
     assert "| strict | 1 | 1e-06 | 2.8 | epsilon 2.123, delta 1e-06 |" in (folder / "README.md").read_text()
     assert json.loads((folder / "config.json").read_text())["statements"].keys() == files.keys()
 
@@ -303,6 +304,21 @@ def test_the_card_without_public_vectors(vectors, tmp_path):
     card = (tmp_path / "shared" / "README.md").read_text()
     assert "**Public vectors:** none." in card
     assert "public_base" not in card
+
+
+def test_vectors_that_were_released_before_are_not_called_public(vectors, model, tmp_path):
+    """Nor is their list of words: it may hold words that were learned from people."""
+    again = fitted(model.vectors_)
+    again.save(tmp_path / "shared")
+    card = (tmp_path / "shared" / "README.md").read_text()
+    assert "ublic vectors" not in card.replace("the public vectors were not made from", "")  # taken for granted then
+    assert "public ones" not in card
+    assert "public beforehand" not in card
+    assert "(8, 1e-06)-differential privacy" in card  # of which 16 is the sum
+    assert "epsilon 16, delta 2e-06" in card
+    assert "it is public, chosen" not in " ".join(again.statement_.exposed[:1])
+    fitted(vectors).save(tmp_path / "first")
+    assert "It was public beforehand" in (tmp_path / "first" / "README.md").read_text()
 
 
 def test_names_are_no_markup(vectors, tmp_path):

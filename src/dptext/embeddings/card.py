@@ -142,7 +142,7 @@ def _levels(statements: Mapping[str, PrivacyStatement], files: Mapping[str, str]
         "some there is more. Which level somebody chose is not in this folder, and may be known. Who chose none counts "
         f"as *{_plain(str(first.parameters.get('default_level')))}*.",
         "",
-        "| level | epsilon | delta | at most so many times likelier | under substitution | statement |",
+        "| level | epsilon | delta | times likelier, at most | under substitution, within the level | statement |",
         "|---|---|---|---|---|---|",
     ]
     for level, each in statements.items():
@@ -166,9 +166,11 @@ def _not_promised(statement: PrivacyStatement) -> list[str]:
             "- **What others wrote about somebody.** Protected is who *wrote*; whoever is named by many is not."
         )
     if statement.parameters.get("public_vectors") is not None:
+        kind = "What was public before.** These vectors start from public ones"
+        if _released_before(statement):
+            kind = "What was released before.** These vectors start from others"
         lines.append(
-            "- **What was public before.** These vectors start from public ones: what those show of the people and "
-            "the prejudices in their own texts, these show too."
+            f"- **{kind}: what those show of the people and the prejudices in their own texts, these show too."
         )
     if statement.unit is Unit.USER:
         lines.append("- **Several names.** Somebody who wrote under two names counts as two people.")
@@ -179,13 +181,25 @@ def _not_promised(statement: PrivacyStatement) -> list[str]:
 
 def _words(statement: PrivacyStatement) -> str:
     new = statement.parameters.get("new_words")
+    before = _released_before(statement)
+    if new is None and before:
+        return "It is that of vectors which were released before, under a promise that is counted in above."
     if new is None:
         return "It was public beforehand: that a word is in it does not say that anybody used it."
-    return (
-        f"Most are from a public list: that such a word is in it does not say that anybody used it. Those after them "
-        f"({new:,}) are words of these people, chosen under a promise of their own, which is counted in above: one "
-        "stands there because several people wrote it."
+    first = (
+        "Most were released before, under a promise that is counted in above."
+        if before
+        else "Most are from a public list: that such a word is in it does not say that anybody used it."
     )
+    return (
+        f"{first} Those after them ({new:,}) are words of these people, chosen under a promise of their own, which is "
+        "counted in above: one stands there because several people wrote it."
+    )
+
+
+def _released_before(statement: PrivacyStatement) -> bool:
+    """Whether the vectors that these start from were learned from people as well."""
+    return statement.parameters.get("promise_of_vectors") is not None
 
 
 def _use(word2vec: str | None) -> list[str]:
@@ -242,6 +256,11 @@ def _made_from(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
     lines = ["## What it was made from", ""]
     if public is None:
         lines.append("- **Public vectors:** none. Everything in these vectors comes from the texts.")
+    elif _released_before(statement):
+        lines.append(
+            f"- **Vectors to start from:** {_plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`), "
+            f"released before: {said['promise_of_vectors']}, which is counted in above."
+        )
     else:
         lines.append(
             f"- **Public vectors:** {_plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`). They "
@@ -270,6 +289,8 @@ def _trust(statement: PrivacyStatement) -> list[str]:
     ]
     if public is None:
         return [*lines, "", "Compare with public vectors on the same task: these have to be better to be worth it."]
+    if _released_before(statement):
+        return [*lines, "", "Where the texts said too little, a word kept the vector that it started from."]
     lines += [
         "",
         "Where the texts said too little, a word kept its public vector, so a good score does not yet mean that "

@@ -178,6 +178,9 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
 
 
 def _origin(plan: Plan) -> str:
-    if plan.vocabulary is None:
-        return "it is public, chosen without regard to the texts"
-    return "public words, and words of these users that were released under a promise of their own, counted in above"
+    first = "public words"
+    if plan.public is not None and plan.public.statement is not None:
+        first = "those of vectors that were released under a promise of their own, counted in above"
+    if plan.vocabulary is not None:
+        return f"{first}, and words of these users that were released under a promise of their own, counted in above"
+    return "it is public, chosen without regard to the texts" if first == "public words" else first
