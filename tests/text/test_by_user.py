@@ -115,6 +115,14 @@ def test_a_row_without_a_user_is_refused_and_named(user):
     assert MARKER not in str(caught.value)
 
 
+def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
+    """One by one too: people without a name, taken for one called "nan", would share what one of them may move."""
+    path = write(tmp_path / "a.jsonl", [{"text": "cat", "who": float("nan")}] * 2)
+    for documents in (read_documents(path, user="who"), list(read_documents(path, user="who"))):
+        with pytest.raises(DataError, match="row 1 has no user"):
+            collected(documents)
+
+
 def test_a_row_without_a_user_is_counted_over_blocks(monkeypatch, tmp_path):
     monkeypatch.setattr(authored, "BLOCK_ROWS", 10)
     documents = [Document("cat", user="a")] * 25 + [Document("cat")]

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from dptext.errors import DataError, ParameterError
 from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Reject
+from dptext.text.column import is_missing
 from dptext.text.files import STANDARD, FileFormat, OpenedFile, file_format
 from dptext.text.parquet import ParquetSource, as_lists
 from dptext.text.rows import BadRow, rows_of
@@ -244,7 +245,7 @@ class DocumentReader(Iterator[Document]):
                 author = None if users is None else users[place]
                 yield Document(
                     text,
-                    user=None if author is None else str(author),
+                    user=None if is_missing(author) else str(author),
                     label=None if labels is None else labels[place],
                     attributes={name: columns[name][place] for name in self._keep} if self._keep else None,
                 )
