@@ -130,6 +130,7 @@ def test_new_words_come_after_known_ones_and_their_promise_is_composed_in(vector
     assert model.vectors_.words[: len(vectors)] == vectors.words
     assert model.statement_.guarantee.epsilon == pytest.approx(9.0)
     assert model.statement_.guarantee.delta == pytest.approx(1.1e-6)
+    assert "none was computed from the protected texts" not in str(model.statement_.assumptions)  # the words were
     assert np.linalg.norm(model.vectors_["teabag"]) > 0
     with pytest.raises(RefusedError, match="no proved sum"):
         fitted(documents, vectors, vocabulary=learned(("teabag",), unit=Unit.DOCUMENT))

@@ -163,6 +163,8 @@ def _new_words(plan: Plan) -> int | None:
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:
     said = ["all parameters are public; none was computed from the protected texts"]
+    if _before(plan):
+        said = ["all parameters are public, or computed from what was released before under a promise counted in above"]
     if plan.public is not None and plan.public.statement is None:
         said.append("the public vectors were not made from the protected texts")
     if plan.unit == "user":
