@@ -96,6 +96,9 @@ def test_levels_have_their_own_statements_and_the_strictest_counts(vectors):
     plan = Plan.of(vectors, epsilon=levels, delta=1e-6)
     assert plan.norm(("open", "strict")) == plan.norm(("strict",)) == plan.norm((None,)) < plan.norm(("open",)) == 1.0
     assert plan.norm(()) == plan.norm(("strict",))
+    # its statement may be all that somebody sees: an epsilon of 1 is not everybody's
+    assert model.statements_["strict"].neighbours.endswith("of one more user of the level 'strict'")
+    assert model.statements_["open"].neighbours.endswith("of one more user")
 
 
 def test_a_level_that_is_none_is_refused_without_naming_it(vectors):

@@ -46,7 +46,7 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
         guarantee=plan.budgets.guarantee(level),
         unit=Unit(plan.unit),
         relation=Relation.ADD_REMOVE,
-        neighbours=_WHO[Unit(plan.unit)],
+        neighbours=_neighbours(plan, level),
         trust=Trust.CENTRAL,
         mechanism="co-occurrences",
         parameters=_parameters(plan, level),
@@ -62,6 +62,12 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
             neighbours=release.neighbours, parameters=release.parameters, release_id=release.release_id
         )
     return statement
+
+
+def _neighbours(plan: Plan, level: str) -> str:
+    """What the largest epsilon promises holds for everybody; a smaller one for its level only, and must say so."""
+    who = _WHO[Unit(plan.unit)]
+    return who if plan.budgets.levels[level] == plan.budgets.cap else f"{who} of the level {level!r}"
 
 
 def under_substitution(plan: Plan, level: str) -> ApproxDP:
