@@ -169,6 +169,7 @@ def test_copies_are_equal_and_frozen(budgets):
         ({"Ada": ApproxDP(1.0, 1e-6)}, "all levels share one delta"),
         ({"": 1.0}, "the name of level 1 of 1 must be text"),
         ({3: 1.0}, "the name of level 1 of 1 must be text"),
+        ({"Ada\ud800": 1.0}, "the name of level 1 of 1 must be text"),  # no statement could be written
         ({"Ada": 0.01, "ok": 1.0}, r"level 1 of 2 is 0\.01, below the floor of 0\.05: .* too small to pay \(306 users"),
         (0.0, "must be a finite number above 0"),
         (0.01, "below the floor"),

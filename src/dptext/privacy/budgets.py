@@ -266,7 +266,7 @@ def _restored(levels: dict[str, float], delta: float, default: str, floor: float
 
 def _checked_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:
     """The epsilon of a level. Messages name its place, not its name: a mapping by mistake keyed by users has theirs."""
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise ParameterError(f"the name of {place} must be text")
     if isinstance(epsilon, tuple | list | Mapping | ApproxDP):
         raise ParameterError(f"{place} must be one number, its epsilon: all levels share one delta, given as delta=")
