@@ -1,6 +1,7 @@
 """No user moves the sum by more than his norm, whatever he wrote; and the sum is what its equations say."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.embeddings.context_features import UNIT, ContextFeatures, features_of_vectors, random_features
-from dptext.embeddings.user_matrices import CELL, UserMatrixSum, UserText, _bounded
+from dptext.embeddings.user_matrices import CELL, UserMatrixSum, UserText, _allowed, _bounded
 from dptext.text.vocabulary import Vocabulary
 
 WORDS = Vocabulary([f"w{n}" for n in range(39)] + ["<unk>"])
@@ -77,7 +78,7 @@ ADVERSARIES = {
 @pytest.mark.parametrize("norm", [1.0, 0.154552, 2.0**-20])
 def test_nobody_moves_the_sum_by_more_than_his_norm(features, name, norm):
     cells = total(features, [UserText([chunk(ADVERSARIES[name])], norm=norm)])
-    assert squared_length(cells) <= (norm / CELL) ** 2
+    assert squared_length(cells) <= Fraction(norm) ** 2 * 2**48
 
 
 @settings(max_examples=200, deadline=None)
@@ -92,7 +93,7 @@ def test_with_and_without_a_user_the_sums_differ_by_his_matrix_exactly(documents
     him = UserText([chunk(documents)], norm=norm)
     difference = total(features, [*rest[:2], him, *rest[2:]]) - total(features, rest)
     assert (difference == total(features, [him])).all()
-    assert squared_length(difference) <= (norm / CELL) ** 2
+    assert squared_length(difference) <= Fraction(norm) ** 2 * 2**48
 
 
 def test_a_user_who_says_something_uses_nearly_all_of_his_norm(features):
@@ -123,6 +124,13 @@ def test_rounding_that_lengthens_is_cut_back():
             cells = _bounded(rows, np.array([0, 20]), np.array([1.0, 0.3]))
         assert squared_length(cells[:20]) <= CELL**-2
         assert squared_length(cells[20:]) <= (0.3 / CELL) ** 2
+
+
+@pytest.mark.parametrize("norm", [0.102575, 0.154552, 1.0, 0.7268998898943755])
+def test_what_is_allowed_is_the_square_of_the_norm_and_not_its_rounding(norm):
+    """C^2 2^48 seldom is a double; that of .102575 would round up over the next integer."""
+    exact = Fraction(norm) ** 2 * 2**48
+    assert _allowed(norm) <= exact < _allowed(norm) + 1
 
 
 def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):

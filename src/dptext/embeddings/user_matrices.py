@@ -29,6 +29,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -219,13 +221,19 @@ def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
     scale = np.divide(norms / CELL * (1 - 2.0**-30), length, out=np.zeros_like(length), where=length > 0)
     scaled = rows * np.repeat(scale, sizes)[:, None]  # (scaled)
     cells: Integers = np.trunc(scaled).astype(np.int64)
-    allowed = [math.floor((norm / CELL) ** 2) for norm in norms.tolist()]  # C 2^24 is exact, its square is below 2^49
+    allowed = np.array([_allowed(norm) for norm in norms.tolist()], dtype=np.int64)
     while True:
         # In coarse units first: where these add up to no more than 2^40, the whole sum stays below 2^62.
         coarse = np.add.reduceat(((np.abs(cells) >> 10) ** 2).sum(axis=1), starts)
         exact = np.add.reduceat((cells * cells).sum(axis=1), starts)
-        over = (coarse > 2**40) | (exact > np.array(allowed, dtype=np.int64))
+        over = (coarse > 2**40) | (exact > allowed)
         if not over.any():
             return cells
         factor = np.repeat(np.where(over, 1 - 2.0**-20, 1.0), sizes)[:, None]
         cells = np.trunc(cells * factor).astype(np.int64)
+
+
+@lru_cache(maxsize=1024)  # a norm is that of a level
+def _allowed(norm: float) -> int:
+    """The greatest integer that is at most C^2 2^48: seldom a double, so not computed with any."""
+    return math.floor(Fraction(norm) ** 2 * 2**48)
