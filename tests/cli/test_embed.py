@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dptext
+from dptext.cli import embed as embed_module
 from dptext.cli import main
 from dptext.cli.embed import parse_levels
 from dptext.embeddings import cooccurrence
@@ -406,6 +407,22 @@ def test_an_input_that_changed_under_a_ledger_is_not_released(work, embed, monke
 
     monkeypatch.setattr(cooccurrence.Cooccurrence, "fit", meddle)
     code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book")
+    assert (code, "the input changed while it was being read" in err) == (3, True)
+    assert Ledger("book").releases() == []
+    assert not Path("shared").exists()
+
+
+def test_the_reading_for_new_words_has_to_be_of_the_rows_that_are_charged_as_well(work, embed, monkeypatch):
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    learn = embed_module.private_vocabulary
+
+    def meddle(*arguments, **options):
+        found = learn(*arguments, **options)
+        write("in.jsonl", 59)
+        return found
+
+    monkeypatch.setattr(embed_module, "private_vocabulary", meddle)
+    code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book", "--new-words", 1)
     assert (code, "the input changed while it was being read" in err) == (3, True)
     assert Ledger("book").releases() == []
     assert not Path("shared").exists()

@@ -143,6 +143,14 @@ def embed(
         kept = () if level is None else (level,)
         return read_documents(files, text=text, user=user, keep=kept, suffix=in_format)
 
+    readings: list[list[bytes]] = []
+
+    def compared(reader: DocumentReader) -> DocumentReader:
+        if ledger is not None:  # what it charges is a reading of its own
+            readings.append(seen := [])
+            reader.watch(lambda block: seen.append(block.identity()))
+        return reader
+
     reader = read()  # what can fail fails before the work starts
     charges = Charges(ledger, user if ledger is not None else None)
     public = load_vectors(vectors, limit=limit)
@@ -158,23 +166,21 @@ def embed(
     vocabulary = None
     if more is not None:
         most = _WORDS_PER_USER if words_per_user is None else words_per_user
-        vocabulary = _learn(read(), more, most, public, processes, quiet=quiet)
+        vocabulary = _learn(compared(read()), more, most, public, processes, quiet=quiet)
     model = Cooccurrence(
         public, **how, level=level, vocabulary=vocabulary, public_users=public_users, processes=processes, seed=seed
     )
-    seen: list[bytes] = []
-    if ledger is not None:
-        reader.watch(lambda block: seen.append(block.identity()))
     with reading_bar("reading", "adding up", quiet=quiet) as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already
         _watched(reader, show)
-        model.fit(reader)
+        model.fit(compared(reader))
     release_id = model.statement_.release_id
     assert release_id is not None
     try:
         if ledger is not None:
             charges.reserve(release_id, model.statement_, read())
-            charges.check_same(seen)
+            for seen in readings:
+                charges.check_same(seen)
             charges.settle(release_id)
         model.save(place, word2vec=_COPIES[word2vec], replace=force)
     except BaseException:
