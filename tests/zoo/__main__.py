@@ -5,12 +5,24 @@ import sys
 import time
 from pathlib import Path
 
-from zoo import caps, noises, randomizers, releases, replacements, selections, trainings, vectors, vectors_bits
+from zoo import (
+    caps,
+    noises,
+    published,
+    randomizers,
+    releases,
+    replacements,
+    selections,
+    trainings,
+    vectors,
+    vectors_bits,
+)
 
 CASES = [
     *selections.CASES,
     *replacements.CASES,
     *noises.CASES,
+    *published.CASES,
     *caps.CASES,
     *vectors.CASES,
     *vectors_bits.CASES,

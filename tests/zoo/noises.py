@@ -41,7 +41,7 @@ def discrete_ratio(outputs, epsilon=1.0):
     return (np.abs(outputs - GRID) - np.abs(outputs)) * epsilon / GRID
 
 
-# -- vectors of 64 numbers between 0 and 1, as DPNR sends them ---------------------------------------------------
+# -- vectors of 64 numbers between 0 and 1 ------------------------------------------------------------------------
 
 LOW = np.arange(DIMENSION) % 2.0
 HIGH = 1.0 - LOW
@@ -51,23 +51,8 @@ def _laplace_ratio(scale):
     return lambda outputs: (np.abs(outputs - HIGH) - np.abs(outputs - LOW)).sum(axis=1) / scale
 
 
-def dpnr(x, count, bits, epsilon=1.0):
-    """Laplace(1 / epsilon) on every coordinate: the sensitivity of a min-max vector is 64, not 1."""
-    return x + laplace(bits, count, DIMENSION) / epsilon
-
-
 def calibrated(x, count, bits, epsilon=1.0):
     return x + laplace(bits, count, DIMENSION) * DIMENSION / epsilon
-
-
-def one_scalar(x, count, bits, epsilon=1.0):
-    """The same draw on all coordinates: the differences of coordinates are those of the input."""
-    return x + laplace(bits, count, 1) / epsilon
-
-
-def shape_of(outputs):
-    centred = outputs - outputs.min(axis=1, keepdims=True)
-    return ((centred - HIGH) ** 2).sum(axis=1) - ((centred - LOW) ** 2).sum(axis=1)
 
 
 def dptext_paper(x, count, bits, epsilon=1.0):
@@ -98,47 +83,6 @@ def l2_ratio(outputs, epsilon=1.0):
     return (other - one) * epsilon / 2
 
 
-# -- bits --------------------------------------------------------------------------------------------------------
-
-BITS = 500
-CODE = (np.arange(BITS) % 2).astype(bool)  # a code that attains the worst case, against its complement
-
-
-def _ome_chances(epsilon=1.0, lambda_=100.0):
-    """(p, q): the chances that a 1 and a 0 are sent as 1."""
-    p = np.where(np.arange(BITS) % 2 == 0, lambda_ / (1 + lambda_), 1 / (1 + lambda_**3))
-    return p, np.full(BITS, 1 / (1 + lambda_ * np.exp(epsilon / BITS)))
-
-
-def _symmetric_chances(epsilon=1.0):
-    p = np.full(BITS, 1 / (1 + np.exp(-epsilon / BITS)))
-    return p, 1 - p
-
-
-def _flip(chances):
-    def draw(x, count, bits):
-        share = np.where(x, *chances)
-        sent = np.empty((count, BITS), dtype=bool)
-        for start in range(0, count, 20_000):
-            part = sent[start : start + 20_000]
-            part[:] = bits.uniform(len(part), BITS) <= share
-        return sent
-
-    return draw
-
-
-def _bit_ratio(chances):
-    one, other = np.where(CODE, *chances), np.where(~CODE, *chances)
-    if_one, if_zero = np.log(one / other), np.log((1 - one) / (1 - other))
-
-    def score(outputs):
-        return np.concatenate(
-            [part @ (if_one - if_zero) for part in np.array_split(outputs, max(1, len(outputs) // 20_000))]
-        )
-
-    return score
-
-
 def _case(name, broken, pair, draw, score, why, epsilon=1.0, samples=SAMPLES):
     def run(seed, error):
         return judge_pair(pair, draw, score, PureDP(epsilon), seed, error, samples)
@@ -149,29 +93,9 @@ def _case(name, broken, pair, draw, score, why, epsilon=1.0, samples=SAMPLES):
 CASES = [
     _case("Laplace, naive float64", True, (0.0, 1.0), naive_laplace, off_the_grid, "its low digits tell the input"),
     _case("Laplace, discrete", False, (0.0, 1.0), discrete_laplace, discrete_ratio, "integers on a public grid"),
-    _case("DPNR, Laplace(1/eps) each", True, (LOW, HIGH), dpnr, _laplace_ratio(1.0), "true epsilon 64"),
     _case("Laplace(64/eps) each", False, (LOW, HIGH), calibrated, _laplace_ratio(64.0), "scaled to the sensitivity"),
-    _case("DPNR's code, one scalar", True, (LOW, HIGH), one_scalar, shape_of, "subtract the minimum"),
     _case("L2-Laplace, clipped", False, (LOW, HIGH), l2_laplace, l2_ratio, "sensitivity 2 after clipping"),
     _case("DPText's sampler", True, (LOW, HIGH), dptext_paper, below_the_other, "one-sided noise"),
-    _case(
-        "OME, lambda 100",
-        True,
-        (CODE, ~CODE),
-        _flip(_ome_chances()),
-        _bit_ratio(_ome_chances()),
-        "true epsilon 3451",
-        samples=SAMPLES // 4,
-    ),
-    _case(
-        "bits, symmetric",
-        False,
-        (CODE, ~CODE),
-        _flip(_symmetric_chances()),
-        _bit_ratio(_symmetric_chances()),
-        "eps / 500 a bit",
-        samples=SAMPLES // 4,
-    ),
 ]
 
 

@@ -115,13 +115,6 @@ def chances_of_24_bits_that_vanish():
     return code_table([int(2**24 / (1 + np.exp(17.0)))], 2**24), 17.0
 
 
-def ome_chances():
-    """Bits alternate between two chances to stay 1, with one chance to become 1, as in OME with lambda = 10."""
-    lambda_ = 10.0
-    ones = [lambda_ / (1 + lambda_) if place % 2 == 0 else 1 / (1 + lambda_**3) for place in range(BITS)]
-    return bits_given_codes(ones, [1 / (1 + lambda_ * np.exp(EPSILON / BITS))] * BITS), EPSILON
-
-
 # -- unary -----------------------------------------------------------------------------------------------------------
 
 
@@ -131,12 +124,6 @@ def unary(randomizer):
         return unary_table(channel), channel.guarantee.epsilon
 
     return build
-
-
-def optimized_on_any_code():
-    """OUE's chances on a code where every combination of bits may occur."""
-    channel = OptimizedUnary(epsilon=1.0).channel(4)
-    return bits_given_codes([channel.one / SCALE] * 4, [channel.zero / SCALE] * 4), 1.0
 
 
 def symmetric_without_half():
@@ -191,10 +178,8 @@ CASES = [
     _exact("bits, the whole budget a number", True, whole_budget_a_number, "two numbers spend twice epsilon"),
     _exact("bits, chances of 24 bits", True, chances_of_24_bits, "rounded down, the flips are rarer than claimed"),
     _exact("bits, a chance of 24 bits that vanishes", True, chances_of_24_bits_that_vanish, "infinite loss"),
-    _exact("OME's chances, four bits", True, ome_chances, "the worst cases of even and odd bits add"),
     _exact("SUE, one-hot", False, unary(SymmetricUnary(epsilon=1.0)), "two bits differ"),
     _exact("OUE, one-hot", False, unary(OptimizedUnary(epsilon=1.0)), "two bits differ"),
-    _exact("OUE's chances on any code", True, optimized_on_any_code, "sound for one-hot input only"),
     _exact("SUE, each bit at epsilon", True, symmetric_without_half, "two bits differ"),
     _exact("piecewise", False, cube(Piecewise(epsilon=EPSILON), 2, Plan(1, 2, 1.0)), "one of two coordinates"),
     _exact("piecewise, all coordinates", False, cube(Piecewise(epsilon=8.0), 2, Plan(2, 1, 1.0)), "half the budget"),

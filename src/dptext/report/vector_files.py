@@ -13,7 +13,8 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.report.checks import Check, check_digest
 from dptext.representations.files import vectors_in
-from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
+from dptext.representations.published.claim import PublishedChannel
+from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 
 __all__ = ["audit_vector_file", "is_of_vectors"]
 
@@ -23,7 +24,7 @@ _NEAR = 1e-6
 
 def is_of_vectors(statement: PrivacyStatement) -> bool:
     """Whether the statement speaks of vectors that a randomizer of this library made."""
-    return statement.mechanism in RANDOMIZERS
+    return statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
 
 
 def audit_vector_file(
@@ -42,7 +43,9 @@ def audit_vector_file(
         raise DataError(f"the statement speaks of a randomizer that cannot be: {problem}") from None
     checks = [*_check_data(statement, data), _check_numbers(statement, again)]
     # the claim is that of the file: the parameters may say more than they keep
-    verdict = audit(randomizer.channel(dimension), statement, samples=samples, error=error, seed=seed)
+    channel = randomizer.channel(dimension)
+    pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
+    verdict = audit(channel, statement, pair=pair, samples=samples, error=error, seed=seed)
     return checks, verdict
 
 

@@ -16,7 +16,7 @@ from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.linear import fit_linear, linear_prior
 from dptext.representations.mlp import Epoch, Labels, TrainingOptions, train_mlp
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
+from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.schedules import Schedule
 from dptext.representations.training import TrainingNoise, checked_training
 
@@ -359,7 +359,8 @@ def _check_width(before: int, after: int) -> None:
 def _stated(statement: PrivacyStatement) -> tuple[Randomizer, int]:
     """The randomizer that a statement describes, rebuilt from its parameters, and the dimension of its vectors."""
     parameters = statement.parameters
-    if statement.mechanism not in RANDOMIZERS or not isinstance(dimension := parameters.get("dimension"), int):
+    known = statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
+    if not known or not isinstance(dimension := parameters.get("dimension"), int):
         raise ParameterError(
             f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
             f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"

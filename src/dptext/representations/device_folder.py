@@ -81,7 +81,9 @@ def write_device(
     if os.path.lexists(target):
         raise ParameterError(f"{str(target)!r} is there already: choose another name")
     if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
-        raise ParameterError(f"only dptext's own randomizers can be saved ({', '.join(RANDOMIZERS)})")
+        raise ParameterError(
+            f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
+        )
     config, tensors, training = _described(encoder)
     tensors["mean"] = bound.mean
     if bound.directions is not None:
