@@ -1,0 +1,175 @@
+"""DPNR: its true epsilon, the law of its noise, the one scalar that hides nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.guarantee import NoGuarantee, PureDP
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.classifiers import NoisyClassifier
+from dptext.representations.published import DPNR, min_max
+from dptext.representations.registry import randomizer_from_parameters
+
+FALSE_ALARM = 1e-6
+SAFE = {"unsafe_as_published": True}
+ONE = {"noise": "one scalar", **SAFE}
+
+
+@pytest.mark.parametrize(
+    ("dimension", "epsilon", "true"),
+    [(64, 1.0, 64.0), (768, 0.05, 38.4), (768, 1.0, 768.0), (2, 0.3, 0.6), (3, 7.0, 21)],
+)
+def test_the_true_epsilon_is_d_times_the_claim(dimension, epsilon, true):
+    statement = DPNR(epsilon=epsilon, dimension=dimension, **SAFE).statement()
+    assert statement.guarantee == PureDP(true)
+    assert statement.claimed_epsilon == epsilon
+
+
+@pytest.mark.parametrize(("dimension", "epsilon"), [(64, 1.0), (5, 0.2)])
+def test_it_is_attained_by_the_witness_and_by_no_pair_exceeded(dimension, epsilon):
+    """ln of the probabilities of all grid points within 30 scales, for a coordinate at 0 and at 1."""
+    channel = DPNR(epsilon=epsilon, **SAFE).channel(dimension)
+    scale, step = channel.parameters()["scale"], channel.step
+    borders = (np.arange(-30 * 2**12, 30 * 2**12 + 1) - 0.5) * step
+
+    def logs(x):
+        """Exact in logarithms for cells that do not hold x; the one that does is as wide as the others."""
+        low, high = (borders[:-1] - x) / scale, (borders[1:] - x) / scale
+        nearest = np.maximum(np.maximum(low, -high), 0.0)
+        found = -nearest + math.log(-math.expm1(-step / scale) / 2)
+        inside = (low < 0) & (high > 0)
+        found[inside] = np.log(1 - (np.exp(low[inside]) + np.exp(-high[inside])) / 2)
+        return found
+
+    worst = float(np.abs(logs(0.0) - logs(1.0)).max())
+    stated = channel.guarantee.epsilon
+    assert dimension * worst <= stated * (1 + 1e-9)
+    assert dimension * worst >= stated * (1 - 1e-8)
+    apart = np.abs(min_max(channel.witness[0][None]) - min_max(channel.witness[1][None])).sum()
+    assert apart == dimension  # in L1, and no two vectors of [0, 1]^d are further apart
+    assert channel.finding.attained == stated
+    assert channel.finding.verdict == "false"
+
+
+def test_the_noise_is_laplace_of_the_printed_scale_and_one_and_a_half_times_it_is_rejected():
+    draws, x = 100_000, np.array([3.0, 5.0, 4.0])
+    for epsilon in (0.1, 4.0):
+        noise = DPNR(epsilon=epsilon, **SAFE).randomize(np.tile(x, (draws, 1)), seed=1).astype(float) - [0, 1, 0.5]
+        for column in noise.T:
+            assert stats.kstest(column, "laplace", (0, 1 / epsilon)).pvalue > FALSE_ALARM
+            for wrong in (1.5, 1 / 1.5):
+                assert stats.kstest(column, "laplace", (0, wrong / epsilon)).pvalue < FALSE_ALARM
+        limit = stats.norm.isf(FALSE_ALARM / 6) / math.sqrt(draws)
+        assert (np.abs(np.corrcoef(noise.T)[np.triu_indices(3, 1)]) < limit).all()
+        error = (noise**2).sum(axis=1)
+        wanted = DPNR(epsilon=epsilon, **SAFE).expected_squared_error(3)
+        assert abs(error.mean() - wanted) < stats.norm.isf(FALSE_ALARM / 2) * error.std() / math.sqrt(draws)
+
+
+def test_one_scalar_gives_the_vector_back():
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(200, 64))
+    wanted = min_max(vectors)
+    one = DPNR(epsilon=1.0, **ONE).randomize(vectors, seed=1)
+    left = one - one.min(axis=1, keepdims=True)
+    assert np.abs(left - wanted).max() < 1e-5  # float32 of numbers below 20
+    assert stats.kstest((one - wanted)[:, 0], "laplace").pvalue > FALSE_ALARM
+    each = DPNR(epsilon=1.0, **SAFE).randomize(vectors, seed=1)
+    assert np.abs(each - each.min(axis=1, keepdims=True) - wanted).max() > 5
+
+
+def test_one_scalar_promises_nothing_and_says_why():
+    statement = DPNR(epsilon=1.0, dimension=64, **ONE).statement()
+    assert isinstance(statement.guarantee, NoGuarantee)
+    assert math.isinf(statement.epsilon)
+    assert statement.parameters["witness_loss"] == "infinity"
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    said = " ".join(statement.explain().split())
+    assert "subtracting the smallest number leaves" in said
+    assert "prints epsilon = 1. That is false" in said
+    assert "Nothing bounds the loss" in said
+
+
+def test_the_statement_says_what_is_true():
+    given = DPNR(epsilon=1.0, **SAFE)
+    statement = given.statement(64)
+    said = " ".join(statement.explain().split())
+    assert "That is false: the noise is scaled to a sensitivity of 1" in said
+    assert "What is proved is epsilon = 64 (any two vectors of 64 numbers, attained)" in said
+    assert "(1, 0, 1, 0, ...) and (0, 1, 0, 1, ...)" in said
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    again = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    assert again.statement() == statement
+
+
+def test_min_max_is_total_and_sees_neither_scale_nor_shift():
+    given = DPNR(epsilon=1.0, **SAFE)
+    strange = [
+        np.zeros(4),
+        np.full(4, np.nan),
+        [np.inf, -np.inf, 0, 1],
+        np.full(4, 1e308),
+        [1e308, -1e308, 0, 0],
+        [5e-324, 0, 0, 0],
+    ]
+    with np.errstate(all="raise"):
+        assert np.isfinite(given.randomize(strange, seed=1)).all()
+        assert given.randomize(np.empty((0, 4))).shape == (0, 4)
+    vectors = np.random.default_rng(3).normal(size=(10, 8))
+    np.testing.assert_allclose(min_max(vectors), min_max(1e5 * vectors + 3), atol=1e-9)
+    scaled = min_max(vectors)
+    assert (scaled.min(axis=1) == 0).all()
+    assert (scaled.max(axis=1) == 1).all()
+    one, other = (given.randomize(each, seed=5) for each in (vectors, 1e30 * vectors))
+    np.testing.assert_allclose(one, other, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [SAFE, ONE])
+def test_a_server_can_take_the_noise_out_of_the_second_moments(options):
+    draws = 200_000
+    x = np.array([[0.0, 1.0, 0.25]])
+    channel = DPNR(epsilon=2.0, **options).channel(3)
+    private = channel.sample(np.repeat(x, draws, axis=0), RandomBits(4)).astype(float)
+    moments = np.einsum("ni,nj->nij", private, private).reshape(draws, -1)
+    limit = stats.norm.isf(FALSE_ALARM / 18) * moments.std(axis=0) / math.sqrt(draws)
+    wanted = (x.T @ x).reshape(-1)
+    off = channel.debiased_second_moment(moments.mean(axis=0).reshape(3, 3)).reshape(-1) - wanted
+    assert (np.abs(off) < limit).all()
+    assert not (np.abs(moments.mean(axis=0) - wanted) < limit).all()
+
+
+def test_a_classifier_knows_it_from_its_statement():
+    rng = np.random.default_rng(5)
+    labels = np.arange(400) % 2
+    vectors = rng.normal(size=(400, 4))
+    vectors[:, 0] += 4 * labels
+    given = DPNR(epsilon=20.0, **SAFE)
+    server = NoisyClassifier(channel=given.statement(4)).fit(given.randomize(vectors, seed=6), labels)
+    assert server.score(given.randomize(vectors, seed=7), labels) > 0.7
+
+
+def test_it_works_in_a_private_encoder():
+    points = np.random.default_rng(8).normal(size=(60, 12))
+    words = dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(60)], points))
+    for options, epsilon in ((SAFE, 6.0), (ONE, math.inf)):
+        encoder = dptext.PrivateEncoder(words, DPNR(epsilon=0.5, **options), projection=None).fit()
+        assert encoder.transform([words.words[3], None]).shape == (2, 12)
+        assert encoder.statement_.epsilon == epsilon
+        assert encoder.statement_.claimed_epsilon == 0.5
+
+
+def test_it_is_refused_without_the_flag_and_with_bad_arguments():
+    with pytest.raises(RefusedError, match=r"sensitivity of 1.* Use PrivUnit, L2Laplace or Gaussian"):
+        DPNR(epsilon=1.0)
+    with pytest.raises(ParameterError, match="noise must be one of 'per coordinate', 'one scalar'"):
+        DPNR(epsilon=1.0, noise="scalar", **SAFE)
+    with pytest.raises(ParameterError, match="epsilon"):
+        DPNR(epsilon=-1.0, **SAFE)
+    with pytest.raises(ParameterError, match="at least 2"):
+        DPNR(epsilon=1.0, **SAFE).channel(1)
+    with pytest.raises(ParameterError, match="built for vectors of 64"):
+        DPNR(epsilon=1.0, dimension=64, **SAFE).channel(32)

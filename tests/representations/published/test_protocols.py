@@ -1,0 +1,361 @@
+"""SUE, OUE and OME: true epsilons by enumeration and closed form, the law on the wire, statements, refusals."""
+
+import math
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.audits.exact import exact_loss
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.noise.uneven_bits import FINE_SCALE
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.bounds import Bound
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.published import OME, OUE, SUE, p1, p2, public_z_scores, q
+from dptext.representations.registry import PUBLISHED_ONLY, randomizer_from_parameters
+from dptext.representations.release import DeviceEncoder
+from zoo.published import table_of
+
+FALSE_ALARM = 1e-6
+SAFE = {"unsafe_as_published": True}
+ALL = [SUE, OUE, OME]
+
+
+def epsilon_of(protocol, dimension, **options):
+    return protocol(**{"epsilon": 1.0, **options}, **SAFE).statement(dimension).epsilon
+
+
+# -- the true epsilon ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scores", ["vector", "public"])
+@pytest.mark.parametrize(
+    ("dimension", "lambda_", "epsilon"),
+    [
+        (50, 10, 1703.4),
+        (50, 50, 2929.1),
+        (50, 100, 3451.4),
+        (768, 10, 26_163.6),
+        (768, 50, 44_990.5),
+        (768, 100, 53_013.4),
+    ],
+)
+@pytest.mark.parametrize("claimed", [0.5, 1.0, 10.0])
+def test_ome_loses_the_same_whatever_was_claimed(scores, dimension, lambda_, epsilon, claimed):
+    found = epsilon_of(OME, dimension, lambda_=lambda_, epsilon=claimed, scores=scores)
+    closed = 5 * dimension * math.log(lambda_**3 - lambda_**2 + lambda_)
+    assert found == pytest.approx(closed, rel=1e-9)
+    assert found == pytest.approx(epsilon, abs=0.05)
+
+
+def test_the_other_values_are_those_derived_by_hand():
+    assert epsilon_of(OME, 50, lambda_=1.0) == pytest.approx(500 * math.log((1 + math.exp(1 / 500)) / 2), rel=1e-9)
+    assert epsilon_of(OME, 50, lambda_=1.0) == pytest.approx(0.50025, abs=1e-6)
+    assert epsilon_of(OUE, 50, code="one-hot") == pytest.approx(0.5, rel=1e-9)
+    assert epsilon_of(OUE, 50) == pytest.approx(2.506, abs=5e-4)
+    for epsilon, bits in product((0.5, 1.0, 8.0), (5, 9, 10)):
+        assert epsilon_of(SUE, 50, epsilon=epsilon, bits=bits) == pytest.approx(epsilon * bits / 2, rel=1e-9)
+        assert epsilon_of(SUE, 50, epsilon=epsilon, bits=bits, code="one-hot") == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize(("dimension", "bits"), [(1, 5), (3, 3), (5, 9), (51, 9)])
+def test_with_an_odd_number_of_bits_there_is_one_even_bit_more(dimension, bits):
+    lambda_, width = 20.0, dimension * bits
+    raised = lambda_ * math.exp(1 / width)
+    even, odd = (width + 1) // 2, width // 2
+    closed = even * math.log(lambda_ * (1 + raised) / (1 + lambda_)) + odd * abs(
+        math.log((1 + lambda_**3) / (1 + raised))
+    )
+    found = epsilon_of(OME, dimension, lambda_=lambda_, bits=bits, integer_bits=1, scores="public")
+    assert found == pytest.approx(closed, rel=1e-9)
+
+
+ENUMERATED = [
+    (protocol, dimension, bits, code, epsilon)
+    for protocol in (*ALL, "OME, 3")
+    for dimension, bits in ((1, 4), (2, 3), (3, 2), (2, 4))
+    for code in ("sign-magnitude", "one-hot")
+    for epsilon in (0.5, 6.0)
+]
+
+
+@pytest.mark.parametrize(("protocol", "dimension", "bits", "code", "epsilon"), ENUMERATED)
+def test_the_worst_of_all_pairs_of_codes_is_the_stated_epsilon(protocol, dimension, bits, code, epsilon):
+    """Every output of every code that occurs, by the chances that are drawn with; also where lambda^2 < e^(eps/rl)."""
+    options = {"lambda_": 3.0} if protocol == "OME, 3" else {"lambda_": 1.0} if protocol is OME else {}
+    build = OME if protocol == "OME, 3" else protocol
+    given = build(epsilon=epsilon, bits=bits, integer_bits=1, code=code, scores="public", **options, **SAFE)
+    channel = given.channel(dimension)
+    table = table_of(channel)
+    assert len(table) == (bits**dimension if code == "one-hot" else 2 ** (dimension * bits))
+    found = exact_loss(np.log(table), allowed=channel.guarantee.epsilon)
+    assert found.excess <= 1e-12
+    assert found.largest == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
+    # a statement of two thirds is rejected
+    assert exact_loss(np.log(table), allowed=channel.guarantee.epsilon / 1.5).excess > 0
+    # the witness is a pair that attains it
+    codes = channel.code_of(np.stack(channel.witness))
+    lost = np.where(codes[0], channel.up, 0) * ~codes[1] + np.where(codes[1], channel.down, 0) * ~codes[0]
+    assert lost.sum() == pytest.approx(channel.guarantee.epsilon, rel=1e-9)
+    assert channel.finding.attained == channel.guarantee.epsilon
+
+
+@pytest.mark.parametrize("build", [SUE, OUE, OME])
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_z_scores_of_one_vector_reach_some_codes_only_and_these_lose_no_more(build, dimension):
+    """All codes of a fine grid of directions: between what the witness shows and what is stated."""
+    channel = build(epsilon=2.0, bits=4, integer_bits=1, **SAFE).channel(dimension)
+    angles = np.linspace(0, 2 * np.pi, 20_001)
+    if dimension == 2:
+        vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    else:  # the plane of mean 0, which z-scores lie in
+        axes = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
+        vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ axes
+    codes = np.unique(channel.code_of(np.vstack([vectors, *channel.witness, np.ones(dimension)])), axis=0)
+    assert len(codes) < 2**channel.bits
+    lost = [
+        np.where(one & ~other, channel.up, np.where(other & ~one, channel.down, 0)).sum()
+        for one in codes
+        for other in codes
+    ]
+    assert channel.finding.attained <= max(lost) * (1 + 1e-12)
+    assert max(lost) < channel.guarantee.epsilon
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 49, 50, 768])
+@pytest.mark.parametrize("bits", [(10, 4), (9, 4), (4, 3), (4, 0), (16, 4)])
+def test_the_witness_of_one_vector_each_is_made_of_z_scores_and_refutes_the_claim(dimension, bits):
+    channel = OME(epsilon=1.0, bits=bits[0], integer_bits=bits[1], **SAFE).channel(dimension)
+    for each in channel.witness:
+        assert abs(each.mean()) < 1e-12
+        assert each.std() == pytest.approx(1.0)
+    assert channel.finding.verdict == "false"
+    assert 1 < channel.finding.attained < channel.guarantee.epsilon
+    if bits == (10, 4) and dimension >= 49:
+        assert channel.finding.attained > 0.55 * channel.guarantee.epsilon
+
+
+def test_where_a_claim_holds_the_statement_says_so():
+    for given in (
+        OME(epsilon=1.0, lambda_=1.0, **SAFE),
+        SUE(epsilon=1.0, code="one-hot", **SAFE),
+        OUE(epsilon=1.0, code="one-hot", **SAFE),
+        SUE(epsilon=1.0, bits=2, integer_bits=1, **SAFE),
+    ):
+        statement = given.statement(50)
+        assert statement.epsilon <= 1.0
+        assert statement.parameters["claim_is"] == "true"
+        assert statement.parameters["reason"] is None
+        assert "That holds here" in " ".join(statement.explain().split())
+
+
+# -- chances ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_chances_of_figure_3():
+    """As the text of the paper describes the figure: nearly the same for all epsilons, and q falls with lambda."""
+    epsilons, lambdas = np.linspace(0.5, 10, 20), np.array([1.0, 10.0, 50.0, 100.0])
+    assert np.ptp(q(epsilons, 100.0, 500)) < 2e-4
+    assert (np.diff(q(1.0, lambdas, 500)) < 0).all()
+    assert (np.diff(p1(lambdas)) > 0).all()
+    assert (np.diff(p2(lambdas)) < 0).all()
+    channel = OME(epsilon=1.0, **SAFE).channel(50)
+    drawn = [float(each) / FINE_SCALE for each in (channel.one[0], channel.one[1], channel.zero[0])]
+    assert drawn == pytest.approx([p1(100.0), p2(100.0), float(q(1.0, 100.0, 500))], rel=1e-9)
+
+
+@pytest.mark.parametrize("build", ALL)
+def test_bits_on_the_wire_follow_the_law_and_another_is_rejected(build):
+    """All outputs of one vector of two numbers; the twin has one and a half times the epsilon."""
+    draws = 200_000
+    options = {"bits": 4, "integer_bits": 1, "scores": "public", **SAFE} | ({"lambda_": 2.0} if build is OME else {})
+    x = np.array([0.3, -0.8])
+    expected = {}
+    for share in (1.0, 1.5):
+        channel = build(epsilon=4.0 * share, **options).channel(2)
+        row = int(channel.code_of(x[None])[0] @ (1 << np.arange(8)))
+        expected[share] = draws * table_of(channel)[row]
+    sent = build(epsilon=4.0, **options).channel(2).send(np.tile(x, (draws, 1)), RandomBits(5))
+    codes = np.unpackbits(sent, axis=1)[:, :8] @ (1 << np.arange(8))
+    counts = np.bincount(codes, minlength=256)
+    assert stats.chisquare(counts, expected[1.0] * counts.sum() / expected[1.0].sum()).pvalue > FALSE_ALARM
+    assert stats.chisquare(counts, expected[1.5] * counts.sum() / expected[1.5].sum()).pvalue < FALSE_ALARM
+
+
+def test_what_is_decoded_is_the_bits():
+    given = OME(epsilon=1.0, lambda_=2.0, **SAFE)
+    vectors = np.random.default_rng(6).normal(size=(5, 7))
+    sent = given.send(vectors, seed=3)
+    bits = given.decode(sent, 7)
+    assert sent.shape == (5, 9)
+    assert bits.shape == (5, 70)
+    assert bits.dtype == np.float32
+    assert set(np.unique(bits)) == {0.0, 1.0}
+    assert (bits == given.randomize(vectors, seed=3)).all()
+    assert (np.unpackbits(sent, axis=1)[:, 70:] == 0).all()
+    assert not (bits == given.randomize(vectors)).all()
+
+
+def test_rows_in_many_blocks_each_have_their_own_noise():
+    given = SUE(epsilon=1.0, bits=4, integer_bits=1, **SAFE)
+    sent = given.send(np.ones((150_000, 2)) * [1, 2], seed=1)[:, 0]  # 131,072 rows a task
+    for apart in (1, 8192, 131_072):
+        assert (sent[apart:] == sent[:-apart]).mean() < 0.05
+
+
+# -- what comes in ---------------------------------------------------------------------------------------------------
+
+STRANGE = [
+    np.zeros(6),
+    np.full(6, np.nan),
+    np.array([np.inf, -np.inf, 0, 1, 2, 3]),
+    np.full(6, 1e308),
+    np.full(6, 5e-324),
+    np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + 2e-16]),
+]
+
+
+@pytest.mark.parametrize("build", ALL)
+@pytest.mark.parametrize("code", ["sign-magnitude", "one-hot"])
+@pytest.mark.parametrize("scores", ["vector", "public"])
+def test_every_vector_is_answered(build, code, scores):
+    """Warnings are errors in these tests."""
+    given = build(epsilon=1.0, code=code, scores=scores, **SAFE)
+    with np.errstate(all="raise"):
+        assert given.randomize(STRANGE, seed=1).shape == (6, 60)
+        assert given.randomize(np.empty((0, 6)), seed=1).shape == (0, 60)
+
+
+def test_z_scores_of_one_vector_do_not_see_scale_and_shift():
+    channel = OME(epsilon=1.0, **SAFE).channel(50)
+    vectors = np.random.default_rng(7).normal(size=(20, 50))
+    assert (channel.code_of(vectors) == channel.code_of(1e6 * vectors)).all()
+    moved = (channel.code_of(vectors) != channel.code_of(vectors + 3)).mean()
+    assert moved < 1e-2  # but for numbers at a border
+
+
+# -- statements and refusals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("build", ALL)
+def test_it_is_refused_without_the_flag_and_says_why_and_what_else(build):
+    for flag in ({}, {"unsafe_as_published": False}, {"unsafe_as_published": 1}):
+        with pytest.raises(RefusedError, match=r"does not keep .* Use WeightedBits .* unsafe_as_published=True"):
+            build(epsilon=1.0, **flag)
+
+
+def test_the_statement_carries_both_epsilons_the_reason_a_witness_and_the_domain():
+    statement = OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, **SAFE).statement()
+    assert (statement.mechanism, statement.claimed_epsilon) == ("OME", 1.0)
+    assert statement.guarantee.epsilon == pytest.approx(3451.39, abs=0.01)
+    given = statement.parameters
+    assert given["claim_is"] == "false"
+    assert "Theorem 1" in given["reason"]
+    assert "upper bound" in given["holds_for"]
+    assert "codes 0000001010" in given["witness"]
+    assert 2000 < given["witness_loss"] < 2100
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    said = " ".join(statement.explain().split())
+    assert "prints epsilon = 1. That is false: Theorem 1" in said
+    assert "What is proved is epsilon = 3451.4" in said
+    assert "lose 2052.46 nats" in said
+    assert "reason =" not in said
+
+
+def test_a_statement_rebuilds_its_protocol():
+    for given in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, code="one-hot", **SAFE)):
+        statement = given.statement(20)
+        again = randomizer_from_parameters(statement.mechanism, statement.parameters)
+        assert again.statement(20) == statement
+        without = {**statement.parameters, "unsafe_as_published": False}
+        with pytest.raises(DataError, match="takes no such parameters"):
+            randomizer_from_parameters(statement.mechanism, without)
+    assert all(name == each.name for name, each in PUBLISHED_ONLY.items())
+
+
+def test_a_channel_is_frozen_and_can_be_pickled():
+    channel = OME(epsilon=1.0, **SAFE).channel(4)
+    with pytest.raises(AttributeError, match="frozen"):
+        channel.one = None
+    again = pickle.loads(pickle.dumps(channel))
+    assert (again.code_of(np.eye(4)) == channel.code_of(np.eye(4))).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "message"),
+    [
+        (OME, {"epsilon": 0.0}, "epsilon"),
+        (OME, {"lambda_": 0.5}, "lambda_ must be from 1 to 10000, got 0.5"),
+        (OME, {"lambda_": math.nan}, "lambda_ must be from 1"),
+        (OME, {"lambda_": "100"}, "lambda_ must be a number, got str"),
+        (SUE, {"bits": 1}, "bits must be from 2 to 16"),
+        (SUE, {"bits": 17}, "bits must be from 2 to 16"),
+        (SUE, {"bits": 65, "code": "one-hot"}, "bits must be from 2 to 64"),
+        (SUE, {"bits": 10.0}, "bits must be an integer, got float"),
+        (SUE, {"bits": 4}, "integer_bits must be from 0 to 3, got 4"),
+        (SUE, {"integer_bits": -1}, "integer_bits must be from 0 to 9"),
+        (OUE, {"code": "gray"}, "code must be one of 'sign-magnitude', 'one-hot'"),
+        (OUE, {"scores": 1}, "scores must be one of 'vector', 'public'"),
+        (OUE, {"dimension": 0}, "dimension"),
+    ],
+)
+def test_bad_arguments_are_refused(build, options, message):
+    with pytest.raises(ParameterError, match=message):
+        build(**{"epsilon": 1.0, **options}, **SAFE)
+
+
+def test_dimensions_that_do_not_fit_are_refused():
+    with pytest.raises(ParameterError, match="built for vectors of 50 numbers, got 49"):
+        OME(epsilon=1.0, dimension=50, **SAFE).channel(49)
+    with pytest.raises(ParameterError, match="depends on the dimension"):
+        OME(epsilon=1.0, **SAFE).statement()
+    with pytest.raises(ParameterError, match="at least 2"):
+        OME(epsilon=1.0, **SAFE).channel(1)
+    with pytest.raises(ParameterError, match="chances must lie between"):
+        SUE(epsilon=500.0, **SAFE).channel(2)
+
+
+# -- in an encoder ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def words():
+    points = np.random.default_rng(8).normal(size=(60, 12))
+    return dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(60)], points))
+
+
+def test_it_works_in_a_private_encoder(words):
+    given = OME(epsilon=1.0, dimension=12, **SAFE)
+    encoder = dptext.PrivateEncoder(words, given, projection=None).fit()
+    private = encoder.transform([f"{words.words[3]} {words.words[5]}", "", None])
+    assert private.shape == (3, 120)
+    statement = encoder.statement_
+    assert statement.claimed_epsilon == 1.0
+    assert statement.epsilon == given.statement().epsilon
+    assert statement.neighbours == "any two texts whatever"
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    assert "That is false: Theorem 1" in " ".join(statement.explain().split())
+    assert encoder.release_.bound.domain == "unit sphere"
+
+
+def test_public_moments_go_in_by_the_bound(words):
+    encoder = MeanOfWords(words)
+    bound = public_z_scores(encoder.public_sample(), public_name="public words")
+    device = DeviceEncoder(encoder, bound, SUE(epsilon=1.0, scores="public", **SAFE))
+    assert device.encode([words.words[0], None]).shape == (2, 120)
+    assert device.statement.epsilon == pytest.approx(5.0)
+    assert "attained" in device.statement.parameters["holds_for"]
+    sphere = Bound(mean=np.zeros(12), kind="clip", radius=1.0)
+    with pytest.raises(ParameterError, match="choose another bound"):
+        DeviceEncoder(encoder, sphere, OME(epsilon=1.0, **SAFE))
+
+
+def test_a_device_is_not_equipped_with_it(words, tmp_path):
+    encoder = MeanOfWords(words)
+    device = DeviceEncoder(encoder, Bound(mean=np.zeros(12)), OME(epsilon=1.0, **SAFE))
+    with pytest.raises(ParameterError, match="those with a proof"):
+        device.save(tmp_path / "device")
