@@ -10,10 +10,10 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 from papers.ome.projections import Projection, Sign, centred, channel_for, principal, raw, supervised
-from papers.ome.published import bits, flip, true_epsilon
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.classifiers import NoisyClassifier
+from dptext.representations.published import OME
 from dptext.representations.randomizer import Channel
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +22,8 @@ EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 DIMENSIONS = (1, 2, 4, 8, 16, 32)
 RUNS = 20
 _CHOOSING_RUNS = 10
-CLAIMED, FACTOR = 1.0, 100.0
+PUBLISHED = OME(epsilon=1.0, lambda_=100.0, dimension=50, unsafe_as_published=True)
+TRUE_EPSILON = PUBLISHED.statement().epsilon
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,12 @@ def _ome(task: Task, run: int) -> Row:
     flipped = _flipped(task, run)
     train, test = (flipped[rows] for rows in split(len(flipped.labels), run))
     found = NoisyClassifier().fit(train.vectors, train.labels)
-    width = train.vectors.shape[1]
-    epsilon = true_epsilon(width, CLAIMED, FACTOR)
-    return Row(task.encoder, "OME as published", "noisy", epsilon, width, found.score(test.vectors, test.labels))
+    accuracy = found.score(test.vectors, test.labels)
+    return Row(task.encoder, "OME as published", "noisy", TRUE_EPSILON, train.vectors.shape[1], accuracy)
 
 
 def _flipped(task: Task, run: int) -> Texts:
-    random = _random("ome", task.name, run)
-    return Texts(flip(bits(task.private.vectors), CLAIMED, FACTOR, random), task.private.labels)
+    return _sent(task.private, PUBLISHED.channel(50), "ome", task.name, run)
 
 
 def perceptron(task: Task, run: int) -> Iterator[Row]:
@@ -125,7 +124,7 @@ def perceptron(task: Task, run: int) -> Iterator[Row]:
     flipped = _flipped(task, run)
     given = [
         ("not private", np.inf, mapped),
-        ("OME as published", true_epsilon(flipped.vectors.shape[1], CLAIMED, FACTOR), flipped),
+        ("OME as published", TRUE_EPSILON, flipped),
     ]
     given += [
         ("centred", epsilon, _sent(mapped, channel_for(epsilon, 50), "plain", "centred", task, run, epsilon))

@@ -1,4 +1,4 @@
-"""The OME experiment: its reimplementation of the paper, its one-bit channel, its public projection, its data."""
+"""The OME experiment: its one-bit channel, its public projection, its data."""
 
 import importlib.util
 import math
@@ -22,49 +22,8 @@ def load(path):
     return module
 
 
-published, projections = load(PAPERS / "ome" / "published.py"), load(PAPERS / "ome" / "projections.py")
+projections = load(PAPERS / "ome" / "projections.py")
 data_sets = load(PAPERS / "data_sets.py")
-
-
-@pytest.mark.parametrize(("factor", "epsilon"), [(10.0, 1703.0), (50.0, 2929.0), (100.0, 3451.4)])
-@pytest.mark.parametrize("claimed", [0.5, 1.0, 10.0])
-def test_the_true_epsilon_is_that_of_the_closed_form_whatever_was_claimed(factor, epsilon, claimed):
-    closed = 250 * math.log(factor**3 - factor**2 + factor)
-    assert published.true_epsilon(500, claimed, factor) == pytest.approx(closed, rel=1e-9)
-    assert closed == pytest.approx(epsilon, abs=0.6)
-
-
-def test_the_true_epsilon_is_attained_by_two_codes():
-    """All pairs of codes of four bits, every output: the worst ratio is the formula's."""
-    codes = [np.array([place >> bit & 1 for bit in range(4)], dtype=bool) for place in range(16)]
-    rises = 1 / (1 + 3.0 * math.exp(1 / 4))
-    stays = np.array([3 / 4, 1 / 28, 3 / 4, 1 / 28])
-
-    def log_chance(output, code):
-        one = np.where(code, stays, rises)
-        return float(np.log(np.where(output, one, 1 - one)).sum())
-
-    worst = max(log_chance(o, a) - log_chance(o, b) for o in codes for a in codes for b in codes)
-    assert published.true_epsilon(4, 1.0, 3.0) == pytest.approx(worst)
-
-
-def test_bits_are_fixed_point_z_scores():
-    vectors = np.random.default_rng(1).normal(size=(5, 50))
-    code = published.bits(vectors).reshape(5, 50, 10)
-    value = code[:, :, 1:] @ 2.0 ** np.arange(3, -6, -1) * np.where(code[:, :, 0], -1, 1)
-    scores = (vectors - vectors.mean(axis=1, keepdims=True)) / vectors.std(axis=1, keepdims=True)
-    assert np.abs(value - scores).max() < 2**-5
-    assert published.bits(np.zeros((1, 50))).sum() == 0
-
-
-def test_flips_come_as_often_as_published():
-    """10^5 bits of each kind, 6 standard errors: false alarm below 1e-8 each."""
-    for value in (False, True):
-        flipped = published.flip(np.full((10_000, 20), value), 1.0, 3.0, RandomBits(seed=2))
-        rises = 1 / (1 + 3.0 * math.exp(1 / 20))
-        for parity, chance in ((0, 3 / 4 if value else rises), (1, 1 / 28 if value else rises)):
-            error = abs(flipped[:, parity::2].mean() - chance)
-            assert error < 6 * (chance * (1 - chance) / 100_000) ** 0.5
 
 
 @pytest.mark.parametrize(("given", "refuted"), [(1.0, False), (1.5, True)])

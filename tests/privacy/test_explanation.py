@@ -78,6 +78,50 @@ def test_every_explanation_says_what_is_promised_to_whom_and_what_is_not(guarant
         assert each in text
 
 
+ABOUT = {
+    "claim_is": "false",
+    "reason": "bits differ",
+    "holds_for": "two codes",
+    "witness": "01 and 10",
+    "witness_loss": 7.25,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {},
+            [
+                "prints epsilon = 2. That is false: bits differ.",
+                "epsilon = 8 (two codes)",
+                "lose 7.25 nats: 01 and 10.",
+            ],
+        ),
+        ({"claim_is": "open"}, ["prints epsilon = 2. That is not proved: bits differ.", "epsilon = 8 (two codes)"]),
+        ({"claim_is": "true", "reason": None}, ["prints epsilon = 2. That holds here.", "epsilon = 8 (two codes)"]),
+        ({"claim_is": "else"}, ["That is not what can be proved"]),
+    ],
+)
+def test_a_printed_epsilon_is_called_what_it_is(changes, says):
+    about = ABOUT | changes
+    made = statement(guarantee=PureDP(8.0), claimed_epsilon=2.0, parameters={"beta": 0.5, **about})
+    text = said(made)
+    for each in says:
+        assert each in text
+    assert "TEM (beta = 0.5)" in text  # the rest is told above
+    assert said(PrivacyStatement.from_json(made.to_json())) == text
+    without = said(statement(parameters={"beta": 0.5, **about}))
+    assert "witness = 01 and 10" in without
+
+
+def test_where_nothing_bounds_the_loss_the_printed_epsilon_is_false():
+    about = ABOUT | {"witness_loss": "infinity"}
+    text = said(statement(guarantee=NoGuarantee("one draw"), claimed_epsilon=2.0, parameters=about))
+    assert "That is false: bits differ. Nothing bounds the loss." in text
+    assert "lose without bound: 01 and 10." in text
+
+
 def test_the_relation_is_said_in_words():
     assert "replacing one word by another" in said(statement())
     assert "the presence or absence of one word" in said(statement(relation=Relation.ADD_REMOVE))

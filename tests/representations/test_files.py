@@ -418,6 +418,8 @@ def test_the_promise_for_a_person_is_the_sum_over_his_texts(encoder):
     assert "at most 3" in of_user.neighbours
     approximate = statement.replace(guarantee=dptext.ApproxDP(2.0, 1e-6))
     assert statement_for_user(approximate, texts=4).guarantee == dptext.ApproxDP(8.0, 4e-6)
+    assert of_user.claimed_epsilon is None
+    assert statement_for_user(statement.replace(claimed_epsilon=0.5), texts=4).claimed_epsilon == 2.0
     for texts in (0, True, 1.5, 10**9):
         with pytest.raises(ParameterError, match="texts must be an integer from 1 to 100,000"):
             statement_for_user(statement, texts=texts)

@@ -219,6 +219,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
         raise ParameterError(f"texts must be an integer from 1 to {_MOST_TEXTS:,}, got {texts!r}")
     return statement.replace(
         guarantee=compose(*[statement.guarantee] * int(texts)),
+        claimed_epsilon=None if statement.claimed_epsilon is None else statement.claimed_epsilon * int(texts),
         unit=Unit.USER,
         neighbours=f"any two people with equally many texts, at most {texts:,}",
         slack=statement.slack * int(texts),
