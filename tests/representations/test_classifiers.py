@@ -261,12 +261,12 @@ def test_the_linear_model_learns_from_public_vectors_too():
 
 
 class Doubled(Channel):
-    """Each number twice, and the noise of `SENT` on both: out goes another width than came in."""
+    """Each number twice, and Laplace noise on both: out goes another width than came in."""
 
     name, domain = "Doubled", Domain.CUBE
 
     def __init__(self, dimension):
-        self._inner = SENT.channel(2 * dimension)
+        self._inner = Laplace(epsilon=90.0, domain=Domain.CUBE).channel(2 * dimension)
         self.dimension, self.width = dimension, 2 * dimension
         self.guarantee, self.expected_squared_error = self._inner.guarantee, 2 * self._inner.expected_squared_error
 
@@ -274,28 +274,46 @@ class Doubled(Channel):
         return self._inner.sample(np.hstack([vectors, vectors]), bits)
 
 
-def test_noise_that_changes_the_width():
+class Telling(Doubled):
+    """The same, which says what it adds its noise to."""
+
+    def noiseless(self, vectors):
+        bounded = self.domain.bound(vectors)
+        return np.hstack([bounded, bounded])
+
+
+@pytest.mark.parametrize("kind", [Doubled, Telling])
+def test_noise_that_changes_the_width(kind):
     pytest.importorskip("torch")
-    channel, (vectors, labels) = Doubled(10).freeze(), two_ways(600, 15)
+    channel, (vectors, labels) = kind(10).freeze(), two_ways(600, 15)
     noisy = channel.sample(vectors, RandomBits(16))
     server = NoisyClassifier("mlp", channel=channel, **SGD)
-    for fitted in (
-        clone(server).fit_public(vectors, labels),
-        clone(server).fit(noisy, labels),
-        clone(server).set_params(public=(vectors, labels)).fit(noisy, labels),
-    ):
+    plain, linear = clone(server).set_params(training="plain"), NoisyClassifier(channel=channel)
+    fits = [
+        lambda: clone(server).fit_public(vectors, labels),
+        lambda: clone(server).fit(noisy, labels),
+        lambda: clone(server).set_params(public=(vectors, labels)).fit(noisy, labels),
+        lambda: clone(linear).fit(noisy, labels),
+    ]
+    telling = [
+        lambda: clone(plain).fit_public(vectors, labels),
+        lambda: clone(plain).set_params(public=(vectors, labels)).fit(noisy, labels),
+        lambda: clone(linear).fit_public(vectors, labels),
+        lambda: clone(linear).set_params(public=(vectors, labels)).fit(noisy, labels),
+    ]
+    for fit in (*fits, *(telling if kind is Telling else ())):
+        fitted = fit()
         assert fitted.n_features_in_ == 20
         assert fitted.score(noisy, labels) > 0.6
-        with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
+        with pytest.raises(ParameterError, match="Doubled makes something else of vectors"):
             fitted.device_model()
-    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
-        clone(server).set_params(training="plain").fit_public(vectors, labels)
-    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
-        clone(server).set_params(training="plain", public=(vectors, labels)).fit(noisy, labels)
-    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20"):
-        NoisyClassifier(channel=channel).fit(noisy, labels)
+    for fit in telling if kind is Doubled else ():
+        with pytest.raises(ParameterError, match="nothing says what they are without noise"):
+            fit()
     with pytest.raises(ParameterError, match="takes vectors of 10 numbers, got 9"):
         clone(server).fit_public(vectors[:, :9], labels)
+    with pytest.raises(ParameterError, match="vectors of 10 numbers into 20, and 19 arrived"):
+        clone(server).fit(noisy[:, :19], labels)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.channel_, randomizer = _noise(self.channel, dimension, given.shape[1])
         public = self._checked_public()
         if self.model == "linear":
+            if public is not None and self.channel_ is not None:
+                public = (self.channel_.noiseless(public[0]), public[1])
             self._fit_linear(given, codes, public)
             return self
         noise = self._training_noise(randomizer)
@@ -175,27 +177,22 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         Raises:
             DataError: labels of one class only.
-            ParameterError: an argument out of range; ``public`` was given to the constructor as well; plain training
-                for a channel that puts out vectors of another width.
+            ParameterError: an argument out of range; ``public`` was given to the constructor as well.
         """
         options = self._options()
         if self.public is not None:
             raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
         clean, targets = check_X_y(checked_vectors(vectors), labels, dtype=np.float64)
         codes = self._coded(targets)
-        width = clean.shape[1]
-        self.channel_, randomizer = _noise(self.channel, width, None)
-        if self.channel_ is not None:
-            clean, width = self.channel_.domain.bound(clean), self.channel_.width
-        self.n_features_in_ = width
+        self.channel_, randomizer = _noise(self.channel, clean.shape[1], None)
+        self.n_features_in_ = clean.shape[1] if self.channel_ is None else self.channel_.width
         noise = self._training_noise(randomizer)
-        if self.model == "linear":
-            known = self.channel_ is not None
-            self._fit_linear(noise.on_public(0, clean) if known else clean, codes, (clean, codes) if known else None)
-            return self
-        if noise.training == "plain":
-            _check_width(clean.shape[1], width)
-        self._fit_mlp(clean, codes, options, noise, noise.on_public, None)
+        if self.model == "mlp":
+            self._fit_mlp(clean, codes, options, noise, noise.on_public, None)
+        elif self.channel_ is None:
+            self._fit_linear(clean, codes, None)
+        else:
+            self._fit_linear(noise.on_public(0, clean), codes, (self.channel_.noiseless(clean), codes))
         return self
 
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
@@ -216,11 +213,15 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         Raises:
             NotFittedError: ``fit`` was not called.
-            ParameterError: the noise makes vectors of another width, so that this model knows no clean ones.
+            ParameterError: the channel turns vectors into something else before its noise.
         """
         check_is_fitted(self)
-        if self.channel_ is not None:
-            _check_width(self.channel_.dimension, self.channel_.width)
+        channel = self.channel_
+        if channel and (channel.width != channel.dimension or type(channel).noiseless is not Channel.noiseless):
+            raise ParameterError(
+                f"{channel.name} makes something else of vectors before it adds its noise: a model for clean "
+                "vectors would have to do so too, and knows no more than linear layers"
+            )
         return self._clean
 
     def _options(self) -> TrainingOptions:
@@ -247,8 +248,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         )
 
     def _fit_linear(self, given: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
-        if self.channel_ is not None:
-            _check_width(self.channel_.dimension, self.channel_.width)
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
         found = fit_linear(given, codes, classes, channel=self.channel_, prior=prior)
@@ -293,10 +292,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         vectors, labels = check_X_y(checked_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
         if not np.array_equal(np.unique(labels), self.classes_):
             raise ParameterError("public labels must be of the same classes as the private ones: they are not")
-        if self.training == "plain" or self.channel_ is None:
-            _check_width(vectors.shape[1], self.n_features_in_)
-        bounded = vectors if self.channel_ is None else self.channel_.domain.bound(vectors)
-        return bounded, np.searchsorted(self.classes_, labels)
+        return vectors, np.searchsorted(self.classes_, labels)
 
 
 def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
@@ -340,20 +336,12 @@ def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | 
         )
     if channel is not None and width not in (None, channel.width):
         raise ParameterError(
-            f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and {width} arrived"
+            f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and {width} arrived: give "
+            "the statement that came with them"
         )
     if channel is not None and width is None and channel.dimension != dimension:
         raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {dimension}")
     return channel, randomizer
-
-
-def _check_width(before: int, after: int) -> None:
-    """Some uses need vectors that are of one kind with and without the noise."""
-    if before != after:
-        raise ParameterError(
-            f"the noise turns vectors of {before} numbers into {after}: what is learnt from the ones does not fit the "
-            "others; use model='mlp' with training='robust', and predict for what arrives"
-        )
 
 
 def _stated(statement: PrivacyStatement) -> tuple[Randomizer, int]:

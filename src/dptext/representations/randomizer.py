@@ -59,6 +59,20 @@ class Channel(ABC):
         with np.errstate(all="ignore"):  # no value raises, whatever a caller told numpy to raise at
             return self._sample(self.domain.bound(given), bits)
 
+    def noiseless(self, vectors: npt.ArrayLike) -> Floats:
+        """(n, d) vectors to what the outputs would be without the noise: for *public* vectors only. *Not private.*
+
+        That is the vectors of the domain themselves, but for channels that make something else of them first.
+
+        Raises:
+            ParameterError: the outputs are something else, and this channel does not say what.
+        """
+        if self.width != self.dimension:
+            raise ParameterError(
+                f"the outputs of {self.name} are no vectors, and nothing says what they are without noise"
+            )
+        return self.domain.bound(checked_vectors(vectors, self.dimension))
+
     def freeze(self) -> Self:
         """The last step of calibration: from now on nothing can drift away from the statement."""
         object.__setattr__(self, "_frozen", True)

@@ -9,7 +9,7 @@ which is post-processing and costs nothing.
 ============  ==================================================  =================================================
 training      public vectors                                      vectors that arrived
 ============  ==================================================  =================================================
-plain         as they are                                         as they are
+plain         as the channel makes them, without its noise        as they are
 robust        through the users' channel, anew in each epoch      as they are: their noise is the users' already
 adaptive      in epoch n through the channel at epsilon_n, anew   normal noise on top, as much as a channel at
                                                                   epsilon_n has more than the users'; none where it
@@ -105,7 +105,7 @@ class TrainingNoise:
         Epoch 0: as those are that are held out: with the users' noise, unless nothing is known of it.
         """
         if self.training == "plain":
-            return vectors
+            return vectors if self.channel is None else self.channel.noiseless(vectors)
         channel = self._channels[epoch - 1] if epoch and self._channels else self.channel
         if channel is None:
             raise ParameterError(
