@@ -21,6 +21,7 @@ from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.published import DPNR, OME
 from dptext.representations.randomizer import Channel
 from dptext.representations.schedules import epsilons_of
 
@@ -314,6 +315,31 @@ def test_noise_that_changes_the_width(kind):
         clone(server).fit_public(vectors[:, :9], labels)
     with pytest.raises(ParameterError, match="vectors of 10 numbers into 20, and 19 arrived"):
         clone(server).fit(noisy[:, :19], labels)
+
+
+@pytest.mark.parametrize(
+    "published",
+    [DPNR(epsilon=8.0, unsafe_as_published=True), OME(epsilon=1.0, unsafe_as_published=True)],
+    ids=["DPNR", "OME"],
+)
+def test_published_mechanisms_are_learnt_from(published):
+    """On what they make of vectors: min-max vectors, bits. Plain training on these is the control without flips."""
+    pytest.importorskip("torch")
+    (vectors, labels), (test, truth) = reviews(400, 10, seed=18), reviews(400, 10, seed=19)
+    channel = published.channel(10)
+    noisy = channel.sample(test, RandomBits(20))
+    for training in ("plain", "robust", "adaptive"):
+        server = NoisyClassifier("mlp", channel=published, training=training, schedule=[8.0] * 12, **SGD)
+        fitted = clone(server).fit_public(vectors, labels)
+        assert fitted.n_features_in_ == channel.width
+        assert fitted.score(noisy, truth) > 0.6
+        if training == "plain":
+            assert fitted.score(channel.noiseless(test), truth) > 0.97
+    arrived = published.randomize(vectors, seed=21)
+    told = NoisyClassifier("mlp", channel=published.statement(10), public=(vectors, labels), **SGD)
+    assert told.fit(arrived, labels).score(noisy, truth) > 0.6
+    with pytest.raises(ParameterError, match="makes something else of vectors"):
+        told.device_model()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.rounded import rounded_laplace
@@ -94,6 +95,10 @@ class MinMaxLaplace(AdditiveChannel, PublishedChannel):
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
         return super()._sample(min_max(vectors), bits)
+
+    def noiseless(self, vectors: npt.ArrayLike) -> Floats:
+        """(n, d) min-max vectors. *Not private.*"""
+        return min_max(super().noiseless(vectors))
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
         """For min-max vectors: the noise of all coordinates is one and the same, or uncorrelated."""

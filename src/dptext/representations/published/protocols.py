@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.bits import asked_less_rounding, stated
@@ -30,7 +31,7 @@ from dptext.noise.uneven_bits import fine_threshold, losses_of_a_bit, uneven_bit
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import Domain, Floats
+from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
 from dptext.representations.published.claim import Finding, Published, PublishedChannel, alternating
 from dptext.representations.published.codes import CODES, Bits, Code, z_scores
@@ -135,6 +136,10 @@ class FlippedBits(BitChannel, PublishedChannel):
         bounded = self.domain.bound(vectors)
         numbers = z_scores(bounded) / self._unit if self.per_vector else bounded
         return self.code.bits_of(numbers, self.length).reshape(len(bounded), self.bits)
+
+    def noiseless(self, vectors: npt.ArrayLike) -> Floats:
+        """(n, rl) bits before the flips, as numbers. *Not private.*"""
+        return self.code_of(checked_vectors(vectors, self.dimension)).astype(np.float64)
 
     # -- what is sent ------------------------------------------------------------------------------------------
 
