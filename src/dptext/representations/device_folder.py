@@ -24,8 +24,10 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import Bound
+from dptext.representations.embedding_bag import EmbeddingBag
 from dptext.representations.encoders import TextEncoder
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.ngrams import NGrams
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import SentenceEncoder
@@ -116,6 +118,10 @@ def _described(encoder: TextEncoder) -> tuple[dict[str, Any], dict[str, npt.NDAr
         words = np.frombuffer(b"\n".join(encoded_words(vectors.words)), dtype=np.uint8)
         config = {"kind": encoder.name, "source": vectors.source, "weighting": encoder.weighting}
         return config, {"words": words, "vectors": vectors.matrix}, vectors.statement
+    if isinstance(encoder, EmbeddingBag):
+        config = {"kind": encoder.name, "most": encoder.ngrams.most}
+        config |= {"trained_on": encoder.trained_on, "trained_texts": encoder.trained_texts}
+        return config, {"vectors": encoder.matrix}, None
     if isinstance(encoder, SentenceEncoder):
         return {"kind": encoder.name, "model": encoder.model, "batch_size": encoder.batch_size}, {}, None
     return {"kind": "given", "name": encoder.name}, {}, None
@@ -223,6 +229,10 @@ def _encoder(
         words = tensors["words"].tobytes().decode().split("\n")
         vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
         return MeanOfWords(vectors, weighting=config["weighting"])
+    if kind == EmbeddingBag.name:
+        ngrams = NGrams(most=config["most"], buckets=len(tensors["vectors"]))
+        told = {name: config[name] for name in ("trained_on", "trained_texts")}
+        return EmbeddingBag(tensors["vectors"], ngrams, **told)
     if kind == SentenceEncoder.name:
         try:
             return SentenceEncoder(str(config["model"]), batch_size=config["batch_size"])

@@ -161,8 +161,8 @@ class DeviceEncoder:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write it as a folder, whole or not at all, for `load` on a device.
 
-        Words and vectors of `MeanOfWords` go along; of a `SentenceEncoder` its name and digest; any other encoder has
-        to be given again.
+        The vectors of `MeanOfWords` (with their words) and of an `EmbeddingBag` go along; of a `SentenceEncoder` its
+        name and digest; any other encoder has to be given again.
 
         Raises:
             ParameterError: something is there already.

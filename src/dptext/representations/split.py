@@ -1,0 +1,238 @@
+"""A classifier of texts that is cut in two: the device's part ends in noise, the server's part begins with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.representations.bounds import Bound
+from dptext.representations.device_model import DeviceModel
+from dptext.representations.domains import Domain
+from dptext.representations.embedding_bag import EmbeddingBag
+from dptext.representations.encoders import checked_texts
+from dptext.representations.mlp import Epoch, TrainingOptions
+from dptext.representations.ngrams import Buckets, NGrams
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.randomizer import Channel, Randomizer, checked_dimension
+from dptext.representations.release import DeviceEncoder
+from dptext.representations.schedules import Schedule
+from dptext.representations.split_training import MIN_MAX, train_split
+from dptext.representations.training import TrainingNoise
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise MissingExtraError(
+        "SplitClassifier needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device "
+        "does without: DeviceEncoder.load)"
+    ) from None
+
+__all__ = ["SplitClassifier"]
+
+_USUAL = PrivUnit(epsilon=8.0)
+_NO_STOPPING = ("validation_fraction", "patience")
+_KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
+
+
+class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Train a text classifier whose middle vector goes through noise, and hand out its two parts.
+
+    The *device* has a bag of trained n-gram vectors, a bound and the randomizer: ``release_``, which sends a private
+    vector. The *server* has the head: ``head_``, which reads it. Both are learnt at once from **public** texts and
+    labels, with the noise in between: `dptext.representations.split_training` says how. The bag alone is an encoder
+    like any other: ``PrivateEncoder(split.release_.encoder, ...)``.
+
+    **``fit`` declares the texts and labels that it gets public**: it looks at them raw, and *nothing is promised to
+    those who are in there*; the statement says so. Robust and adaptive training draw noise on them in every epoch,
+    which for private texts would be a release in every epoch.
+
+    **Guarantee** (unit document, substitution, local): of one call of ``release_.encode``, and so of one of
+    ``predict``, that of the randomizer for any two texts whatever, as ``release_.statement`` says; the head is
+    post-processing. Every call is a release of its own and costs again.
+
+    Args:
+        randomizer: the noise and its budget; one that puts out vectors as long as it takes.
+        dimension: d, of the vector that is sent. Few are better at small budgets, and one less than there are classes
+            is often enough.
+        training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.training`.
+        schedule: of adaptive training, see `dptext.representations.schedules`.
+        ngrams: words in an n-gram, at most.
+        buckets: into which n-grams are hashed; the device holds a vector of each.
+        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs, extra_noise:
+            see `dptext.representations.split_training.train_split` and `dptext.representations.mlp.TrainingOptions`;
+            the defaults are those of Zouhri and Abecidan 2021, section 5.
+        public_name: what the public texts are, for the statement.
+        progress: called with an `dptext.representations.mlp.Epoch` after each epoch.
+        seed: of training. What is sent has fresh noise whatever the seed.
+
+    Attributes:
+        release_: the frozen `DeviceEncoder`, to be saved for devices.
+        head_: the frozen `DeviceModel` for vectors that arrive.
+        classes_: the labels, sorted.
+        epochs_: what ``progress`` saw.
+        epsilons_: of adaptive training: of each epoch; else empty.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
+
+    >>> public = ["a good film", "what a bad film", "good and funny", "bad, bad acting"] * 20
+    >>> split = SplitClassifier(PrivUnit(epsilon=40.0), dimension=2, buckets=1024, seed=1)
+    >>> split = split.fit(public, ["+", "-", "+", "-"] * 20)
+    >>> arrived = split.release_.encode(["a good one", "a bad one"])  # on the device
+    >>> split.predict_private(arrived).tolist()  # on the server
+    ['+', '-']
+    """
+
+    classes_: npt.NDArray[Any]
+    release_: DeviceEncoder
+    head_: DeviceModel
+
+    def __init__(
+        self,
+        randomizer: Randomizer = _USUAL,
+        *,
+        dimension: int = 8,
+        training: str = "robust",
+        schedule: Schedule = "noise-rises-10/n",
+        ngrams: int = 2,
+        buckets: int = 1 << 18,
+        hidden: int | Sequence[int] = (),
+        dropout: float = 0.0,
+        learning_rate: float = 2.0,
+        learning_rate_decay: float = 0.9,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        batch_size: int = 64,
+        epochs: int = 5,
+        extra_noise: float = 0.0,
+        public_name: str | None = None,
+        progress: Callable[[Epoch], object] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.randomizer = randomizer
+        self.dimension = dimension
+        self.training = training
+        self.schedule = schedule
+        self.ngrams = ngrams
+        self.buckets = buckets
+        self.hidden = hidden
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.extra_noise = extra_noise
+        self.public_name = public_name
+        self.progress = progress
+        self.seed = seed
+
+    def fit(self, public_texts: Iterable[str | None], labels: npt.ArrayLike) -> Self:
+        """Train both parts on texts and labels that this call *declares public*.
+
+        Args:
+            public_texts: strings; a missing one counts as the empty text.
+            labels: one a text, of two classes or more.
+
+        Raises:
+            ParameterError: an argument out of range; another number of labels; a randomizer that changes the width.
+            DataError: labels of one class only; an entry that is no string.
+        """
+        ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
+        texts = checked_texts(public_texts)
+        targets = np.asarray(labels)
+        if targets.shape != (len(texts),):
+            raise ParameterError(f"labels must be one for each of {len(texts)} texts, got the shape {targets.shape}")
+        return self.fit_hashed(ngrams.of(texts), targets)
+
+    def fit_hashed(self, public_texts: Buckets, labels: npt.ArrayLike) -> Self:
+        """`fit` for texts that were hashed before, as ``NGrams(most=ngrams, buckets=buckets)`` hashes them."""
+        names = [each.name for each in fields(TrainingOptions) if each.name not in _NO_STOPPING]
+        options = TrainingOptions(**{name: getattr(self, name) for name in names})
+        ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
+        dimension = checked_dimension(self.dimension)
+        randomizer = PrivUnit(epsilon=8.0) if self.randomizer is None else self.randomizer
+        if not isinstance(randomizer, Randomizer):
+            raise ParameterError(
+                f"expected a randomizer such as PrivUnit(epsilon=8.0), got {type(randomizer).__name__}"
+            )
+        targets = np.asarray(labels)
+        check_classification_targets(targets)
+        self.classes_, codes = np.unique(targets, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError("a classifier needs labels of two classes or more, got one class")
+        channel = randomizer.channel(dimension)
+        noise = TrainingNoise(
+            self.training, channel, randomizer, schedule=self.schedule, epochs=options.epochs, seed=self.seed
+        )
+        found = train_split(
+            public_texts,
+            codes,
+            len(self.classes_),
+            options,
+            buckets=ngrams.buckets,
+            dimension=dimension,
+            bound=_bound_of(channel),
+            noise=noise,
+            progress=self.progress,
+            seed=self.seed,
+        )
+        bag = EmbeddingBag(found.matrix, ngrams, trained_on=self.public_name, trained_texts=len(public_texts))
+        kind = _KINDS[channel.domain]
+        bound = Bound(mean=np.zeros(dimension), kind=kind, radius=None if kind == "normalise" else 1.0)
+        self.release_ = DeviceEncoder(bag, bound, randomizer)
+        self.head_ = DeviceModel(tuple(self.classes_.tolist()), found.layers)
+        self.epochs_, self.epsilons_ = found.epochs, noise.epsilons
+        return self
+
+    def predict(self, texts: Iterable[str | None]) -> npt.NDArray[Any]:
+        """The class of each text, by device and server together: *a release of each*, with fresh noise."""
+        check_is_fitted(self, "release_")
+        return self.predict_private(self.release_.encode(texts))
+
+    def predict_private(self, vectors: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The class of each of (n, d) vectors that arrived from ``release_.encode``: the server's part alone."""
+        check_is_fitted(self, "release_")
+        codes = self.head_.scores(vectors).argmax(axis=1)
+        predicted: npt.NDArray[Any] = self.classes_[codes]
+        return predicted
+
+    def __sklearn_tags__(self) -> Any:
+        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.no_validation = True
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
+
+
+def _bound_of(channel: Channel) -> Domain | str:
+    """What vectors become before the noise, for a gradient through it."""
+    if channel.width != channel.dimension or channel.domain not in _KINDS:
+        raise ParameterError(
+            f"a split model learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
+            "L2Laplace or Gaussian; or train on the vectors of a fixed encoder (NoisyClassifier)"
+        )
+    if type(channel).noiseless is Channel.noiseless:
+        return channel.domain
+    probe = np.cos(np.arange(4.0 * channel.dimension)).reshape(4, -1)
+    least = probe.min(axis=1, keepdims=True)
+    if np.allclose(channel.noiseless(probe), (probe - least) / (probe.max(axis=1, keepdims=True) - least)):
+        return MIN_MAX
+    raise ParameterError(
+        f"{channel.name} makes something else of vectors before its noise: no gradient is known for it"
+    )

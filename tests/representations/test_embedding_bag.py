@@ -1,0 +1,101 @@
+"""The device's part of a split model: means that hang on one text alone, frozen, saved, and said in a statement."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError
+from dptext.representations.bounds import Bound
+from dptext.representations.embedding_bag import EmbeddingBag
+from dptext.representations.encoders import TextEncoder
+from dptext.representations.ngrams import NGrams
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.release import DeviceEncoder
+
+NGRAMS = NGrams(buckets=512)
+BAG = EmbeddingBag(np.random.default_rng(1).normal(size=(512, 6)), NGRAMS, trained_on="made up", trained_texts=3)
+TEXTS = ["the cat sat", "", "dogs!", None, "a cat and a dog, and a cow " * 50]
+
+
+def test_the_mean_of_the_ngrams_vectors():
+    found = BAG.encode(TEXTS)
+    assert found.dtype == np.float32
+    for row, text in zip(found, TEXTS, strict=True):
+        values = NGRAMS.of([text or ""]).values
+        expected = BAG.matrix[values].mean(axis=0) if values.size else np.zeros(6)
+        np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-7)
+    assert isinstance(BAG, TextEncoder)
+
+
+def test_a_vector_hangs_on_its_text_alone_to_the_last_bit():
+    long = "word " * 40_000  # more n-grams than are added up at once
+    together = BAG.encode([*TEXTS, long])
+    for row, text in zip(together, [*TEXTS, long], strict=True):
+        np.testing.assert_array_equal(BAG.encode([text])[0], row)
+
+
+def test_it_is_frozen_and_pickled():
+    with pytest.raises(AttributeError, match="an encoder is frozen"):
+        BAG.matrix = np.zeros((512, 6))
+    with pytest.raises(ValueError, match="read-only"):
+        BAG.matrix[0] = 0
+    for other in (pickle.loads(pickle.dumps(BAG)), copy.deepcopy(BAG)):
+        np.testing.assert_array_equal(other.encode(TEXTS), BAG.encode(TEXTS))
+        assert other.parameters() == BAG.parameters()
+        with pytest.raises(ValueError, match="read-only"):
+            other.matrix[0] = 0
+
+
+def test_the_statement_says_what_it_was_trained_on():
+    device = DeviceEncoder(BAG, Bound(mean=np.zeros(6)), PrivUnit(epsilon=4.0))
+    said = device.statement
+    assert said.guarantee == dptext.PureDP(4.0)
+    assert any("trained on 'made up' (3 texts and their labels)" in each for each in said.assumptions)
+    assert said.parameters["encoder_matrix_sha256"] == BAG.sha256
+    unnamed = EmbeddingBag(BAG.matrix, NGRAMS)
+    assert any("were not computed from protected texts" in each for each in unnamed.assumptions())
+
+
+def test_it_is_saved_with_a_device(tmp_path):
+    device = DeviceEncoder(BAG, Bound(mean=np.zeros(6)), PrivUnit(epsilon=4.0))
+    device.save(tmp_path / "saved")
+    again = DeviceEncoder.load(tmp_path / "saved")
+    assert again.statement.parameters == device.statement.parameters
+    np.testing.assert_array_equal(again.encode(TEXTS, seed=1), device.encode(TEXTS, seed=1))
+    other = EmbeddingBag(BAG.matrix + 1, NGRAMS, trained_on="made up", trained_texts=3)
+    with pytest.raises(ParameterError, match="not the one that was saved"):
+        DeviceEncoder.load(tmp_path / "saved", other)
+    content = (tmp_path / "saved" / "config.json").read_text()
+    (tmp_path / "saved" / "config.json").write_text(content.replace('"most": 2', '"most": 9'))
+    with pytest.raises(DataError, match="not of one encoder"):
+        DeviceEncoder.load(tmp_path / "saved")
+    (tmp_path / "saved" / "config.json").write_text(content.replace('"most": 2', '"most": 1'))
+    with pytest.raises(DataError, match="not the one that was saved"):
+        DeviceEncoder.load(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((np.zeros((3, 2)), NGRAMS), {}, r"finite numbers of shape \(512, d\), got the shape \(3, 2\)"),
+        ((np.zeros(512), NGRAMS), {}, "finite numbers of shape"),
+        ((np.zeros((512, 0)), NGRAMS), {}, "finite numbers of shape"),
+        ((np.full((512, 2), np.nan), NGRAMS), {}, "finite numbers of shape"),
+        ((np.zeros((512, 2)), 512), {}, "ngrams must be NGrams"),
+        ((np.zeros((512, 2)), NGRAMS), {"trained_on": 3}, "trained_on must be text"),
+        ((np.zeros((512, 2)), NGRAMS), {"trained_texts": -1}, "trained_texts must be the number"),
+    ],
+)
+def test_arguments_are_checked(arguments, options, message):
+    with pytest.raises(ParameterError, match=message):
+        EmbeddingBag(*arguments, **options)
+
+
+def test_what_is_no_list_of_texts_is_refused():
+    with pytest.raises(ParameterError):
+        BAG.encode("one string")
+    with pytest.raises(DataError, match="entry 2"):
+        BAG.encode(["a", 7])
