@@ -138,6 +138,7 @@ def train_mlp(
             lr=options.learning_rate,
             momentum=options.momentum,
             weight_decay=options.weight_decay,
+            fused=True,  # one pass over weights that may be larger than the cache, in place of seven
         )
         aside = _as_tensors(torch, begin[held] / divisor, labels[held])
         base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept])
