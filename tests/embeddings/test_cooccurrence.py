@@ -139,6 +139,20 @@ def test_new_words_come_after_known_ones_and_their_promise_is_composed_in(vector
         fitted(documents, vectors, vocabulary=learned(("teabag",), unit=Unit.DOCUMENT))
 
 
+def test_learned_words_do_not_pass_for_public_ones(vectors):
+    """Their promise would get lost: epsilon 8 where 9 is spent, and a list that is said to be public."""
+    new = learned(("teabag", "tea"))
+    for words in (new.vocabulary, new.after(vectors.vocabulary)):
+        with pytest.raises(ParameterError, match="promise of their own"):
+            fitted(people(2), words)
+    with pytest.raises(ParameterError, match="promise of their own"):
+        fitted(people(2), new)
+    alone = fitted(people(2), Vocabulary(["<unk>"]), vocabulary=new)
+    assert alone.vectors_.words == ("<unk>", "teabag", "tea")
+    assert alone.statement_.guarantee.epsilon == pytest.approx(9.0)
+    assert alone.statement_.parameters["new_words"] == 2
+
+
 def test_words_without_public_vectors_count_more_than_those_with_them(vectors):
     new = learned(tuple(f"new{n}" for n in range(100)))
     with_vectors = Plan.of(vectors, epsilon=8.0, delta=1e-6, vocabulary=new)

@@ -20,7 +20,7 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.by_user import Person, UserUnit
-from dptext.text.private_vocabulary import PrivateVocabulary
+from dptext.text.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -117,6 +117,12 @@ class Plan:
             raise ParameterError(
                 f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
                 "words are given as vectors="
+            )
+        if isinstance(vectors, LearnedVocabulary | PrivateVocabulary):
+            raise ParameterError(
+                "vectors must be public: these words were learned under a promise of their own, which would get lost; "
+                "give what dptext.private_vocabulary returned as vocabulary=, and as vectors= what was known before "
+                f"(Vocabulary([{UNKNOWN!r}]) if nothing)"
             )
         public = None if isinstance(vectors, Vocabulary) else load_vectors(vectors)
         known = vectors if isinstance(vectors, Vocabulary) else public.vocabulary if public is not None else None

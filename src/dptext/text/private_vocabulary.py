@@ -29,13 +29,20 @@ from dptext.text.sorted_runs import Lengths, Rows
 from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 
-__all__ = ["LONGEST_WORD", "PrivateVocabulary", "private_vocabulary"]
+__all__ = ["LONGEST_WORD", "LearnedVocabulary", "PrivateVocabulary", "private_vocabulary"]
 
 LONGEST_WORD = 40
 """Letters of a word that may enter; longer ones are seldom words."""
 _REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64
 _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
+
+
+class LearnedVocabulary(Vocabulary):
+    """Words that were learned from people: not public, though they may be shown. Another release of these people, to
+    which they are given, has to count what they cost: it takes the `PrivateVocabulary`, which has the statement."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -52,13 +59,13 @@ class PrivateVocabulary:
     statement: PrivacyStatement
 
     @property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> LearnedVocabulary:
         """The new words alone, and the unknown one."""
-        return Vocabulary((*self.words, UNKNOWN))
+        return LearnedVocabulary((*self.words, UNKNOWN))
 
-    def after(self, known: Vocabulary) -> Vocabulary:
+    def after(self, known: Vocabulary) -> LearnedVocabulary:
         """Known words, row by row as they are, and the new ones after them."""
-        return Vocabulary((*known.words, *(word for word in self.words if word not in known)))
+        return LearnedVocabulary((*known.words, *(word for word in self.words if word not in known)))
 
 
 def private_vocabulary(
