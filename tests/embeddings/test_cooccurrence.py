@@ -7,11 +7,13 @@ import pytest
 
 import dptext
 from dptext.embeddings.plan import Plan
+from dptext.embeddings.user_matrices import CELL
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.by_user import users_of
 from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import Vocabulary
 
@@ -66,6 +68,20 @@ def test_what_is_promised(vectors):
     assert statement.parameters["sigma"] == pytest.approx(0.65294, abs=1e-4)
     assert PrivacyStatement.from_json(statement.to_json()) == statement
     assert "the presence or absence of one user" in statement.explain()
+    assert "no two people write under one name" in str(statement.assumptions)
+
+
+def test_people_who_share_a_name_move_the_sum_by_more_than_one_of_them_may(vectors):
+    """Why that is taken for granted: with one of them, or with both, a matrix of full length is another one."""
+
+    def total(texts):
+        plan = Plan.of(vectors, epsilon=8.0, delta=1e-6)
+        with users_of([dptext.Document(text, user="John Smith") for text in texts], plan.words) as users:
+            return plan.total(users) * CELL
+
+    one, other = "word20 word21 " * 10, " ".join([*WORDS[3:20], *WORDS[30:]]) * 10
+    assert np.linalg.norm(total([one])) == pytest.approx(1.0, abs=1e-3)
+    assert 1.1 < np.linalg.norm(total([one, other]) - total([one])) <= 2
 
 
 def test_nothing_that_is_shown_tells_how_many_users_there_are(vectors):

@@ -173,7 +173,9 @@ def _not_promised(statement: PrivacyStatement) -> list[str]:
             f"- **{kind}: what those show of the people and the prejudices in their own texts, these show too."
         )
     if statement.unit is Unit.USER:
-        lines.append("- **Several names.** Somebody who wrote under two names counts as two people.")
+        lines.append(
+            "- **Names.** Somebody who wrote under two names counts as two people, and people who share one as one."
+        )
     else:
         lines.append("- **People.** The more documents somebody wrote, the more the vectors may tell of him.")
     return [*lines, "- **Further releases** from the same texts: see *Passing it on*."]

@@ -33,7 +33,8 @@ class Cooccurrence:
     of epsilon a user of level l has C_l instead, and (epsilon_l, delta): `dptext.privacy.budgets.PersonalBudgets`.
     Under substitution the same release costs more, 18.65 instead of 8 at delta 1e-6; the statement has the number.
     Assumptions: vocabulary, public vectors, levels and all arguments are public or were released under statements that
-    are composed in; a person writes under one name; the corpus is not empty, and that is public; at most 2^28 users.
+    are composed in; a person writes under one name, which nobody else has; the corpus is not empty, and that is
+    public; at most 2^28 users.
 
     Args:
         vectors: public word vectors, as `dptext.load_vectors` takes them, most frequent word first; or a `Vocabulary`

@@ -175,6 +175,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         said.append("the public vectors were not made from the protected texts")
     if plan.unit == "user":
         said.append("a person writes under one name; whoever has several counts as several users")
+        said.append("no two people write under one name; those who do count as one user together")
     if len(plan.budgets.levels) > 1:
         said.append("each user's level was declared without regard to the texts, and may be known to all")
     said += [

@@ -148,7 +148,7 @@ def private_vocabulary(
                 "opendp": version("opendp"),
             },
             assumptions=(
-                "all documents of a user name him in the same way",
+                "all documents of a user name him in the same way, and nobody else",
                 "the words that were known beforehand are public, or released under a statement of their own",
                 "OpenDP draws the noise that it announces, from the operating system's generator",
             ),
