@@ -39,7 +39,8 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "classical formula",
         "noise rounded alone",
         "chances of 24 bits",
-        "OUE's chances on any code",
+        "OUE, any code, as claimed",
+        "SUE, any code, as claimed",
         "one cell too probable",
         "noise on used words only",
     ):

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
 from dptext.noise.bits import SCALE, coins
-from dptext.noise.subsets import uniform_subsets
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
@@ -115,11 +114,9 @@ def _words(tokens: list[list[str] | None]) -> list[list[int]]:
 def _drawn(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
     """Which words of each text are masked at random; how much is drawn hangs on their number only."""
     if count is not None:
-        masks = [np.zeros(length, dtype=bool) for length in lengths]
-        for each in masks:
-            if each.size:
-                each[uniform_subsets(bits, 1, of=each.size, size=min(count, each.size))[0]] = True
-        return masks
+        keys = np.split(bits.integers(sum(lengths)), np.cumsum(lengths)[:-1]) if lengths else []
+        # those with the smallest keys: two keys are equal once in 2^64
+        return [each.argsort(kind="stable").argsort() < count for each in keys]
     threshold = math.ceil((mu or 0.0) * SCALE)
     if threshold in (0, SCALE):
         return [np.full(length, threshold > 0) for length in lengths]

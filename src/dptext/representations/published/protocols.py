@@ -133,7 +133,9 @@ class FlippedBits(BitChannel, PublishedChannel):
 
     def code_of(self, vectors: Floats) -> Bits:
         """(n, rl) bits of (n, r) vectors before the flips. *Not private.*"""
-        bounded = self.domain.bound(vectors)
+        return self._code(self.domain.bound(vectors))
+
+    def _code(self, bounded: Floats) -> Bits:
         numbers = z_scores(bounded) / self._unit if self.per_vector else bounded
         return self.code.bits_of(numbers, self.length).reshape(len(bounded), self.bits)
 
@@ -155,7 +157,7 @@ class FlippedBits(BitChannel, PublishedChannel):
             last = min(first + rows_a_task, count)
             for start in range(first, last, step):
                 rows = slice(start, min(start + step, last))
-                true = np.packbits(self.code_of(vectors[rows]), axis=1)
+                true = np.packbits(self._code(vectors[rows]), axis=1)
                 sent[rows] = uneven_bits(stream, true, self.one, self.zero)
 
         for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
