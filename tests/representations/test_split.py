@@ -28,7 +28,7 @@ from dptext.representations.randomizer import Channel
 from dptext.representations.release import DeviceEncoder
 from dptext.representations.schedules import epsilons_of
 from dptext.representations.split import SplitClassifier
-from dptext.representations.split_training import MIN_MAX, bounding
+from dptext.representations.split_training import MIN_MAX, Bag, bounding
 from dptext.representations.unary import OptimizedUnary
 
 torch = pytest.importorskip("torch")
@@ -266,3 +266,24 @@ def test_missing_extras_are_answered_with_their_install_line(monkeypatch):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("MissingExtraError SplitClassifier needs the package 'scikit-learn'"), done.stderr
+
+
+def test_a_step_is_that_of_autograd():
+    """n-grams that occur twice, in two texts, in none; a text without any."""
+    texts = NGrams(buckets=64).of(["a b a b", "", "b c", "a b c d e f g"])
+    start = torch.from_numpy(np.random.default_rng(3).normal(size=(64, 5)).astype(np.float32))
+    upstream = torch.from_numpy(np.random.default_rng(4).normal(size=(4, 5)).astype(np.float32))
+    known = start.clone().requires_grad_()
+    offsets = torch.from_numpy(texts.starts[:-1])
+    means = torch.nn.functional.embedding_bag(torch.from_numpy(texts.values), known, offsets, mode="mean")
+    (means * upstream).sum().backward()
+    bag = Bag(torch, start.clone())
+    np.testing.assert_allclose(bag.means(texts, slice(0, 4)).detach().numpy(), means.detach().numpy(), atol=1e-6)
+    bag.step(texts, slice(0, 4), upstream, 0.7)
+    np.testing.assert_allclose(bag.matrix.numpy(), (start - 0.7 * known.grad).numpy(), atol=1e-6)
+    part = Bag(torch, start.clone())  # a batch in the middle
+    part.step(texts, slice(1, 3), upstream[1:3], 0.7)
+    moved = (part.matrix != start).any(dim=1).nonzero()[:, 0].tolist()
+    assert sorted(moved) == sorted(set(NGrams(buckets=64).of(["b c"]).values.tolist()))
+    part.step(texts, slice(1, 2), upstream[1:2], 0.7)  # nothing occurs, nothing moves
+    assert sorted((part.matrix != start).any(dim=1).nonzero()[:, 0].tolist()) == sorted(moved)

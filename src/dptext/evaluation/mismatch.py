@@ -94,7 +94,8 @@ def mismatch(
         progress: called with the servers that are trained, and how many there will be.
 
     Raises:
-        ParameterError: nothing to compare, something twice, fewer than two seeds, answers of another number than labels.
+        ParameterError: nothing to compare, something twice, fewer than two seeds, more or fewer answers than
+            labels.
 
     >>> from dptext.representations.classifiers import NoisyClassifier
     >>> from dptext.representations.privunit import PrivUnit

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = ["Buckets", "NGrams"]
+__all__ = ["Buckets", "NGrams", "Rows"]
 
 _REMEMBERED = 1 << 18
 _LONGEST_REMEMBERED = 64

@@ -32,12 +32,12 @@ from dptext.representations.mlp import (
     one_torch_thread,
     perceptron,
 )
-from dptext.representations.ngrams import Buckets
+from dptext.representations.ngrams import Buckets, Rows
 from dptext.representations.training import TrainingNoise
 from dptext.text.files import extra
 from dptext.threads import one_blas_thread
 
-__all__ = ["MIN_MAX", "SplitTraining", "bounding", "train_split"]
+__all__ = ["MIN_MAX", "Bag", "SplitTraining", "bounding", "train_split"]
 
 MIN_MAX = "min-max"
 _START = 0.5  # vectors and weights start uniform in [-.5, .5]
@@ -93,54 +93,77 @@ def train_split(
     shape = bounding(torch, bound)
     with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
         torch.manual_seed(int.from_bytes(RandomBits(seed).take(8), "little") >> 1)
-        matrix = torch.empty(buckets, dimension).uniform_(-_START, _START).requires_grad_()
+        bag = Bag(torch, torch.empty(buckets, dimension).uniform_(-_START, _START))
         head = perceptron(torch, dimension, classes, options)
-        for parameter in head.parameters():
-            parameter.data.uniform_(-_START, _START) if parameter.ndim > 1 else parameter.data.zero_()
-        optimisers = [
-            torch.optim.SGD([matrix], lr=options.learning_rate),
-            torch.optim.SGD(
-                head.parameters(),
-                lr=options.learning_rate,
-                momentum=options.momentum,
-                weight_decay=options.weight_decay,
-            ),
-        ]
+        if not options.hidden_layers:
+            head[-1].weight.data.uniform_(-_START, _START)
+            head[-1].bias.data.zero_()
+        optimiser = torch.optim.SGD(
+            head.parameters(),
+            lr=options.learning_rate,
+            momentum=options.momentum,
+            weight_decay=options.weight_decay,
+        )
         history: list[Epoch] = []
         for number in range(1, options.epochs + 1):
-            for optimiser in optimisers:
-                optimiser.param_groups[0]["lr"] = options.learning_rate * options.learning_rate_decay ** (number - 1)
+            rate = options.learning_rate * options.learning_rate_decay ** (number - 1)
+            optimiser.param_groups[0]["lr"] = rate
             order = torch.randperm(len(texts)).numpy()
             mixed, truth = texts.take(order), torch.from_numpy(labels[order].astype(np.int64))
             total = 0.0
             for start in range(0, len(order), options.batch_size):
                 batch = slice(start, min(start + options.batch_size, len(order)))
-                arrived = _arrived(torch, shape(_means(torch, matrix, mixed, batch)), noise, number)
+                means = bag.means(mixed, batch)
+                arrived = _arrived(torch, shape(means), noise, number)
                 if options.extra_noise:
                     arrived = arrived + torch.empty_like(arrived).normal_(std=options.extra_noise)
                 loss = torch.nn.functional.cross_entropy(head(arrived), truth[batch])
-                for optimiser in optimisers:
-                    optimiser.zero_grad()
+                optimiser.zero_grad()
                 loss.backward()
-                for optimiser in optimisers:
-                    optimiser.step()
+                optimiser.step()
+                bag.step(mixed, batch, means.grad, rate)
                 total += float(loss.detach()) * (batch.stop - batch.start)
             history.append(Epoch(number, options.epochs, total / len(order), None))
             if progress is not None:
                 progress(history[-1])
-        vectors = matrix.detach().numpy()
+        vectors = bag.matrix.numpy()
         occurs = np.zeros(buckets, dtype=bool)
         occurs[texts.values] = True
         vectors[~occurs] = 0.0  # where they started says nothing
         return SplitTraining(vectors, layers_of(head, 1.0), tuple(history))
 
 
-def _means(torch: Any, matrix: Any, texts: Buckets, batch: slice) -> Any:
-    """(batch, d) mean vectors of n-grams; zeros for a text without any."""
-    starts = texts.starts[batch.start : batch.stop + 1]
-    values = torch.from_numpy(texts.values[starts[0] : starts[-1]])
-    offsets = torch.from_numpy(starts[:-1] - starts[0])
-    return torch.nn.functional.embedding_bag(values, matrix, offsets, mode="mean", sparse=True)
+class Bag:
+    """Vectors of n-grams under plain stochastic gradient descent: a step touches those that occur, and no others."""
+
+    def __init__(self, torch: Any, matrix: Any) -> None:
+        self._torch, self.matrix = torch, matrix
+
+    def means(self, texts: Buckets, batch: slice) -> Any:
+        """(batch, d) mean vectors, of which a gradient can be taken; zeros for a text without any n-gram."""
+        starts = texts.starts[batch.start : batch.stop + 1]
+        values, offsets = texts.values[starts[0] : starts[-1]], starts[:-1] - starts[0]
+        return self._sums(values, self.matrix, offsets, mode="mean").requires_grad_()
+
+    def step(self, texts: Buckets, batch: slice, gradient: Any, rate: float) -> None:
+        """An n-gram's gradient is the sum, over where it occurs, of its text's, each over the text's length."""
+        starts = texts.starts[batch.start : batch.stop + 1]
+        values, lengths = texts.values[starts[0] : starts[-1]], np.diff(starts)
+        if not values.size:
+            return
+        shift = len(lengths).bit_length()
+        # bucket and text in one integer: sorting integers is all that it takes to bring an n-gram's texts together
+        places = np.sort((values << shift) | np.repeat(np.arange(len(lengths)), lengths))
+        occurring, texts_of = places >> shift, places & ((1 << shift) - 1)
+        first = np.flatnonzero(np.concatenate([[True], occurring[1:] != occurring[:-1]]))
+        shares = gradient / self._torch.from_numpy(np.maximum(lengths, 1).astype(np.float32))[:, None]
+        rows = self._torch.from_numpy(occurring[first])
+        moved = self.matrix.index_select(0, rows).add_(self._sums(texts_of, shares, first, mode="sum"), alpha=-rate)
+        self.matrix.index_copy_(0, rows, moved)
+
+    def _sums(self, rows: Rows, table: Any, starts: Rows, mode: str) -> Any:
+        torch = self._torch
+        return torch.nn.functional.embedding_bag(torch.from_numpy(rows), table, torch.from_numpy(starts), mode=mode)
 
 
 def _arrived(torch: Any, bounded: Any, noise: TrainingNoise, epoch: int) -> Any:
