@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from dptext.embeddings.plan import MOST_WORDS, WINDOW, Plan
+from dptext.embeddings.promise import check_before, total_delta
 from dptext.embeddings.sharing import Word2VecFormat, save_release
 from dptext.errors import ParameterError
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.text.by_user import users_of
 from dptext.text.documents import Document, DocumentReader
-from dptext.text.private_vocabulary import PrivateVocabulary
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.private_vocabulary import LearnedVocabulary, PrivateVocabulary
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.vectors.formats import Source
 
 __all__ = ["Cooccurrence"]
@@ -109,7 +112,7 @@ class Cooccurrence:
             y: not used.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
-        warn_of_delta(plan.delta, public_users=self.public_users, stacklevel=2)
+        warn_of_delta(total_delta(plan), public_users=self.public_users, stacklevel=2)
         with users_of(
             documents,
             plan.words,
@@ -152,14 +155,27 @@ class Cooccurrence:
         Raises:
             ParameterError, RefusedError: see the class.
         """
-        return Plan.of(
+        if isinstance(self.vectors, LearnedVocabulary | PrivateVocabulary):
+            raise ParameterError(
+                "vectors must be public: these words were learned under a promise of their own, which would get lost; "
+                "give what dptext.private_vocabulary returned as vocabulary=, and as vectors= what was known before "
+                f"(Vocabulary([{UNKNOWN!r}]) if nothing)"
+            )
+        plan = Plan.of(
             self.vectors,
             epsilon=self.epsilon,
             delta=self.delta,
             unit=self.unit,
             default_level=self.default_level,
             vocabulary=self.vocabulary,
-            window=self.window,
-            dimension=self.dimension,
-            most_words=self.most_words,
+            window=_whole(self.window),
+            dimension=_whole(self.dimension),
+            most_words=_whole(self.most_words),
         )
+        check_before(plan)
+        return plan
+
+
+def _whole(value: Any) -> Any:
+    """numpy's whole numbers as Python's, which statements hold."""
+    return int(value) if isinstance(value, np.integer) else value

@@ -10,17 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
-from dptext.embeddings.promise import check_before, statement_of
+from dptext.embeddings.promise import statement_of
 from dptext.embeddings.refinement import factorised, improved, public_base
 from dptext.embeddings.release import noisy_matrix
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.by_user import Person, UserUnit
-from dptext.text.private_vocabulary import LearnedVocabulary, PrivateVocabulary
+from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -104,25 +103,18 @@ class Plan:
 
         Raises:
             ParameterError: an argument out of range; a vocabulary without words.
-            RefusedError: what was promised for the vectors or the vocabulary has no proved sum with this release.
             DataError, StorageError, MissingExtraError: see `dptext.load_vectors`.
         """
         if unit not in get_args(UserUnit):
             raise ParameterError(f"unit must be 'user' or 'document', got {unit!r}")
-        window = _checked_whole("window", window, _LONGEST_WINDOW)
-        dimension = _checked_whole("dimension", dimension, _LARGEST_DIMENSION)
-        most_words = _checked_whole("most_words", most_words, MOST_WORDS_EVER)
+        _check_whole("window", window, _LONGEST_WINDOW)
+        _check_whole("dimension", dimension, _LARGEST_DIMENSION)
+        _check_whole("most_words", most_words, MOST_WORDS_EVER)
         budgets = PersonalBudgets(epsilon, delta=delta, default=default_level)
         if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
             raise ParameterError(
                 f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
                 "words are given as vectors="
-            )
-        if isinstance(vectors, LearnedVocabulary | PrivateVocabulary):
-            raise ParameterError(
-                "vectors must be public: these words were learned under a promise of their own, which would get lost; "
-                "give what dptext.private_vocabulary returned as vocabulary=, and as vectors= what was known before "
-                f"(Vocabulary([{UNKNOWN!r}]) if nothing)"
             )
         public = None if isinstance(vectors, Vocabulary) else load_vectors(vectors)
         known = vectors if isinstance(vectors, Vocabulary) else public.vocabulary if public is not None else None
@@ -134,7 +126,7 @@ class Plan:
             features, dimension = features_of_vectors(public.matrix, words), public.dimension
         else:
             features = random_features(words, _RANDOM_FEATURES)
-        plan = cls(
+        return cls(
             words=words,
             public=public,
             features=features,
@@ -146,8 +138,6 @@ class Plan:
             dimension=dimension,
             most_words=most_words,
         )
-        check_before(plan)
-        return plan
 
     def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:
         """(V, k) the sum of the users' matrices. **Private: it must not leave the curator.**
@@ -169,11 +159,6 @@ class Plan:
         if not seen:
             raise DataError("there are no documents: expected at least one")
         return total.cells
-
-    @property
-    def delta(self) -> float:
-        """Of this release and all that was released before it."""
-        return as_approx(statement_of(self, self.budgets.default, seeded=False).guarantee).delta
 
     def norm(self, levels: Iterable[Any]) -> float:
         """C of a user who declared these levels: the strictest counts."""
@@ -217,7 +202,6 @@ def _weights(words: Vocabulary, *, public: int | None) -> Floats:
     return weights
 
 
-def _checked_whole(name: str, value: object, most: int) -> int:
+def _check_whole(name: str, value: object, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
         raise ParameterError(f"{name} must be an integer between 1 and {most:,}, got {value!r}")
-    return int(value)

@@ -18,6 +18,7 @@ from dptext.privacy.guarantee import (
     Guarantee,
     MetricDP,
     PureDP,
+    as_approx,
     compose,
     substitution_from_add_remove,
 )
@@ -27,7 +28,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 if TYPE_CHECKING:
     from dptext.embeddings.plan import Plan
 
-__all__ = ["check_before", "statement_of", "under_substitution"]
+__all__ = ["check_before", "statement_of", "total_delta", "under_substitution"]
 
 _WHO = {
     Unit.USER: "two corpora, one of which holds all documents of one more user",
@@ -99,6 +100,11 @@ def _before(plan: Plan) -> list[tuple[str, PrivacyStatement]]:
     """The statements of what this release builds on."""
     found = (("vocabulary", plan.vocabulary), ("vectors", plan.public))
     return [(name, each.statement) for name, each in found if each is not None and each.statement is not None]
+
+
+def total_delta(plan: Plan) -> float:
+    """The delta of this release and of all that was released before it."""
+    return as_approx(statement_of(plan, plan.budgets.default, seeded=False).guarantee).delta
 
 
 def check_before(plan: Plan) -> None:
