@@ -1,0 +1,104 @@
+"""Training and test texts as buckets of n-grams, hashed once and kept in a work folder; words masked on the device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from papers.data_sets import LabelledTexts
+
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.ngrams import Buckets, NGrams
+
+__all__ = ["NGRAMS", "Corpus", "masked", "prepare", "read"]
+
+NGRAMS = NGrams(most=2, buckets=1 << 18)
+Labels = npt.NDArray[np.intp]
+Read = Callable[[], tuple[LabelledTexts, LabelledTexts]]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """One data set."""
+
+    train: Buckets
+    train_labels: Labels
+    test: Buckets
+    test_labels: Labels
+
+    @property
+    def classes(self) -> int:
+        return int(self.test_labels.max()) + 1
+
+    @property
+    def majority(self) -> float:
+        """The share of the most frequent class among those tested: what whoever sees no vector reaches."""
+        return float(np.bincount(self.test_labels).max() / self.test_labels.size)
+
+    @property
+    def digest(self) -> str:
+        found = hashlib.sha256()
+        for each in (self.train.values, self.train.starts, self.train_labels, self.test.values, self.test_labels):
+            found.update(each.tobytes())
+        return found.hexdigest()[:16]
+
+
+def prepare(name: str, read: Read, work: Path, *, train_rows: int, test_rows: int | None) -> Path:
+    """The file with a data set hashed, made if it is not there.
+
+    Args:
+        name: of the set.
+        read: gives (training, test) texts.
+        work: folder for the file; it holds hashed texts and must not be shared where the texts must not.
+        train_rows: how many training texts at most: drawn at random, the same each time.
+        test_rows: as many test texts; None: all.
+    """
+    path = work / f"{name} {train_rows} {test_rows}.npz"
+    if not path.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        parts = {}
+        for part, texts, most in zip(("train", "test"), read(), (train_rows, test_rows), strict=True):
+            order = np.argsort(RandomBits(seed=1).uniform(len(texts.texts)), kind="stable")[:most]
+            hashed = NGRAMS.of(texts.texts[place] for place in order)
+            parts |= {f"{part}_values": hashed.values.astype(np.int32), f"{part}_starts": hashed.starts}
+            parts |= {f"{part}_labels": texts.labels[order]}
+        partial = path.with_suffix(".part.npz")
+        np.savez(partial, **parts)
+        partial.rename(path)
+    return path
+
+
+@lru_cache(maxsize=2)
+def read(path: Path) -> Corpus:
+    """What `prepare` made."""
+    with np.load(path) as found:
+        train, test = (
+            Buckets(found[f"{part}_values"].astype(np.int64), found[f"{part}_starts"]) for part in ("train", "test")
+        )
+        return Corpus(train, found["train_labels"], test, found["test_labels"])
+
+
+def masked(texts: Buckets, mu: float, bits: RandomBits) -> Buckets:
+    """Each word masked with chance mu; no n-gram is left of which a word is masked (what `NGrams.of_words` does).
+
+    A text of w words has its w words first and then its w - 1 pairs.
+    """
+    lengths = texts.lengths
+    words = (lengths + 1) // 2
+    kept = bits.uniform(int(words.sum())) > mu
+    ends = np.cumsum(words)
+    found = np.zeros(texts.values.size, dtype=bool)
+    first = texts.starts[:-1]
+    place = np.arange(ends[-1]) - np.repeat(ends - words, words)  # of each word in its text
+    found[np.repeat(first, words) + place] = kept
+    pair = place > 0
+    both = kept & np.concatenate([[False], kept[:-1]])
+    found[(np.repeat(first + words, words) + place - 1)[pair]] = both[pair]
+    left = np.add.reduceat(np.concatenate([found, [False]]).astype(np.int64), texts.starts)[:-1]
+    left[lengths == 0] = 0
+    return Buckets(texts.values[found], np.concatenate([[0], np.cumsum(left)]))

@@ -1,0 +1,196 @@
+"""Noisy representations as a later study reproduced them (paper 004, DPNR), at their true price. See README.md.
+
+Command: ``python -m papers.dpnr.experiment [--data ../shared/data] [--quick] [--report]``
+
+Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from papers.ag_news import ag_news
+from papers.data_sets import LabelledTexts
+from papers.dpnr.corpus import prepare, read
+from papers.dpnr.report import write_report
+from papers.dpnr.servers import SCHEDULES, measure
+from papers.hub import ON_THE_HUB, from_hub
+from papers.imdb import reviews
+
+from dptext.evaluation.sweep import Progress, grid, sweep
+
+HERE = Path(__file__).resolve().parent
+PARTS = ("study", "ours", "epochs")
+LOCAL = ("AG News", "IMDb")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is done."""
+
+    epsilons: tuple[float, ...] = (0.05, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # claimed, of servers and users
+    mus: tuple[float, ...] = (0.1, 0.3, 0.5, 0.8)
+    dimensions: tuple[int, ...] = (32, 64)
+    runs: tuple[int, ...] = (1, 2, 3, 4, 5)
+    epochs: int = 5
+    more_epochs: tuple[int, ...] = (5, 10, 20, 50)
+    robust_at: tuple[float, ...] = (1.0, 3.0, 5.0)  # in the part about epochs
+    our_epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # true
+    our_dimensions: tuple[int, ...] = (8, 32)
+    train_rows: int = 28_500  # the study's: 95 per cent of 30,000
+    test_rows: int | None = None
+
+
+QUICK = Plan(
+    epsilons=(1.0, 4.0),
+    mus=(0.3,),
+    dimensions=(32,),
+    runs=(1, 2),
+    epochs=2,
+    more_epochs=(2,),
+    robust_at=(4.0,),
+    our_epsilons=(4.0, 16.0),
+    our_dimensions=(8,),
+    train_rows=3_000,
+    test_rows=1_000,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    if not options.report:
+        plan = QUICK if options.quick else Plan()
+        for part in options.parts:
+            for name in options.sets:
+                Run(plan, name, options).part(part)
+    write_report(options.out, readme=None if options.quick else options.readme)
+    print(f"{options.out / 'tables.md'}, {options.out / 'figure.png'}")
+
+
+class Run:
+    """The parts of the experiment on one data set."""
+
+    def __init__(self, plan: Plan, name: str, options: argparse.Namespace) -> None:
+        self.plan, self.name, self.options = plan, name, options
+        source = partial(from_hub, name) if options.hub else partial(_LOADERS[name], options.data)
+        work = options.out / "work"
+        self.file = prepare(name, source, work, train_rows=plan.train_rows, test_rows=plan.test_rows)
+        corpus = read(self.file)
+        self.constants = {
+            "texts": corpus.digest,
+            "trained": len(corpus.train),
+            "tested": len(corpus.test),
+            "classes": corpus.classes,
+            "majority": corpus.majority,
+        }
+
+    def part(self, name: str) -> None:
+        settings = {"study": self.study, "ours": self.ours, "epochs": self.epochs}[name]()
+        users = self.plan.our_epsilons if name == "ours" else self.plan.epsilons
+        mus = self.plan.mus if name == "study" else ()
+        sweep(
+            partial(measure, file=self.file, users=users, mus=mus),
+            settings,
+            self.plan.runs,
+            path=self.options.out / f"{name} {self.name}.jsonl",
+            name=f"dpnr {name}",
+            constants=self.constants | {"users": repr(users), "mus": repr(mus)},
+            processes=self.options.processes,
+            progress=_say,
+            stop_at_error=True,
+        )
+
+    def study(self) -> list[dict[str, Any]]:
+        """Figures 7 and 8: DPNR as printed, and with the one scalar of its authors' code."""
+        plan, found = self.plan, []
+        for mechanism in ("DPNR", "DPNR, one scalar"):
+            for dimension in plan.dimensions:
+                found += [self._server(mechanism, dimension, "plain"), self._server(mechanism, dimension, "adaptive")]
+                found += [self._server(mechanism, dimension, "robust", epsilon) for epsilon in plan.epsilons]
+        return found
+
+    def ours(self) -> list[dict[str, Any]]:
+        """Mechanisms with a proof, robust at the users' epsilon, and plain."""
+        found = []
+        for each in grid(mechanism=("PrivUnit", "L2Laplace", "Gaussian"), dimension=self.plan.our_dimensions):
+            found.append(self._server(*each.values(), "plain"))
+            found += [self._server(*each.values(), "robust", epsilon) for epsilon in self.plan.our_epsilons]
+        return found
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """What its authors propose to look at: more epochs, other schedules; in the larger of their dimensions."""
+        plan, found = self.plan, []
+        for epochs in plan.more_epochs:
+            server = partial(self._server, "DPNR", max(plan.dimensions), epochs=epochs)
+            found += [server("plain"), *(server("robust", epsilon) for epsilon in plan.robust_at)]
+            found += [server("adaptive", schedule=schedule) for schedule in SCHEDULES]
+        return found
+
+    def _server(
+        self,
+        mechanism: str,
+        dimension: int,
+        training: str,
+        epsilon: float | None = None,
+        *,
+        epochs: int | None = None,
+        schedule: str | None = None,
+    ) -> dict[str, Any]:
+        if training == "adaptive" and schedule is None:
+            schedule = "noise-rises-10/n"
+        return {
+            "mechanism": mechanism,
+            "dimension": dimension,
+            "training": training,
+            "epsilon": epsilon,
+            "epochs": epochs or self.plan.epochs,
+            "schedule": schedule,
+        }
+
+
+def _imdb(data: Path) -> tuple[LabelledTexts, LabelledTexts]:
+    found = list(reviews(data))
+    parts = [[each for each in found if each.train is train] for train in (True, False)]
+    train, test = (
+        LabelledTexts(tuple(each.text for each in part), np.array([each.positive for each in part], dtype=np.intp))
+        for part in parts
+    )
+    return train, test
+
+
+_LOADERS = {"AG News": ag_news, "IMDb": _imdb}
+
+
+def _say(progress: Progress) -> None:
+    if progress.row is not None:
+        settings = ", ".join(f"{value}" for value in progress.row.settings.values() if value is not None)
+        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Noisy representations: what they are good for at their true price.")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of ag_news/ and imdb_acl/")
+    parser.add_argument("--hub", action="store_true", help="whole sets from the Hugging Face hub in place of --data")
+    parser.add_argument("--sets", nargs="+", choices=tuple(ON_THE_HUB), default=None, help="Yelp needs --hub")
+    parser.add_argument("--quick", action="store_true", help="few rows, two runs: does it run?")
+    parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args(arguments)
+    options.sets = options.sets or (tuple(ON_THE_HUB) if options.hub else LOCAL)
+    if not options.hub and not set(options.sets) <= set(LOCAL):
+        parser.error(f"without --hub there are {', '.join(LOCAL)}")
+    options.readme = HERE / "README.md" if options.out is None else None
+    options.out = options.out or HERE / ("quick" if options.quick else "results")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The rows of one part on one data set, as they are reported: a number of a server, over its runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from papers.dpnr.servers import true_epsilon
+
+from dptext.estimates import Estimate, mean_over_runs
+from dptext.evaluation.sweep import read_sweep
+
+__all__ = ["DECISION", "Rows", "at_true_epsilon", "decided", "reproduced"]
+
+DECISION = "decision"
+"""The mechanism that needs no server: the device classifies, and sends the class by randomised response."""
+
+_ROUNDING = 0.005  # of numbers printed with two digits
+
+
+class Rows:
+    """The rows of one file; none where it is missing."""
+
+    def __init__(self, path: Path) -> None:
+        found = read_sweep(path) if path.exists() else None
+        self.rows = () if found is None else found.rows
+        self.constants: dict[str, Any] = {} if found is None else dict(found.experiment["constants"])
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    @property
+    def seconds(self) -> float:
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the numbers, in their order."""
+        return list(self.rows[0].numbers)
+
+    def values(self, name: str) -> list[Any]:
+        """Of a setting, as they came."""
+        return list(dict.fromkeys(row.settings[name] for row in self.rows))
+
+    def runs(self, number: str, **settings: Any) -> list[float]:
+        """A number of a server, for each run that is done."""
+        return [row.numbers[number] for row in self.rows if settings.items() <= row.settings.items()]
+
+    def mean(self, number: str, **settings: Any) -> Estimate | None:
+        """Its mean; None with fewer than two runs."""
+        found = self.runs(number, **settings)
+        return mean_over_runs(found) if len(found) > 1 else None
+
+
+def reproduced(runs: list[float], printed: float, *, of: int = 5) -> bool:
+    """Whether a printed mean of so many runs is one that these runs lead one to expect (95%), to its rounding.
+
+    The difference of two means of n and m runs with one deviation s is within t s sqrt(1/n + 1/m).
+    """
+    spread = mean_over_runs(runs)
+    half = (spread.high - spread.value) * math.sqrt(1 + len(runs) / of)
+    return abs(spread.value - printed) <= half + _ROUNDING
+
+
+def decided(clean: Estimate, epsilon: float, classes: int) -> float:
+    """The accuracy of a class that a device decides on and sends by randomised response (Kairouz et al. 2016).
+
+    It keeps the class with chance e^epsilon / (e^epsilon + k - 1), else it sends one of the others, all alike: pure
+    epsilon for any two texts.
+    """
+    kept = 1 / (1 + (classes - 1) * math.exp(-epsilon))
+    return clean.value * kept + (1 - clean.value) * (1 - kept) / (classes - 1)
+
+
+def at_true_epsilon(rows: Rows, mechanism: str, dimension: int, training: str) -> tuple[list[float], list[Estimate]]:
+    """(true epsilons, accuracies) of a mechanism at what users ask for; robust servers are at the users' own."""
+    found: dict[float, Estimate] = {}
+    for name in rows.names:
+        kind, _, number = name.partition(" ")
+        if kind != "epsilon":
+            continue
+        own = {"epsilon": float(number)} if training == "robust" else {}
+        mean = rows.mean(name, mechanism=mechanism, dimension=dimension, training=training, **own)
+        if mean is not None:
+            found[true_epsilon(mechanism, float(number), dimension)] = mean
+    order = np.argsort(list(found))
+    return [list(found)[place] for place in order], [list(found.values())[place] for place in order]

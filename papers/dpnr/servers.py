@@ -1,0 +1,111 @@
+"""What is compared: one server trained on public texts, and what users send it at every epsilon, in one cell."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from papers.dpnr.corpus import NGRAMS, Corpus, masked, read
+
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.additive import Gaussian, L2Laplace
+from dptext.representations.domains import Domain
+from dptext.representations.ngrams import Buckets
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.published import DPNR
+from dptext.representations.randomizer import Randomizer
+from dptext.representations.schedules import geometric
+from dptext.representations.split import SplitClassifier
+
+__all__ = ["DELTA", "DROPOUT_AT", "SCHEDULES", "measure", "randomizer", "true_epsilon"]
+
+DELTA = 1e-5
+DROPOUT_AT = 4.0  # the epsilon at which the study varies mu
+SCHEDULES: dict[str, Any] = {
+    "noise-rises-1/n": None,
+    "noise-rises-10/n": None,
+    "noise-falls-10/n": None,
+    "noise-rises-10-to-1": lambda epochs: geometric(10.0, 1.0, epochs),
+    "noise-falls-1-to-10": lambda epochs: geometric(1.0, 10.0, epochs),
+    "in-turn-10-5-3-2": lambda epochs: [(10.0, 5.0, 3.0, 2.0)[epoch % 4] for epoch in range(epochs)],
+}
+"""The library's by their names, and smarter ones from the number of epochs."""
+
+
+def randomizer(name: str, epsilon: float) -> Randomizer:
+    """The noise of a name, at the epsilon that is asked for."""
+    if name == "PrivUnit":
+        return PrivUnit(epsilon=epsilon)
+    if name == "L2Laplace":
+        return L2Laplace(epsilon=epsilon, domain=Domain.SPHERE)
+    if name == "Gaussian":
+        return Gaussian(epsilon=epsilon, delta=DELTA, domain=Domain.SPHERE)
+    noise = {"DPNR": "per coordinate", "DPNR, one scalar": "one scalar"}[name]
+    return DPNR(epsilon=epsilon, noise=noise, unsafe_as_published=True)
+
+
+def true_epsilon(name: str, epsilon: float, dimension: int) -> float:
+    """What is proved for any two texts at the epsilon that is asked for, out of the statement."""
+    return float(randomizer(name, epsilon).statement(dimension).epsilon)
+
+
+def measure(
+    settings: Mapping[str, Any], seed: int, *, file: Path, users: tuple[float, ...], mus: tuple[float, ...]
+) -> dict[str, float]:
+    """Accuracies of one server: on clean vectors, at every epsilon of users, and with their words masked.
+
+    Args:
+        settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (the server's; None where it knows none),
+            ``epochs``, ``schedule``.
+        seed: of training, and of what users send.
+        file: of the data set, see `papers.dpnr.corpus.prepare`.
+        users: epsilons that users ask for.
+        mus: shares of words that they mask, at `DROPOUT_AT`.
+    """
+    corpus = read(file)
+    server = trained(corpus, settings, seed)
+    found = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
+    for epsilon in users:
+        noise = randomizer(settings["mechanism"], epsilon)
+        found[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
+    for mu in mus:
+        texts = masked(corpus.test, mu, _bits(seed, "mask", mu))
+        noise = randomizer(settings["mechanism"], DROPOUT_AT)
+        found[f"mu {mu:g}"] = _accuracy(server, corpus, noise, texts, _bits(seed, "masked noise", mu))
+    return found
+
+
+def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClassifier:
+    """The server that the settings ask for, with the study's constants."""
+    schedule = settings["schedule"] or "noise-rises-10/n"
+    made = SCHEDULES[schedule]
+    server = SplitClassifier(
+        randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: where training does not look at it
+        dimension=settings["dimension"],
+        training=settings["training"],
+        schedule=schedule if made is None else made(settings["epochs"]),
+        ngrams=NGRAMS.most,
+        buckets=NGRAMS.buckets,
+        epochs=settings["epochs"],
+        seed=seed,
+    )
+    return server.fit_hashed(corpus.train, corpus.train_labels)
+
+
+def _accuracy(
+    server: SplitClassifier, corpus: Corpus, noise: Randomizer | None, texts: Buckets, bits: RandomBits
+) -> float:
+    device = server.release_
+    bounded = device.bound.apply(device.encoder.means(texts))  # type: ignore[attr-defined]
+    if noise is None:
+        sent = device.channel.noiseless(bounded)
+    else:
+        sent = noise.channel(device.bound.dimension).sample(bounded, bits)
+    return float((server.predict_private(sent) == corpus.test_labels).mean())
+
+
+def _bits(seed: int, *what: object) -> RandomBits:
+    """The users' own noise, the same for every server."""
+    return RandomBits(seed=zlib.crc32(repr((seed, *what)).encode()))

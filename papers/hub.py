@@ -1,0 +1,27 @@
+"""Whole data sets from the Hugging Face hub, for those who are online (``pip install datasets``)."""
+
+from __future__ import annotations
+
+import numpy as np
+from papers.data_sets import LabelledTexts
+
+from dptext.text.files import extra
+
+__all__ = ["ON_THE_HUB", "from_hub"]
+
+ON_THE_HUB = {
+    "AG News": "fancyzhx/ag_news",
+    "Yelp": "fancyzhx/yelp_polarity",
+    "IMDb": "stanfordnlp/imdb",
+}
+"""Names of the papers' sets, and those of the hub: columns ``text`` and ``label``, splits ``train`` and ``test``."""
+
+
+def from_hub(name: str) -> tuple[LabelledTexts, LabelledTexts]:
+    """(training, test) rows, all of them."""
+    found = extra("datasets", "dev", "a data set of the hub").load_dataset(ON_THE_HUB[name])
+    train, test = (
+        LabelledTexts(tuple(found[split]["text"]), np.array(found[split]["label"], dtype=np.intp))
+        for split in ("train", "test")
+    )
+    return train, test

@@ -1,0 +1,200 @@
+"""The experiment of papers/dpnr on made-up news: it runs, goes on where it stopped, and says what it found."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dptext.errors import DataError, StorageError
+from dptext.estimates import Estimate
+from dptext.privacy.randomness import RandomBits
+
+ROOT = Path(__file__).resolve().parents[2]
+pytest.importorskip("torch")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(scope="module")
+def papers():
+    """The packages of papers/, which are not installed."""
+    sys.path.insert(0, str(ROOT))
+    from papers.dpnr import corpus, experiment, printed, report, results, servers
+
+    from papers import ag_news, hub
+
+    modules = [ag_news, corpus, experiment, hub, printed, report, results, servers]
+    yield SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in modules})
+    sys.path.remove(str(ROOT))
+
+
+WORDS = (
+    ["war", "treaty", "minister"],
+    ["goal", "match", "coach"],
+    ["shares", "profit", "bank"],
+    ["chip", "web", "code"],
+)
+
+
+def news(count, seed):
+    """Texts of four classes, no two alike."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(4, size=count)
+    own = ["".join(chr(97 + int(digit)) for digit in f"{seed}{n:03}") for n in range(count)]
+    return [
+        (f"the {rng.choice(WORDS[label])} and a {rng.choice(WORDS[label])} {word}", label)
+        for label, word in zip(labels, own, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The folder of AG News with 120 training rows, of which one is tested as well, and 60 tested ones."""
+    import pyarrow as pa
+
+    folder = tmp_path_factory.mktemp("data") / "ag_news"
+    folder.mkdir()
+    tested = news(60, 1)
+    lines = [f'"{label + 1}","Title, no {n}","{text}"' for n, (text, label) in enumerate(tested)]
+    (folder / "test.csv").write_text("\n".join(lines) + "\n")
+    names = ("World", "Sports", "Business", "Sci/Tech")
+    lines = [f"{text}\t{names[label]}" for text, label in news(60, 2)] + [f"{tested[0][0].upper()}\tWorld"]
+    (folder / "alps_train_subset_10k_desc_only.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    for seed, part in ((3, "train"), (4, "validation")):
+        texts, labels = zip(*news(30, seed), strict=True)
+        table = pa.table({"text": list(texts), "label": [int(label) for label in labels]})
+        parquet.write_table(table, folder / f"chimera_hf_train_sample_{part}.parquet")
+    return folder.parent
+
+
+def test_rows_that_are_tested_are_not_trained_on(papers, data):
+    train, test = papers.ag_news.ag_news(data)
+    assert len(train.texts) == 120
+    assert len(test.texts) == 60
+    assert test.texts[0].startswith("Title, no 0 the ")
+    assert papers.ag_news.without_overlap([("One, two!", 0), ("three", 1)], ["one TWO"]) == [("three", 1)]
+
+
+def test_the_full_set_is_taken_where_it_is_there(papers, data, tmp_path):
+    folder = tmp_path / "ag_news"
+    folder.mkdir()
+    (folder / "test.csv").write_text('"1","a","b c"\n')
+    (folder / "train.csv").write_text('"4","x","y z"\n"2","a","b c"\n')
+    train, _ = papers.ag_news.ag_news(tmp_path)
+    assert train.texts == ("x y z",)
+    assert train.labels.tolist() == [3]
+    (folder / "train.csv").write_text('"5","x","y z"\n')
+    with pytest.raises(DataError, match="expected a class from 1 to 4"):
+        papers.ag_news.ag_news(tmp_path)
+    (folder / "test.csv").unlink()
+    with pytest.raises(StorageError, match="cannot read"):
+        papers.ag_news.ag_news(tmp_path)
+
+
+def test_a_hub_gives_the_same_kind_of_rows(papers, monkeypatch):
+    split = {"text": ["a", "b"], "label": [0, 1]}
+    stub = SimpleNamespace(load_dataset=lambda name: {"train": split, "test": split} if "yelp" in name else None)
+    monkeypatch.setitem(sys.modules, "datasets", stub)
+    train, test = papers.hub.from_hub("Yelp")
+    assert train.texts == test.texts == ("a", "b")
+    assert test.labels.tolist() == [0, 1]
+
+
+def test_masks_take_the_ngrams_that_masked_words_stand_in(papers):
+    ngrams, texts = papers.corpus.NGRAMS, ["a b c d e f g", "", "x", "hello world foo"] * 20
+    hashed = ngrams.of(texts)
+    for mu in (0.0, 0.4, 1.0):
+        kept = iter(RandomBits(3).uniform(int(((hashed.lengths + 1) // 2).sum())) > mu)
+        words = [[word if next(kept) else None for word in ngrams.words_of(text)] for text in texts]
+        found, expected = papers.corpus.masked(hashed, mu, RandomBits(3)), ngrams.of_words(words)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.starts.tolist() == expected.starts.tolist()
+
+
+def test_true_epsilons(papers):
+    assert papers.servers.true_epsilon("DPNR", 1.0, 64) == 64.0
+    assert papers.servers.true_epsilon("DPNR, one scalar", 1.0, 64) == np.inf
+    for mechanism in ("PrivUnit", "L2Laplace", "Gaussian"):
+        assert papers.servers.true_epsilon(mechanism, 4.0, 8) == 4.0
+
+
+def test_printed_numbers_stand_where_the_study_has_them(papers):
+    printed = papers.printed.printed
+    assert printed("AG News", 32, "robust", "epsilon 5") == 0.73
+    assert printed("AG News", 64, "adaptive", "epsilon 1") == 0.42
+    assert printed("AG News", 32, "adaptive", "epsilon 1") is None
+    assert printed("Yelp", 64, "plain", "mu 0.1") == 0.65
+    assert printed("Yelp", 64, "plain", "mu 0.3") is None
+    assert printed("IMDb", 64, "plain", "mu 0.1") is None
+
+
+def test_what_counts_as_reproduced(papers):
+    runs = [0.60, 0.62, 0.61, 0.63, 0.59]
+    assert papers.results.reproduced(runs, 0.62)
+    assert not papers.results.reproduced(runs, 0.65)
+    assert papers.results.reproduced([0.5, 0.5], 0.504)
+    assert not papers.results.reproduced([0.5, 0.5], 0.51)
+
+
+def test_a_decision_by_randomised_response(papers):
+    clean = Estimate(0.8, 0.7, 0.9, 5, "runs")
+    assert papers.results.decided(clean, 0.0, 4) == pytest.approx(0.25)
+    assert papers.results.decided(clean, 40.0, 4) == pytest.approx(0.8)
+    shares = np.linspace(0.1, 0.9, 9)  # by simulation of the channel's matrix
+    for epsilon in (0.5, 2.0):
+        for accuracy in shares:
+            chances = np.ones((4, 4)) + (np.exp(epsilon) - 1) * np.eye(4)
+            chances /= chances.sum(axis=1, keepdims=True)
+            decisions = np.full((4, 4), (1 - accuracy) / 3) + np.eye(4) * (accuracy - (1 - accuracy) / 3)
+            expected = np.trace(decisions @ chances) / 4
+            found = papers.results.decided(Estimate(accuracy, 0, 1, 5, "runs"), epsilon, 4)
+            assert found == pytest.approx(expected)
+
+
+@pytest.fixture(scope="module")
+def out(papers, data, tmp_path_factory):
+    """Results of the quick form."""
+    folder = tmp_path_factory.mktemp("out")
+    papers.experiment.main(["--data", str(data), "--sets", "AG News", "--quick", "--out", str(folder)])
+    return folder
+
+
+def test_it_runs_and_says_what_it_found(out):
+    text = (out / "tables.md").read_text()
+    assert "120 public training texts, 60 tested, 4 classes" in text
+    assert "| 1 | 32 |" in text  # claimed and true
+    assert "majority class" in text
+    assert (out / "figure.png").stat().st_size > 10_000
+    rows = [json.loads(line) for line in (out / "study AG News.jsonl").read_text().splitlines()]
+    assert {row["settings"]["training"] for row in rows[1:]} == {"plain", "robust", "adaptive"}
+    assert list(rows[1]["numbers"]) == ["clean", "epsilon 1", "epsilon 4", "mu 0.3"]
+
+
+def test_it_goes_on_where_it_stopped(papers, data, out, capsys):
+    path = out / "ours AG News.jsonl"
+    before = path.read_text()
+    path.write_text("".join(before.splitlines(keepends=True)[:-2]))
+    arguments = ["--data", str(data), "--sets", "AG News", "--quick", "--out", str(out), "--parts", "ours"]
+    papers.experiment.main(arguments)
+    again = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    first = [json.loads(line) for line in before.splitlines()[1:]]
+    assert [(row["settings"], row["seed"], row["numbers"]) for row in again] == [
+        (row["settings"], row["seed"], row["numbers"]) for row in first
+    ]
+    assert capsys.readouterr().out.count(" of 18") == 2
+
+
+def test_the_readme_has_room_for_the_tables(papers):
+    page = (ROOT / "papers" / "dpnr" / "README.md").read_text()
+    assert page.index(papers.report.START) < page.index(papers.report.END)
+
+
+def test_nothing_to_report_and_sets_that_are_not_there(papers, tmp_path, capsys):
+    with pytest.raises(DataError, match="no rows in"):
+        papers.experiment.main(["--report", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        papers.experiment.main(["--sets", "Yelp", "--out", str(tmp_path)])
+    assert "without --hub there are AG News, IMDb" in capsys.readouterr().err
