@@ -1,0 +1,273 @@
+"""Tables 1 and 2 beside what the paper prints, its figure 3, and accuracy against true epsilon."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from papers.ome.mechanisms import BITS, OURS, PUBLISHED, true_epsilon
+
+from dptext import DataError
+from dptext.estimates import Estimate, mean_over_runs
+from dptext.evaluation.sweep import read_sweep
+from dptext.evaluation.sweep_file import Row
+from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
+
+START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"
+SETS = ("IMDb", "Amazon", "Yelp", "Intent", "MRPC")
+Setting = tuple[str, float | None, float | None]  # mechanism, epsilon as printed, lambda
+
+PRINTED: dict[Setting, tuple[float, ...]] = {
+    ("none", None, None): (70.67, 67.50, 66.00, 94.17, 68.38),
+    ("OME", 0.5, 100.0): (65.33, 68.00, 64.54, 91.28, 66.91),
+    ("OME", 1.0, 100.0): (67.33, 69.50, 66.73, 91.35, 67.15),
+    ("OME", 5.0, 100.0): (67.80, 71.00, 67.50, 91.57, 70.10),
+    ("OME", 10.0, 100.0): (69.33, 72.50, 68.10, 91.87, 70.15),
+    ("OME", 1.0, 1.0): (48.00, 45.50, 42.50, 13.00, 64.95),
+    ("OME", 1.0, 10.0): (64.00, 65.46, 57.81, 85.43, 66.66),
+    ("OME", 1.0, 50.0): (66.67, 69.21, 66.50, 90.57, 66.91),
+    ("SUE", 1.0, None): (55.33, 45.50, 48.00),
+    ("OUE", 1.0, None): (50.67, 54.00, 51.00),
+}
+"""Tables 1 and 2 of the paper, per cent, in the order of `SETS`."""
+
+
+class Found:
+    """The rows of all sets that were run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._rows: dict[str, dict[Setting, list[Row]]] = {}
+        self.seconds = 0.0
+        for name in SETS:
+            file = folder / f"printed-{name.lower()}.jsonl"
+            if file.exists():
+                rows = read_sweep(file).rows
+                by_setting: dict[Setting, list[Row]] = defaultdict(list)
+                for row in rows:
+                    by_setting[_setting(row)].append(row)
+                self._rows[name] = by_setting
+                self.seconds += sum(row.seconds for row in rows)
+        if not self._rows:
+            raise DataError("no rows of the printed tables: run the experiment first")
+
+    @property
+    def sets(self) -> list[str]:
+        return list(self._rows)
+
+    def rows(self, name: str, setting: Setting) -> list[Row]:
+        return self._rows.get(name, {}).get(setting, [])
+
+    def settings(self, *mechanisms: str) -> list[Setting]:
+        """In the order in which they were run, those of all sets."""
+        found = (setting for each in self._rows.values() for setting in each if setting[0] in mechanisms)
+        return list(dict.fromkeys(found))
+
+    def estimate(self, name: str, setting: Setting, number: str = "accuracy") -> Estimate | None:
+        """Per cent, mean over the runs."""
+        values = [100 * row.numbers[number] for row in self.rows(name, setting)]
+        if len(values) < 2:
+            return Estimate(values[0], float("nan"), float("nan"), 1, "runs") if values else None
+        return mean_over_runs(values)
+
+    def true(self, name: str, setting: Setting) -> float:
+        """The epsilon that holds; infinite without a mechanism."""
+        rows = self.rows(name, setting)
+        mechanism, epsilon, lambda_ = setting
+        if epsilon is None or not rows:
+            return float("inf")
+        return true_epsilon(mechanism, epsilon, round(rows[0].numbers["dimension"]), lambda_=lambda_)
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """``printed.md``, ``figure3.png`` and ``true_epsilon.png`` beside the rows; the tables also in a README.
+
+    Raises:
+        DataError: there are no rows.
+    """
+    found = Found(out)
+    text = "\n\n".join([_printed_table(found), _controls(found), _ours(found), _summary(found)]) + "\n"
+    (out / "printed.md").write_text(text, encoding="utf-8")
+    if readme is not None and readme.exists():
+        before, mark, rest = readme.read_text(encoding="utf-8").partition(START)
+        if mark:
+            readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    _draw_chances(out / "figure3.png")
+    _draw_true(found, out / "true_epsilon.png")
+
+
+def _printed_table(found: Found) -> str:
+    lines = _head("protocol", "claimed", "lambda", "true epsilon (GloVe / Intent / MRPC)", *found.sets)
+    majority = [found.estimate(name, ("none", None, None), "majority") for name in found.sets]
+    lines.append(_line("*majority class*", "0", "", "0", *(_spelled(each) for each in majority)))
+    for setting in found.settings("none", *PUBLISHED):
+        cells = [_beside(found, name, setting) for name in found.sets]
+        mechanism, epsilon, lambda_ = setting
+        named = "not private" if mechanism == "none" else mechanism
+        lines.append(_line(named, _short(epsilon), _short(lambda_), _trues(found, setting), *cells))
+    return (
+        "**Tables 1 and 2 again.** Accuracy, per cent, mean of the runs and half of its 95% interval; in brackets what "
+        "the paper prints, **bold** where that lies within our interval.\n\n" + "\n".join(lines)
+    )
+
+
+def _beside(found: Found, name: str, setting: Setting) -> str:
+    estimate = found.estimate(name, setting)
+    printed = PRINTED.get(setting, ())
+    place = SETS.index(name)
+    if estimate is None:
+        return ""
+    if place >= len(printed):
+        return _spelled(estimate)
+    within = estimate.low <= printed[place] <= estimate.high
+    mark = "**" if within else ""
+    return f"{_spelled(estimate)} ({mark}{printed[place]:.1f}{mark})"
+
+
+def _controls(found: Found) -> str:
+    """The authors' two conjectures."""
+    lines = _head("what is learned from", "what is classified", *found.sets)
+    ome: Setting = ("OME", 1.0, 100.0)
+    rows: list[tuple[str, str, Setting, str]] = [
+        ("real numbers", "real numbers", ("none", None, None), "accuracy"),
+        ("bits, not flipped", "bits, not flipped", ("unflipped bits", None, None), "accuracy"),
+        ("bits flipped by OME, lambda 100", "bits, not flipped", ome, "accuracy without noise at use"),
+        ("bits flipped by OME, lambda 100", "bits flipped by OME", ome, "accuracy"),
+    ]
+    for learned, classified, setting, number in rows:
+        estimates = [found.estimate(name, setting, number) for name in found.sets]
+        lines.append(_line(learned, classified, *(_spelled(each) for each in estimates)))
+    return "**The control.** The same perceptron on bits that nobody flipped.\n\n" + "\n".join(lines)
+
+
+def _ours(found: Found) -> str:
+    lines = _head("mechanism", "true epsilon", *found.sets)
+    for setting in found.settings(*OURS):
+        estimates = [found.estimate(name, setting) for name in found.sets]
+        lines.append(_line(setting[0], _short(setting[1]), *(_spelled(each) for each in estimates)))
+    return (
+        "**Mechanisms with a proof.** Four public directions for each unit of epsilon (principal axes of other texts, "
+        "whose labels are not used), a linear model that knows the noise.\n\n" + "\n".join(lines)
+    )
+
+
+def _summary(found: Found) -> str:
+    runs = ", ".join(f"{name} {len(found.rows(name, ('none', None, None)))}" for name in found.sets)
+    return f"Runs: {runs}. All cells together took {found.seconds / 3600:.1f} hours of one core."
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _draw_chances(path: Path) -> None:
+    """Figure 3: the chances over epsilon (lambda 100) and over lambda (epsilon 1), r = 50, l = 10."""
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, sharey=True)
+    dimension = 50
+    epsilons = np.linspace(0.5, 10, 40)
+    lambdas = np.geomspace(1, 100, 60)
+    ome = (("OME p1 (even bits)", "-"), ("OME p2 (odd bits)", "--"), ("OME q", ":"))
+    values = (np.full(40, p1(100.0)), np.full(40, p2(100.0)), q(epsilons, 100.0, dimension * BITS))
+    for (label, line), each in zip(ome, values, strict=True):
+        left.plot(epsilons, each, line, color="black", label=label)
+    for chances, name, grey in ((sue_chances, "SUE", "0.45"), (oue_chances, "OUE", "0.7")):
+        p, zero = chances(epsilons, 2 * dimension)
+        left.plot(epsilons, p, "-", color=grey, label=f"{name} p")
+        left.plot(epsilons, zero, ":", color=grey, label=f"{name} q")
+    for (label, line), each in zip(ome, (p1(lambdas), p2(lambdas), q(1.0, lambdas, dimension * BITS)), strict=True):
+        right.plot(lambdas, each, line, color="black", label=label)
+    left.set_xlabel("epsilon as printed (lambda = 100)")
+    right.set_xlabel("lambda (epsilon = 1)")
+    right.set_xscale("log")
+    left.set_ylabel("chance that the bit is sent as 1")
+    for axes in (left, right):
+        axes.grid(color="0.92")
+    left.legend(fontsize=7.5, loc="center right")
+    figure.savefig(path, dpi=150)
+
+
+_STYLES: dict[str, dict[str, Any]] = {
+    "PrivUnit": {"color": "black", "linestyle": "-", "marker": "o"},
+    "L2Laplace": {"color": "0.45", "linestyle": "-", "marker": "s"},
+    "WeightedBits": {"color": "0.45", "linestyle": "--", "marker": "^"},
+    "OneBit": {"color": "0.7", "linestyle": "--", "marker": "v"},
+    "OME": {"color": "black", "linestyle": "none", "marker": "x"},
+    "SUE": {"color": "black", "linestyle": "none", "marker": "+"},
+    "OUE": {"color": "black", "linestyle": "none", "marker": "1"},
+}
+
+
+def _draw_true(found: Found, path: Path) -> None:
+    """One panel a set: every mechanism on one axis, the epsilon that is true."""
+    count = len(found.sets)
+    figure = Figure(figsize=(3.1 * count + 0.6, 3.9), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, count, squeeze=False)[0]
+    for axes, name in zip(panels, found.sets, strict=True):
+        for mechanism in (*OURS, *PUBLISHED):
+            points = []
+            for setting in found.settings(mechanism):
+                estimate = found.estimate(name, setting)
+                if estimate is not None:
+                    points.append((found.true(name, setting), estimate.value, _reach(estimate)))
+            if points:
+                x, y, error = zip(*sorted(points), strict=True)
+                published = " (as printed)" if mechanism in PUBLISHED else ""
+                axes.errorbar(x, y, error, capsize=2, linewidth=1.2, label=mechanism + published, **_STYLES[mechanism])
+        for setting, number, label in (
+            (("none", None, None), "accuracy", "no noise"),
+            (("none", None, None), "majority", "majority"),
+        ):
+            level = found.estimate(name, setting, number)
+            if level is not None:
+                axes.axhline(level.value, color="0.75", linewidth=1, zorder=0)
+                axes.text(0.02, level.value, label, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
+        axes.set_xscale("log")
+        axes.set_title(name, fontsize=10)
+        axes.grid(axis="x", color="0.92")
+    panels[0].set_ylabel("accuracy, per cent")
+    figure.supxlabel("true epsilon of each text (local, any two texts)", fontsize=10)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, fontsize=8, frameon=False
+    )
+    figure.savefig(path, dpi=150)
+
+
+# -- spelling ----------------------------------------------------------------------------------------------------------
+
+
+def _setting(row: Row) -> Setting:
+    settings: Any = row.settings
+    return settings["mechanism"], settings["epsilon"], settings["lambda"]
+
+
+def _trues(found: Found, setting: Setting) -> str:
+    """The true epsilon, where it differs between sets by the length of their vectors."""
+    values = [found.true(name, setting) for name in found.sets if found.rows(name, setting)]
+    return " / ".join(dict.fromkeys("infinite" if each == float("inf") else f"{each:,.4g}" for each in values))
+
+
+def _reach(estimate: Estimate) -> float:
+    return 0.0 if np.isnan(estimate.high) else estimate.high - estimate.value
+
+
+def _spelled(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    return f"{estimate.value:.1f}" + ("" if np.isnan(estimate.high) else f" ± {_reach(estimate):.1f}")
+
+
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{number:g}"
+
+
+def _head(*names: str) -> list[str]:
+    return [_line(*names), "|" + "---|" * len(names)]
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
