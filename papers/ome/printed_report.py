@@ -19,6 +19,7 @@ from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
 
 START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"
 SETS = ("IMDb", "Amazon", "Yelp", "Intent", "MRPC")
+ORDER = ("none", "unflipped bits", "OME", "SUE", "OUE", *OURS)
 Setting = tuple[str, float | None, float | None]  # mechanism, epsilon as printed, lambda
 
 PRINTED: dict[Setting, tuple[float, ...]] = {
@@ -62,9 +63,9 @@ class Found:
         return self._rows.get(name, {}).get(setting, [])
 
     def settings(self, *mechanisms: str) -> list[Setting]:
-        """In the order in which they were run, those of all sets."""
-        found = (setting for each in self._rows.values() for setting in each if setting[0] in mechanisms)
-        return list(dict.fromkeys(found))
+        """Those of all sets: by mechanism, then by lambda, then by epsilon."""
+        found = dict.fromkeys(setting for each in self._rows.values() for setting in each if setting[0] in mechanisms)
+        return sorted(found, key=lambda each: (ORDER.index(each[0]), -(each[2] or 0), each[1] or 0))
 
     def estimate(self, name: str, setting: Setting, number: str = "accuracy") -> Estimate | None:
         """Per cent, mean over the runs."""
