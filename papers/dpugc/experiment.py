@@ -19,7 +19,7 @@ from papers.dpugc.corpus import corpus_of, held_out
 from papers.dpugc.mechanism import code_digest
 from papers.dpugc.models import INSTALL, LARGER, Model, Models, has_word2vec
 from papers.dpugc.new_words import NewWords
-from papers.dpugc.probes import Probes
+from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.semantic import GOLD, LISTS, Semantic
 
@@ -44,7 +44,7 @@ class Plan:
     new_epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
     draws: tuple[int, ...] = (1, 2, 3)  # of new words
     runs: tuple[int, ...] = (1, 2, 3, 4, 5)
-    probe_epsilons: tuple[float, ...] = (1.0, 8.0)
+    probe_epsilons: tuple[float, ...] = (1.0, 8.0, 32.0)
     people: tuple[int, ...] = (0, 1, 10, 100, 1000)
     age_epsilons: tuple[float, ...] = (1.0, 8.0, 32.0)
     held_out: int = 500
@@ -150,10 +150,10 @@ class Run:
         part = Probes(self.models, self.everybody)
         random = [Model("private", epsilon) for epsilon in self.plan.probe_epsilons]
         for people in self.plan.people:  # a corpus after the other
-            self._sweep("probes", part.cell, [NO_NOISE], random, people=people)
-        gold = self._possible([GOLD])
-        for people in self.plan.people if gold else ():
-            self._sweep("probes", part.cell, gold, [], people=people)
+            for secrets in (AS_PUBLIC, AS_NEW):
+                self._sweep("probes", part.cell, [NO_NOISE], random, people=people, secrets=secrets)
+        for people in self.plan.people:
+            self._sweep("probes", part.cell, self._possible([GOLD]), [], people=people, secrets=AS_PUBLIC)
 
     def _possible(self, models: Sequence[Model]) -> list[Model]:
         return [each for each in models if "word2vec" not in each.kind or has_word2vec()]

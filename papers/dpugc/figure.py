@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from papers.dpugc.models import Model
 from papers.dpugc.new_words import BENCHMARKS as NEW_BENCHMARKS
-from papers.dpugc.probes import PAIRS
+from papers.dpugc.probes import AS_NEW, AS_PUBLIC, PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
 
 from dptext.estimates import Estimate
 from dptext.evaluation.neighbours import PAPER_QUERIES
+from dptext.evaluation.sweep_file import Setting
 from dptext.text.files import extra
 
 __all__ = ["draw"]
@@ -24,11 +25,27 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "0.55", "linestyle": ":", "marker": "^"},
     {"color": "0.2", "linestyle": "-.", "marker": "D", "markerfacecolor": "white"},
 )
+BESIDE = 0.11  # what belongs to one place stands so far apart, places being 1 apart
 BENCHMARKS = ("WordSim-353", "MEN", "SimLex-999")
+PROCESSED, NO_NOISE = Model("public, processed"), Model("no noise")
+AFTER = {NO_NOISE: "no\nnoise", PROCESSED: "public\nvectors"}
+"""What stands to the right of the epsilons, by the name of its place."""
+PLANTED = (
+    (AS_PUBLIC, Model("word2vec"), "word2vec"),
+    (AS_NEW, NO_NOISE, "no noise, new words"),
+    (AS_NEW, Model("private", 8.0), "private, epsilon 8, new words"),
+    (AS_PUBLIC, Model("private", 8.0), "private, epsilon 8, public words"),
+)
+
+Curve = Callable[[Model], Estimate | None]
 
 
 def draw(rows: Mapping[str, Rows], path: Path) -> None:
-    """Four panels, readable in grey.
+    """Four panels, readable in grey, as a picture and as an SVG beside it.
+
+    Args:
+        rows: by the name of their file.
+        path: of the picture.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -42,99 +59,90 @@ def draw(rows: Mapping[str, Rows], path: Path) -> None:
     _found(panels[3], rows["probes"])
     for axes in panels:
         axes.grid(visible=True, color="0.93", linewidth=0.6)
-        if axes.has_data():
-            axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
+        named = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda each: _is_line(each[0]))
+        if named:
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3, "frameon": False}
+            axes.legend(*zip(*named, strict=True), fontsize=8, **below)
     figure.savefig(path, dpi=130)
+    with extra("matplotlib", "report", "a figure").rc_context({"svg.hashsalt": "dpugc"}):  # equal rows, equal file
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
 
 
 def _better(axes: Any, rows: Rows) -> None:
-    """Differences to processed public vectors over epsilon."""
-    axes.set_title("Similarity: beside public vectors, processed")
+    axes.set_title("Similarity: more than public vectors, processed")
     axes.set_ylabel("difference of Spearman's correlations\n(95% over pairs and runs)")
     axes.axhline(0.0, color="0.75", zorder=0)
-    for style, benchmark in zip(STYLES, BENCHMARKS, strict=False):
-        points = _private(rows, lambda model, name=benchmark: _difference(rows, model, name))
-        _curve(axes, points, benchmark, style)
-        level = _difference(rows, Model("no noise"), benchmark)
-        if level is not None:
-            axes.axhline(level.value, color=style["color"], linestyle="-.", linewidth=0.8)
-    axes.plot([], [], color="0.3", linestyle="-.", linewidth=0.8, label="without noise")
-    _epsilons(axes, rows)
+
+    def curve(name: str) -> Curve:
+        return lambda model: rows.estimate(model, "difference", beside=PROCESSED.kind, benchmark=name)
+
+    _over_epsilons(axes, rows, {name: curve(name) for name in BENCHMARKS})
 
 
 def _learned(axes: Any, rows: Rows) -> None:
-    """Correlations on the pairs with a word that has no public vector."""
-    axes.set_title("Words that public vectors lack")
+    axes.set_title("Words whose public vectors are taken away")
     axes.set_ylabel("Spearman's correlation, pairs that hold one\n(95% over pairs and runs)")
     axes.axhline(0.0, color="0.75", zorder=0)
-    for style, benchmark in zip(STYLES, NEW_BENCHMARKS, strict=False):
-        _curve(axes, _private(rows, lambda model, name=benchmark: rows.estimate(model, name)), benchmark, style)
-        for kind, line in (("public, processed", "--"), ("no noise", "-.")):
-            level = rows.estimate(Model(kind), benchmark) if rows else None
-            if level is not None:
-                axes.axhline(level.value, color=style["color"], linestyle=line, linewidth=0.8)
-    axes.plot([], [], color="0.3", linestyle="--", linewidth=0.8, label="their public vectors")
-    axes.plot([], [], color="0.3", linestyle="-.", linewidth=0.8, label="without noise")
-    _epsilons(axes, rows)
+    names = [each for each in BENCHMARKS if each in NEW_BENCHMARKS]  # in the styles of the first panel
+    _over_epsilons(axes, rows, {name: lambda model, name=name: rows.estimate(model, name) for name in names})
 
 
 def _nearer(axes: Any, rows: Rows) -> None:
-    """MAP-Word over epsilon."""
     axes.set_title("Neighbours of the gold model")
     axes.set_ylabel("MAP-Word (95% over queries and runs)")
-    _curve(axes, _private(rows, lambda model: _map_word(rows, model)), "private", STYLES[0])
-    lines = {"public": ":", "public, processed": "--", "no noise": "-.", "another word2vec": "-"}
-    for kind, line in lines.items():
-        if rows.runs(Model(kind)):
-            axes.axhline(_map_word(rows, Model(kind)).value, color="0.4", linestyle=line, linewidth=1.0, label=kind)
     if rows:
         blind = np.mean([rows.mean(model, "MAP-Word random") for model in rows.models()])
         axes.axhline(blind, color="0.75", label="random words", zorder=0)
-    _epsilons(axes, rows)
+    again = _map_word(rows, Model("another word2vec"))
+    if again is not None:
+        axes.axhline(again.value, color="0.4", linestyle="--", linewidth=1.0, label="another word2vec")
+    _over_epsilons(axes, rows, {"private vectors": lambda model: _map_word(rows, model)})
 
 
 def _found(axes: Any, rows: Rows) -> None:
-    """How often the planted secret is the nearest of ten, over how many told it."""
-    axes.set_title("Planted pairs: nearest of ten")
+    axes.set_title("Planted pairs: is the secret the nearest of ten?")
     axes.set_ylabel("share of names (95% over pairs and runs)")
     axes.axhline(0.1, color="0.75", label="a guess", zorder=0)
     names = [f"place {pair}" for pair in range(PAIRS)]
-    people = [int(each) for each in rows.values("people")] if rows else []  # type: ignore[arg-type]
-    for style, model in zip(STYLES, rows.models()[::-1], strict=False):
-        points = [
-            (place, share_over_things(found == 1, of="pairs"))
-            for place, each in enumerate(people)
-            if (found := rows.table(model, names, people=each)).size
-        ]
-        _curve(axes, points, str(model), style)
+    people = rows.values("people") if rows else []
+
+    def share(secrets: str, model: Model, each: Setting) -> Estimate | None:
+        places = rows.table(model, names, people=each, secrets=secrets)
+        return share_over_things(places == 1, of="pairs") if places.size else None
+
+    curves = {name: [share(secrets, model, each) for each in people] for secrets, model, name in PLANTED}
+    _draw(axes, curves, len(people))
     axes.set_xticks(range(len(people)), [f"{each:,}" for each in people])
     axes.set_xlabel("people who tell each pair")
 
 
-def _private(rows: Rows, estimate: Any) -> list[tuple[float, Estimate]]:
-    found = [(model.epsilon or 0.0, estimate(model)) for model in rows.models() if model.kind == "private"]
-    return [point for point in found if point[1] is not None]
+def _map_word(rows: Rows, model: Model) -> Estimate | None:
+    found = rows.table(model, [f"MAP-Word {query}" for query in PAPER_QUERIES])
+    return over_things(found, of="queries") if found.size else None
 
 
-def _difference(rows: Rows, model: Model, benchmark: str) -> Estimate | None:
-    return rows.estimate(model, "difference", beside="public, processed", benchmark=benchmark)
-
-
-def _map_word(rows: Rows, model: Model) -> Estimate:
-    return over_things(rows.table(model, [f"MAP-Word {query}" for query in PAPER_QUERIES]), of="queries")
-
-
-def _epsilons(axes: Any, rows: Rows) -> None:
-    ticks = sorted({model.epsilon for model in rows.models() if model.kind == "private" and model.epsilon})
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{each:g}" for each in ticks])
-    axes.minorticks_off()
+def _over_epsilons(axes: Any, rows: Rows, curves: Mapping[str, Curve]) -> None:
+    """A place for each epsilon of the private model, and then for what has none."""
+    private = [each for each in rows.models() if each.kind == "private"]
+    models = [*private, *(each for each in AFTER if any(curve(each) is not None for curve in curves.values()))]
+    found = {name: [curve(model) for model in models] for name, curve in curves.items()}
+    _draw(axes, found, len(private))
+    axes.set_xticks(range(len(models)), [AFTER.get(each) or f"{each.epsilon:g}" for each in models], fontsize=8.5)
     axes.set_xlabel("epsilon (users, delta = 1e-6)")
 
 
-def _curve(axes: Any, points: list[tuple[float, Estimate]], label: str, style: dict[str, Any]) -> None:
-    if points:
-        values = [each.value for _, each in points]
-        reach = [[each.value - each.low for _, each in points], [each.high - each.value for _, each in points]]
-        place = [at for at, _ in points]
-        axes.errorbar(place, values, np.maximum(reach, 0), label=label, capsize=2.5, markersize=4.5, **style)
+def _draw(axes: Any, curves: Mapping[str, list[Estimate | None]], joined: int) -> None:
+    """Values and intervals at 0, 1, ...; a line joins the first of them."""
+    for place, ((label, found), style) in enumerate(zip(curves.items(), STYLES, strict=False)):
+        numbers = [(np.nan,) * 3 if each is None else (each.value, each.low, each.high) for each in found]
+        values, low, high = np.array(numbers).reshape(-1, 3).T
+        # a line ends where there is no number, so each of the others has one before it
+        at = np.arange(len(found), dtype=np.float64) + BESIDE * (place - (len(curves) - 1) / 2)
+        after = np.arange(joined, len(found))
+        at, values, low, high = (np.insert(each, after, np.nan) for each in (at, values, low, high))
+        reach = np.fmax([values - low, high - values], 0)
+        axes.errorbar(at, values, reach, label=label, capsize=2.5, markersize=4.5, **style)
+
+
+def _is_line(handle: Any) -> bool:
+    return hasattr(handle, "get_xdata")  # and no curve with its intervals: those are named first

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from papers.dpugc.corpus import Corpus
-from papers.dpugc.mechanism import Cells, code_digest, plan_of, released, total_of
+from papers.dpugc.mechanism import Cells, code_digest, given_words, plan_of, released, total_of
 
 from dptext import MissingExtraError, WordVectors, load_vectors
 from dptext.embeddings.plan import Plan
@@ -90,14 +90,22 @@ class Models:
         stored = self._stored(name, held, lambda: _arrays(self._made(model, corpus, run)))
         return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
 
-    def private(self, plan: Plan, corpus: Corpus, model: Model, run: int, *, of: str = "") -> WordVectors:
-        """Vectors of the release: private, with less noise or none, or of nobody.
+    def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
+        """Vectors of the release where these words have no public ones, and are given as a private vocabulary.
 
         Args:
-            plan: with the noise that the model's epsilon asks for.
-            corpus, model, run: what is made.
-            of: tells this plan's total from those of other vocabularies.
+            words: of the public list.
+            model, corpus, run: what is made; the model is one of the release.
+            of: a name for the words.
         """
+        gone = set(words)
+        kept = [row for row, word in enumerate(self.public.words) if word not in gone]
+        public = load_vectors(([self.public.words[row] for row in kept], self.public.matrix[kept]))
+        plan = plan_of(public, model.epsilon, vocabulary=given_words(words))
+        return self._released(plan, model, corpus, run, of=f" new {of}")
+
+    def _released(self, plan: Plan, model: Model, corpus: Corpus, run: int, *, of: str = "") -> WordVectors:
+        """Private, with less noise or none, or of nobody; the plan has the noise that the epsilon asks for."""
         total = self._total(plan, corpus, of)
         if model.kind == "only noise":
             total = np.zeros_like(total)
@@ -125,7 +133,7 @@ class Models:
             return word2vec(corpus.sentences, self.public, seed=GOLD_SEED)
         if model.kind == "another word2vec":
             return word2vec(corpus.sentences, self.public, seed=GOLD_SEED + 1)
-        return self.private(plan_of(self.public, model.epsilon), corpus, model, run)
+        return self._released(plan_of(self.public, model.epsilon), model, corpus, run)
 
 
 def processed(public: WordVectors) -> WordVectors:

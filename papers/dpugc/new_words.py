@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.intervals import crossed
-from papers.dpugc.mechanism import given_words, plan_of
 from papers.dpugc.models import Model, Models, processed
 from papers.dpugc.semantic import correlation, cosines_of, ranks, rated
 
-from dptext import WordVectors, load_vectors
+from dptext import WordVectors
 from dptext.estimates import Estimate
 from dptext.privacy.randomness import RandomBits
 
@@ -91,11 +90,7 @@ class NewWords:
             if model.kind == "public, processed":  # the ceiling: with the vectors that were taken away
                 yield draw, self._public
                 continue
-            new = set(self.words[draw])
-            kept = [row for row, word in enumerate(self.models.public.words) if word not in new]
-            public = load_vectors(([self.models.public.words[row] for row in kept], self.models.public.matrix[kept]))
-            plan = plan_of(public, model.epsilon, vocabulary=given_words(self.words[draw]))
-            yield draw, self.models.private(plan, self.corpus, model, run, of=f" new {draw}")
+            yield draw, self.models.lacking(self.words[draw], model, self.corpus, run, of=str(draw))
 
     @cached_property
     def _public(self) -> WordVectors:

@@ -2,6 +2,9 @@
 
 Two words that stand together in no blog are told, side by side, by one person, or by 10, 100, 1,000. An attacker who
 has nothing but the vectors asks for the neighbours of the first and looks for the second.
+
+Few passwords have a public vector. So the secrets are planted once as public words, of which a release changes
+little, and once as new ones, of which it says all that it knows.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from papers.dpugc.models import Model, Models
 from dptext import DataError, Document, WordVectors
 from dptext.text.tokens import fold
 
-__all__ = ["PAIRS", "Pair", "Probes", "pairs_of", "planted", "ranks_of"]
+__all__ = ["AS_NEW", "AS_PUBLIC", "PAIRS", "Pair", "Probes", "pairs_of", "planted", "ranks_of"]
 
 NAMES = ("kathryn", "phyllis", "renee", "vivian", "kristin", "nora", "lena", "dora", "olga", "edith")
 DISEASES = (
@@ -40,6 +43,8 @@ KINDS = {  # how the two words are told
 PAIRS = 2 * len(NAMES)
 FIRST, STEP = 10_000, 250  # ranks in the public list: rare words, and sure to be among 20,000
 LEAST_TIMES, TOLD = 10, 100
+AS_PUBLIC, AS_NEW = "public words", "new words"
+"""What the secrets are to a release."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,11 @@ class Probes:
         """For each pair the rank of the secret among the neighbours of the name, and among the secrets of its kind."""
         model = Model(settings["model"], settings["epsilon"])
         corpus = planted(self.corpus, self.pairs, settings["people"])
-        vectors = self.models.of(model, corpus, run)
+        if settings["secrets"] == AS_NEW:
+            secrets = [pair.secret for pair in self.pairs]
+            vectors = self.models.lacking(secrets, model, corpus, run, of="secrets")
+        else:
+            vectors = self.models.of(model, corpus, run)
         found: dict[str, float] = {}
         for place, (rank, among) in enumerate(ranks_of(vectors, self.pairs, blind=len(self.models.public) // 2)):
             found |= {f"rank {place}": float(rank), f"place {place}": float(among)}

@@ -272,7 +272,8 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
     assert models.count(("private", 8.0, 1)) == 1
     assert {seed for model, epsilon, seed in models if epsilon is not None} == {1, 2}
     assert models.count(("simulated: 16 times the people", 8.0, 2)) == 1
-    assert len(noisy) == 5  # a total a corpus: all, with plants, without those held out, and two draws of new words
+    # totals of: all, with plants, without those held out; the first two, the secrets new words; two draws of new words
+    assert sorted(len(plan.words) - len(plan.public) for plan in noisy) == [0, 0, 0, 20, 20, 500, 500]
     # cut a row off, as if the run had been stopped: it alone is made again
     cut = whole["probes.jsonl"].splitlines(keepends=True)
     (out / "probes.jsonl").write_bytes(b"".join(cut[:-1]))
@@ -414,11 +415,15 @@ def test_the_figure(papers, tmp_path):
     def measure(settings, seed):
         return {f"place {pair}": float(pair % 3 + 1) for pair in range(papers["probes"].PAIRS)}
 
-    random = [{"model": "private", "epsilon": 8.0, "people": people} for people in (0, 1, 10)]
+    private = {"model": "private", "epsilon": 8.0, "secrets": papers["probes"].AS_NEW}
+    random = [private | {"people": people} for people in (0, 1, 10)]
     sweep(measure, random, [1, 2], path=tmp_path / "probes.jsonl", name="made up")
     rows = {name: papers["results"].Rows(tmp_path / f"{name}.jsonl") for name in papers["report"].FILES}
     draw(rows, tmp_path / "figure.png")  # what is there, however little
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    first = (tmp_path / "figure.svg").read_bytes()
+    draw(rows, tmp_path / "figure.png")
+    assert (tmp_path / "figure.svg").read_bytes() == first
 
 
 def test_nothing_to_report_is_said(papers, tmp_path):
