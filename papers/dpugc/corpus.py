@@ -33,10 +33,6 @@ class Corpus:
     def documents(self) -> list[Document]:
         return [*(self.base.documents if self.base else ()), *self.added]
 
-    @property
-    def users(self) -> int:
-        return len({document.user for document in self.documents})
-
     @cached_property
     def sentences(self) -> list[list[str]]:
         """The words of each document that has any; equal words are one object."""

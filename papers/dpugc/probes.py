@@ -3,8 +3,8 @@
 Two words that stand together in no blog are told, side by side, by one person, or by 10, 100, 1,000. An attacker who
 has nothing but the vectors asks for the neighbours of the first and looks for the second.
 
-Few passwords have a public vector. So the secrets are planted once as public words, of which a release changes
-little, and once as new ones, of which it says all that it knows.
+Few passwords have a public vector. So the secrets are once public words, of which a release changes little, and once
+among 500 new ones, of which it says all that it knows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.models import Model, Models
+from papers.dpugc.new_words import taken_away
 
 from dptext import DataError, Document, WordVectors
 from dptext.text.tokens import fold
@@ -84,13 +85,19 @@ class Probes:
     def pairs(self) -> list[Pair]:
         return pairs_of(self.models.public, self.corpus)
 
+    @cached_property
+    def new_words(self) -> list[str]:
+        """The secrets, and other words beside them: of secrets alone a release might know that it knows nothing."""
+        names = {pair.name for pair in self.pairs}
+        others = (word for word in taken_away(self.models.public, 1) if word not in names)
+        return list(dict.fromkeys([*(pair.secret for pair in self.pairs), *others]))
+
     def cell(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
         """For each pair the rank of the secret among the neighbours of the name, and among the secrets of its kind."""
         model = Model(settings["model"], settings["epsilon"])
         corpus = planted(self.corpus, self.pairs, settings["people"])
         if settings["secrets"] == AS_NEW:
-            secrets = [pair.secret for pair in self.pairs]
-            vectors = self.models.lacking(secrets, model, corpus, run, of="secrets")
+            vectors = self.models.lacking(self.new_words, model, corpus, run, of="secrets")
         else:
             vectors = self.models.of(model, corpus, run)
         found: dict[str, float] = {}
@@ -161,7 +168,8 @@ def planted(corpus: Corpus, pairs: Sequence[Pair], people: int) -> Corpus:
 def ranks_of(vectors: WordVectors, pairs: Sequence[Pair], *, blind: int) -> list[tuple[int, int]]:
     """For each pair the rank of the secret among all words by their cosine with the name, and among the secrets.
 
-    1 is the nearest. Where a word has no vector nobody can do better than guess: ``blind``, and half of the secrets.
+    1 is the nearest. Where a word has no vector, or one without a direction, nobody can do better than guess:
+    ``blind``, and half of the secrets.
     """
     unknown = vectors.vocabulary.unknown_row
     points = vectors.matrix.astype(np.float64)
@@ -171,7 +179,7 @@ def ranks_of(vectors: WordVectors, pairs: Sequence[Pair], *, blind: int) -> list
     for pair in pairs:
         secrets = [each.secret for each in pairs if each.kind == pair.kind]
         name, *rows = (vectors.vocabulary.row(fold(word)) for word in (pair.name, pair.secret, *secrets))
-        if unknown in (name, rows[0]):
+        if unknown in (name, rows[0]) or not (lengths[name] and lengths[rows[0]]):
             found.append((blind, len(secrets) // 2 + 1))
             continue
         cosines = points @ points[name]

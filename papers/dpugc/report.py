@@ -208,18 +208,18 @@ def _probed(rows: Rows) -> list[tuple[str, Model]]:
 def age_table(rows: Rows) -> str:
     """RMSE, beside the mean and the public features."""
     lines = _head("features", *(f"{each}{what}" for each in LEARNERS for what in ("", ": change")))
-    blind = None
+    blind = ""
     for model in rows.models():
         cells = []
         for learner in LEARNERS:
-            blind = rows.mean(model, "mean age", learner=learner) or blind
+            blind = spelled(rows.estimate(model, "mean age", learner=learner), 2) or blind
             cells.append(spelled(rows.estimate(model, "RMSE", learner=learner), 2))
             change = rows.estimate(model, "change", learner=learner)
             cells.append("" if model.kind == WORDS_AND_CHARACTERS else spelled(change, 2, sign=True))
         lines.append(
             _line(model if model.kind in (WORDS, WORDS_AND_CHARACTERS) else f"words, characters and {model}", *cells)
         )
-    lines.insert(2, _line("the mean age", *([plain(blind, 2), ""] * len(LEARNERS))))
+    lines.insert(2, _line("the mean age", *([blind, ""] * len(LEARNERS))))
     return (
         "**Age.** RMSE in years, 10 folds; *change*: against public words and characters, negative is better "
         "[95% over people and runs].\n\n" + _joined(lines)
@@ -233,7 +233,7 @@ def summary(rows: dict[str, Rows]) -> str:
     held = f" ({rows['age'].constants['held out']} of them held out for their age)" if rows["age"] else ""
     return (
         f"{constants['bloggers']:,} bloggers{held}, {constants['documents']:,} posts; {count} cells in "
-        f"{seconds / 60:.0f} minutes of one core."
+        f"{seconds / 60:.0f} minutes, vectors that were there before aside."
     )
 
 

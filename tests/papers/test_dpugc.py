@@ -178,7 +178,7 @@ def test_planted_people_are_new_and_say_it_as_often_as_they_should(papers, peopl
     assert probes.planted(base, pairs, 0) is base
     for count, times in ((1, 100), (10, 10), (100, 10)):
         corpus = probes.planted(base, pairs, count)
-        assert corpus.users == base.users + count * len(pairs)
+        assert len({document.user for document in corpus.documents}) == 24 + count * len(pairs)
         assert corpus.name != base.name
         assert corpus.digest != base.digest
         mine = [document for document in corpus.added if pairs[0].name in document.text.split()]
@@ -199,6 +199,9 @@ def test_ranks_of_planted_secrets(papers):
     assert found[0] == (1, 1)
     assert found[1] == (4, 3)  # tax, polio and flu are nearer than gout
     assert found[2] == (3, 2)  # "eve" has no vector
+    points[words.index("flu")] = points[words.index("gout")] = [0.0, 0.0]  # nothing was learned: equal, and not nearest
+    found = probes.ranks_of(WordVectors(words, points), pairs, blind=3)
+    assert found == [(3, 2)] * 3
 
 
 # -- intervals -------------------------------------------------------------------------------------------------
@@ -273,7 +276,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
     assert {seed for model, epsilon, seed in models if epsilon is not None} == {1, 2}
     assert models.count(("simulated: 16 times the people", 8.0, 2)) == 1
     # totals of: all, with plants, without those held out; the first two, the secrets new words; two draws of new words
-    assert sorted(len(plan.words) - len(plan.public) for plan in noisy) == [0, 0, 0, 20, 20, 500, 500]
+    assert sorted(len(plan.words) - len(plan.public) for plan in noisy) == [0, 0, 0, 500, 500, 520, 520]
     # cut a row off, as if the run had been stopped: it alone is made again
     cut = whole["probes.jsonl"].splitlines(keepends=True)
     (out / "probes.jsonl").write_bytes(b"".join(cut[:-1]))
