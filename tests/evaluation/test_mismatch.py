@@ -61,7 +61,7 @@ def test_the_table_has_the_majority_class_and_can_do_without_intervals():
         lambda server, _: Server(int(server)), lambda user, _: int(user), LABELS, servers=[1, 4], users=[4]
     )
     assert found.table().splitlines() == [
-        "| server \\ users | 4 |",
+        "| server, by user | 4 |",
         "| --- | --- |",
         "| 1 | 0.250 [0.250, 0.250] |",
         "| 4 | 1.000 [1.000, 1.000] |",

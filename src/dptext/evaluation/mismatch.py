@@ -62,7 +62,7 @@ class Mismatch:
 
     def table(self, *, intervals: bool = True) -> str:
         """Servers down, users across, the majority class last, in Markdown."""
-        lines = [["server \\ users", *map(_spelled, self.users)], ["---"] * (1 + len(self.users))]
+        lines = [["server, by user", *map(_spelled, self.users)], ["---"] * (1 + len(self.users))]
         for server, row in zip(self.servers, self.accuracies, strict=True):
             lines.append([_spelled(server), *(str(each) if intervals else f"{each.value:.3f}" for each in row)])
         lines.append(["majority class", *[f"{self.baseline:.3f}"] * len(self.users)])
