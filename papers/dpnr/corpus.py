@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from papers.data_sets import LabelledTexts
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.ngrams import Buckets, NGrams
 
-__all__ = ["NGRAMS", "Corpus", "masked", "prepare", "read"]
+__all__ = ["NGRAMS", "Corpus", "masked", "prepare", "read", "repeated"]
 
 NGRAMS = NGrams(most=2, buckets=1 << 18)
 Labels = npt.NDArray[np.intp]
@@ -81,6 +81,13 @@ def read(path: Path) -> Corpus:
             Buckets(found[f"{part}_values"].astype(np.int64), found[f"{part}_starts"]) for part in ("train", "test")
         )
         return Corpus(train, found["train_labels"], test, found["test_labels"])
+
+
+def repeated(corpus: Corpus, texts: int) -> Corpus:
+    """Each training text so many times that an epoch has about as many steps as one of so many texts."""
+    times = max(1, round(texts / len(corpus.train)))
+    rows = np.tile(np.arange(len(corpus.train)), times)
+    return replace(corpus, train=corpus.train.take(rows), train_labels=corpus.train_labels[rows])
 
 
 def masked(texts: Buckets, mu: float, bits: RandomBits) -> Buckets:

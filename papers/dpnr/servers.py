@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from papers.dpnr.corpus import NGRAMS, Corpus, masked, read
+import numpy as np
+import numpy.typing as npt
+from papers.dpnr.corpus import NGRAMS, Corpus, masked, read, repeated
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
-from dptext.representations.domains import Domain
+from dptext.representations.domains import Domain, Floats
 from dptext.representations.ngrams import Buckets
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
@@ -19,7 +21,15 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.schedules import geometric
 from dptext.representations.split import SplitClassifier
 
-__all__ = ["DELTA", "DROPOUT_AT", "SCHEDULES", "measure", "randomizer", "true_epsilon"]
+__all__ = [
+    "DELTA",
+    "DROPOUT_AT",
+    "SCHEDULES",
+    "measure",
+    "measure_as_printed",
+    "randomizer",
+    "true_epsilon",
+]
 
 DELTA = 1e-5
 DROPOUT_AT = 4.0  # the epsilon at which the study varies mu
@@ -77,6 +87,46 @@ def measure(
     return found
 
 
+def measure_as_printed(
+    settings: Mapping[str, Any],
+    seed: int,
+    *,
+    file: Path,
+    users: tuple[float, ...],
+    mus: tuple[float, ...],
+    texts: int,
+) -> dict[str, float]:
+    """`measure` with as many steps as the study had, and masks as its numbers suggest.
+
+    Each text is trained on as often in an epoch as it takes for one of so many ``texts``. A masked n-gram counts as a
+    token that was never trained: its vector is what a model may start with, as if masked ids became one id of the
+    vocabulary that no text has.
+    """
+    corpus = read(file)
+    server = trained(repeated(corpus, texts), settings, seed)
+    found = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
+    for epsilon in users:
+        noise = randomizer(settings["mechanism"], epsilon)
+        found[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
+    untrained = _bits(seed, "untrained").uniform(settings["dimension"]) - 0.5
+    for mu in mus:
+        means = _means_with_a_token(server, corpus.test, untrained, mu, _bits(seed, "mask", mu))
+        noise = randomizer(settings["mechanism"], DROPOUT_AT)
+        found[f"mu {mu:g}"] = _share_right(server, corpus, means, noise, _bits(seed, "masked noise", mu))
+    return found
+
+
+def _means_with_a_token(server: SplitClassifier, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
+    """Mean vectors of which each n-gram's is, with chance mu, that of the token."""
+    kept = np.concatenate([[0], np.cumsum(found := bits.uniform(texts.values.size) > mu)])
+    left = np.diff(kept[texts.starts])
+    shown = Buckets(texts.values[found], np.concatenate([[0], np.cumsum(left)]))
+    bag: Any = server.release_.encoder
+    sums = bag.means(shown) * left[:, None] + (texts.lengths - left)[:, None] * token
+    means: Floats = sums / np.maximum(texts.lengths, 1)[:, None]
+    return means
+
+
 def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClassifier:
     """The server that the settings ask for, with the study's constants."""
     schedule = settings["schedule"] or "noise-rises-10/n"
@@ -97,8 +147,15 @@ def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClas
 def _accuracy(
     server: SplitClassifier, corpus: Corpus, noise: Randomizer | None, texts: Buckets, bits: RandomBits
 ) -> float:
+    bag: Any = server.release_.encoder
+    return _share_right(server, corpus, bag.means(texts), noise, bits)
+
+
+def _share_right(
+    server: SplitClassifier, corpus: Corpus, means: npt.ArrayLike, noise: Randomizer | None, bits: RandomBits
+) -> float:
     device = server.release_
-    bounded = device.bound.apply(device.encoder.means(texts))  # type: ignore[attr-defined]
+    bounded = device.bound.apply(means)
     if noise is None:
         sent = device.channel.noiseless(bounded)
     else:
