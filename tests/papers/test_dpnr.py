@@ -171,6 +171,16 @@ def test_it_runs_and_says_what_it_found(out):
     rows = [json.loads(line) for line in (out / "study AG News.jsonl").read_text().splitlines()]
     assert {row["settings"]["training"] for row in rows[1:]} == {"plain", "robust", "adaptive"}
     assert list(rows[1]["numbers"]) == ["clean", "epsilon 1", "epsilon 4", "mu 0.3"]
+    again = (out / "printed AG News.jsonl").read_text().splitlines()
+    assert json.loads(again[1])["numbers"].keys() == rows[1]["numbers"].keys()
+
+
+def test_texts_are_repeated_to_as_many_as_there_should_be(papers):
+    texts = papers.corpus.NGRAMS.of(["a b", "c"])
+    corpus = papers.corpus.Corpus(texts, np.array([0, 1]), texts, np.array([0, 1]))
+    assert papers.corpus.repeated(corpus, 5).train.lengths.tolist() == [3, 1, 3, 1]
+    assert papers.corpus.repeated(corpus, 5).train_labels.tolist() == [0, 1, 0, 1]
+    assert len(papers.corpus.repeated(corpus, 1).train) == 2
 
 
 def test_it_goes_on_where_it_stopped(papers, data, out, capsys):

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 
 import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
@@ -172,6 +173,14 @@ def test_clone_pickle_pipeline_and_cross_validation(split):
     upper = FunctionTransformer(lambda texts: [text.upper() for text in texts])
     assert make_pipeline(upper, clone(split)).fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.95
     assert cross_val_score(clone(split), np.array(TEXTS), LABELS, cv=3).mean() > 0.9
+
+
+def test_scikit_learn_is_told_that_texts_come_in_and_no_two_calls_are_alike(split):
+    tags = get_tags(split)
+    assert tags.non_deterministic
+    assert tags.no_validation
+    assert tags.input_tags.string
+    assert not tags.input_tags.two_d_array
 
 
 def test_the_constructor_only_stores():
