@@ -16,7 +16,7 @@ from typing import Any
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.corpus import corpus_of, held_out
-from papers.dpugc.mechanism import code_digest
+from papers.dpugc.mechanism import behaviour
 from papers.dpugc.models import INSTALL, LARGER, Model, Models, has_word2vec
 from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
@@ -89,7 +89,7 @@ class Run:
             "bloggers": len(self.people),
             "documents": len(self.everybody.documents),
             "texts": self.everybody.digest,
-            "mechanism": code_digest(),
+            "mechanism": behaviour(),
         }
         if not has_word2vec():
             print(f"without word2vec: its models, and all that is compared with them, need gensim; {INSTALL}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from papers.dpugc.corpus import Corpus
-from papers.dpugc.mechanism import Cells, code_digest, given_words, plan_of, released, total_of
+from papers.dpugc.mechanism import Cells, behaviour, given_words, plan_of, released, total_of
 
 from dptext import MissingExtraError, WordVectors, load_vectors
 from dptext.embeddings.plan import Plan
@@ -86,7 +86,7 @@ class Models:
         if model.kind in self._public:
             return self._public[model.kind]
         name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
-        held = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else code_digest()
+        held = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else behaviour()
         stored = self._stored(name, held, lambda: _arrays(self._made(model, corpus, run)))
         return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
 
@@ -113,7 +113,7 @@ class Models:
         return released(plan, total, sigma=sigma, run=run)
 
     def _total(self, plan: Plan, corpus: Corpus, of: str) -> Cells:
-        held = corpus.digest, plan.words.words, plan.features.fingerprint, code_digest()
+        held = corpus.digest, plan.words.words, plan.features.fingerprint, behaviour()
         name = f"total-{corpus.name}{of}".replace(" ", "_")
         return self._stored(name, held, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
 

@@ -307,7 +307,7 @@ def test_vectors_of_another_mechanism_are_made_again(papers, people, glove, nois
     of(models.Model("simulated: 8 times the people", 2.0), corpus, 1)
     of(models.Model("no noise"), corpus)
     assert made[2:] == [made[0] / 8, 0.0]
-    monkeypatch.setattr(models, "code_digest", lambda: "other")
+    monkeypatch.setattr(models, "behaviour", lambda: "other")
     of(models.Model("private", 2.0), corpus, 1)
     assert (len(made), len(noisy)) == (5, 2)
     assert of(models.Model("public"), corpus) is glove
