@@ -187,7 +187,7 @@ def _draw_chances(path: Path) -> None:
     left.set_ylabel("chance that the bit is sent as 1")
     for axes in (left, right):
         axes.grid(color="0.92")
-    left.legend(fontsize=7.5, loc="center right")
+    left.legend(fontsize=7.5, loc="upper right", bbox_to_anchor=(1.0, 0.96))  # above the curves at one half
     figure.savefig(path, dpi=150)
 
 
@@ -204,11 +204,12 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 def _draw_true(found: Found, path: Path) -> None:
     """One panel a set: every mechanism on one axis, the epsilon that is true."""
-    count = len(found.sets)
+    sets = [name for name in found.sets if any(found.rows(name, setting) for setting in found.settings(*OURS))]
+    count = len(sets)
     figure = Figure(figsize=(3.1 * count + 0.6, 3.9), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, count, squeeze=False)[0]
-    for axes, name in zip(panels, found.sets, strict=True):
+    for axes, name in zip(panels, sets, strict=True):
         for mechanism in (*OURS, *PUBLISHED):
             points = []
             for setting in found.settings(mechanism):
@@ -231,7 +232,7 @@ def _draw_true(found: Found, path: Path) -> None:
         axes.set_title(name, fontsize=10)
         axes.grid(axis="x", color="0.92")
     panels[0].set_ylabel("accuracy, per cent")
-    figure.supxlabel("true epsilon of each text (local, any two texts)", fontsize=10)
+    panels[count // 2].set_xlabel("true epsilon of each text (local, any two texts)")
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, fontsize=8, frameon=False
     )
