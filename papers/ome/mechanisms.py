@@ -16,7 +16,8 @@ from dptext.representations.published import OME, OUE, SUE
 from dptext.representations.randomizer import Channel
 
 PUBLISHED = ("SUE", "OUE", "OME")
-OURS = ("PrivUnit", "L2Laplace", "WeightedBits", "OneBit")
+OURS = {"PrivUnit": 4, "L2Laplace": 1, "WeightedBits": 1, "OneBit": 1}
+"""With how many public directions for each unit of epsilon: about what their errors ask for."""
 BITS, INTEGER_BITS = 10, 4
 
 Floats = npt.NDArray[np.float64]

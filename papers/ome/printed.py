@@ -98,7 +98,7 @@ class Experiment:
         mechanism, epsilon = settings["mechanism"], settings["epsilon"]
         bits = RandomBits(int.from_bytes(hashlib.sha256(repr((sorted(settings.items()), seed)).encode()).digest()[:6]))
         if mechanism in OURS:
-            dimension = min(given.vectors.shape[1], max(1, round(4 * epsilon)))
+            dimension = min(given.vectors.shape[1], max(1, round(OURS[mechanism] * epsilon)))
             mapped = _axes(self, settings["set"], dimension)(given.vectors)
             channel = channel_of(mechanism, epsilon, dimension)
             if channel.domain is Domain.CUBE:  # from length 1 to coordinates of about a third

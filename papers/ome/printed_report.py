@@ -150,8 +150,9 @@ def _ours(found: Found) -> str:
         estimates = [found.estimate(name, setting) for name in found.sets]
         lines.append(_line(setting[0], _short(setting[1]), *(_spelled(each) for each in estimates)))
     return (
-        "**Mechanisms with a proof.** Four public directions for each unit of epsilon (principal axes of other texts, "
-        "whose labels are not used), a linear model that knows the noise.\n\n" + "\n".join(lines)
+        "**Mechanisms with a proof**, on principal axes of other texts, whose labels are not used (four for each unit "
+        "of epsilon with PrivUnit, one with the others), and a linear model that knows the noise.\n\n"
+        + "\n".join(lines)
     )
 
 
