@@ -57,6 +57,25 @@ def test_a_seed_repeats_every_kind_of_draw(draw):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 1000, CHUNK // 8, CHUNK // 8 + 1, CHUNK // 4 + 3])
+def test_filling_an_array_gives_the_same_stream(size):
+    out = np.zeros(size, dtype="<u8")
+    RandomBits(seed=7).fill(out)
+    assert out.tobytes() == RandomBits(seed=7).take(8 * size)
+
+
+def test_filling_and_taking_never_give_the_same_bits():
+    bits, out = RandomBits(seed=7), np.empty((3, 5), dtype=np.uint8)
+    stream = bits.take(10)
+    bits.fill(out)
+    rest = bits.take(CHUNK)
+    assert stream + rest[: CHUNK - 10] == RandomBits(seed=7).take(CHUNK)
+    assert out.tobytes() == RandomBits(seed=7).take(CHUNK + 15)[CHUNK:]
+    assert out.tobytes() not in rest
+    with pytest.raises((TypeError, ValueError)):
+        bits.fill(np.empty((4, 4))[:, ::2])  # a copy would be filled instead
+
+
 def test_streams_without_a_seed_never_repeat():
     assert len({RandomBits().take(32) for _ in range(200)}) == 200
 

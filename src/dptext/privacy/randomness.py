@@ -27,6 +27,8 @@ __all__ = ["RandomBits", "seed_bytes"]
 
 _KEY_BYTES = 32
 _CHUNK_BYTES = 1 << 20
+_BLOCK_BYTES = 16
+_ZEROS = memoryview(bytes(_CHUNK_BYTES))
 
 
 def seed_bytes(purpose: bytes, seed: object) -> bytes:
@@ -86,6 +88,23 @@ class RandomBits:
                 count -= len(part)
         return b"".join(parts)
 
+    def fill(self, out: npt.NDArray[Any]) -> None:
+        """Fill a contiguous array with random bits, whatever its type: the fast way where many are needed.
+
+        It takes the part of the stream that nothing has been taken from yet; what `take` keeps for its next call stays
+        there.
+        """
+        self._check_process()
+        room = memoryview(out.data).cast("B") if out.size else memoryview(b"")
+        with self._lock:
+            for start in range(0, len(room), _CHUNK_BYTES):
+                piece = room[start : start + _CHUNK_BYTES]
+                # older ciphers want room for a block more than they write, so the last block goes another way
+                whole = max(0, len(piece) - _BLOCK_BYTES)
+                if whole:
+                    self._cipher().update_into(_ZEROS[:whole], piece)
+                piece[whole:] = self._keystream(len(piece) - whole)
+
     def integers(self, count: int) -> npt.NDArray[np.uint64]:
         """(count,) uint64, uniform over all 64-bit integers."""
         return np.frombuffer(self.take(8 * count), dtype="<u8").astype(np.uint64)
@@ -131,13 +150,16 @@ class RandomBits:
         return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].reshape(shape)
 
     def _keystream(self, count: int) -> bytes:
+        keystream: bytes = self._cipher().update(bytes(count))
+        return keystream
+
+    def _cipher(self) -> Any:
         if self._encryptor is None:
             from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
             # The key is used by this stream alone, so the counter may start at zero.
-            self._encryptor = Cipher(algorithms.AES(self._key), modes.CTR(bytes(16))).encryptor()
-        keystream: bytes = self._encryptor.update(bytes(count))
-        return keystream
+            self._encryptor = Cipher(algorithms.AES(self._key), modes.CTR(bytes(_BLOCK_BYTES))).encryptor()
+        return self._encryptor
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
