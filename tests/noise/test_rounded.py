@@ -95,8 +95,8 @@ def test_what_doubles_decide_is_what_sixty_digits_decide(kind, dimension, monkey
     x = np.random.default_rng(1).normal(size=(120, dimension))
     usual = kind(RandomBits(4), x, 1.3, 1.3 * FINE)
     calls = []
-    settle = module._settle
-    monkeypatch.setattr(module, "_settle", lambda *given: calls.append(1) or settle(*given))
+    settle = module.settle
+    monkeypatch.setattr(module, "settle", lambda *given: calls.append(1) or settle(*given))
     monkeypatch.setattr(module, "_SLIP", 1.0)
     slow = kind(RandomBits(4), x, 1.3, 1.3 * FINE)
     assert len(calls) >= 120

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dptext.noise.digits import LEADING, Values, exponentials, normal_pair, settled, slip
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["ELEMENTARY", "rounded_gaussian", "rounded_l2_laplace", "rounded_laplace"]
+__all__ = ["ELEMENTARY", "rounded_gaussian", "rounded_l2_laplace", "rounded_laplace", "settle"]
 
 Floats = npt.NDArray[np.float64]
 Leads = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -
     cells, unsure = _round(x, energy, scale, step, error)
     for place in zip(*np.nonzero(unsure), strict=True):
         sign = -1 if negative[place] else 1
-        [cells[place]] = _settle(bits, [leads[place]], [x[place]], exponentials, sign * scale, step)
+        [cells[place]] = settle(bits, [leads[place]], [x[place]], exponentials, sign * scale, step)
     return cells
 
 
@@ -72,7 +72,7 @@ def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) 
     rows, columns = np.nonzero(unsure)
     for row, pair in sorted(set(zip(rows.tolist(), (columns % max(half, 1)).tolist(), strict=True))):
         both = slice(pair, None, half)  # they hang on the same bits, so they are settled together
-        cells[row, both] = _settle(bits, normal.leads[:, row, pair], x[row, both], normal_pair, sigma, step)
+        cells[row, both] = settle(bits, normal.leads[:, row, pair], x[row, both], normal_pair, sigma, step)
     return cells
 
 
@@ -107,7 +107,7 @@ def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float
     cells, unsure = _round(x, normal.values * length[:, None], scale, step, error)
     for row in np.flatnonzero(unsure.any(axis=1)):
         row_leads = np.concatenate([each[row] for each in used])
-        cells[row] = _settle(bits, row_leads, x[row], partial(_decimal_l2_laplace, dimension), scale, step)
+        cells[row] = settle(bits, row_leads, x[row], partial(_decimal_l2_laplace, dimension), scale, step)
     return cells
 
 
@@ -178,7 +178,7 @@ def _round(x: Floats, noise: Floats, scale: float, step: float, error: float) ->
     return cells, ~(np.abs(scaled - cells) < 0.5 - error)
 
 
-def _settle(
+def settle(
     bits: RandomBits,
     leads: Sequence[np.int64] | Leads,
     x: Sequence[np.float64] | Floats,
@@ -186,7 +186,15 @@ def _settle(
     scale: float,
     step: float,
 ) -> list[int]:
-    """The whole numbers of coordinates that hang on the same bits (an odd last column leaves the other normal over)."""
+    """round((x + scale Z) / step) of coordinates that hang on the same bits, from as many further bits as it takes.
+
+    Args:
+        bits: where they come from.
+        leads: see `dptext.noise.digits.settled`.
+        x: the coordinates; where there are fewer than Z has, the last ones of Z are left over.
+        noise: Z, from uniform numbers.
+        scale, step: of the noise, of the grid.
+    """
 
     def values(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
         lengths, off = noise(uniforms, rest)

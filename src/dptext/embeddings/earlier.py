@@ -1,0 +1,173 @@
+"""What a release of word vectors builds on, and what was promised when that was made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import takewhile
+
+from dptext.errors import RefusedError
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    PureDP,
+    compose,
+    substitution_from_add_remove,
+)
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Relation, Unit
+from dptext.text.private_vocabulary import PrivateVocabulary
+from dptext.text.vocabulary import Vocabulary
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["NEIGHBOURS", "Earlier"]
+
+NEIGHBOURS = {
+    Unit.USER: "two corpora, one of which holds all documents of one more user",
+    Unit.DOCUMENT: "two corpora, one of which holds one more document",
+}
+"""Of statements about word vectors, in words."""
+_BEFORE = "released before under a promise counted in above"
+_OWN = "released under a promise of their own, counted in above"
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """Words and vectors that were there before a release, public or released themselves.
+
+    Attributes:
+        words: all words of the release.
+        public: the vectors that the first of them had; None: there were none.
+        vocabulary: the last of them, learned from the same people; None: all are public.
+    """
+
+    words: Vocabulary
+    public: WordVectors | None
+    vocabulary: PrivateVocabulary | None
+
+    @property
+    def statements(self) -> dict[str, PrivacyStatement]:
+        """Of what was not public."""
+        found = (("vocabulary", self.vocabulary), ("vectors", self.public))
+        return {name: each.statement for name, each in found if each is not None and each.statement is not None}
+
+    def check(self, unit: Unit) -> None:
+        """Whether what was promised before adds up with an (epsilon, delta) release: asked before a text is read.
+
+        Raises:
+            RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
+                (epsilon, delta).
+        """
+        for name, before in self.statements.items():
+            _check_can_be_added(name, before, unit)
+        self.under_substitution(ApproxDP(0.0, 0.0))
+
+    def counted_into(self, release: PrivacyStatement) -> PrivacyStatement:
+        """The statement of the release and of all that it builds on, taken together.
+
+        Raises:
+            RefusedError: as `check`.
+        """
+        self.check(release.unit)
+        statement = release
+        for before in self.statements.values():
+            statement = statement.compose(before).replace(
+                neighbours=release.neighbours, parameters=release.parameters, release_id=release.release_id
+            )
+        return statement
+
+    def under_substitution(self, release: ApproxDP) -> ApproxDP:
+        """What is promised to somebody whose texts are replaced by others: exact for the release, the general
+        conversion for the rest.
+
+        Args:
+            release: of the release alone, under substitution.
+
+        Raises:
+            RefusedError: no proof, as `check`.
+        """
+        total: Guarantee = release
+        for before in self.statements.values():
+            total = compose(total, substitution_from_add_remove(_with_slack(before)))
+        assert isinstance(total, ApproxDP)
+        return total
+
+    @property
+    def new_words(self) -> int | None:
+        """How many words of the release no public list held: they come last."""
+        if self.vocabulary is None:
+            return None
+        if self.public is not None:
+            return len(self.words) - len(self.public)
+        learned = set(self.vocabulary.words)
+        return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
+
+    @property
+    def promises(self) -> dict[str, Parameter]:
+        """For the parameters of a statement."""
+        return {f"promise_of_{name}": str(before.guarantee) for name, before in self.statements.items()}
+
+    @property
+    def sources(self) -> dict[str, Parameter]:
+        """For the parameters of a statement."""
+        return {
+            "public_vectors": None if self.public is None else self.public.source,
+            "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
+        }
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What a statement takes for granted about all public numbers, and about the vectors."""
+        said = ["all parameters are public; none was computed from the protected texts"]
+        if self.statements:
+            said = [
+                "all parameters are public, or computed from what was released before under a promise counted in above"
+            ]
+        if self.public is not None and self.public.statement is None:
+            said.append("the public vectors were not made from the protected texts")
+        return said
+
+    @property
+    def exposed(self) -> str:
+        """What a release shows by having a vector for each of these words."""
+        return "the list of words that have a vector: " + self._origin
+
+    @property
+    def _origin(self) -> str:
+        first = "public words"
+        if self.public is not None and self.public.statement is not None:
+            first = "those of vectors that were released under a promise of their own, counted in above"
+        if self.vocabulary is not None:
+            return (
+                f"{first}, and words of these users that were released under a promise of their own, counted in above"
+            )
+        return "it is public, chosen without regard to the texts" if first == "public words" else first
+
+
+def _with_slack(statement: PrivacyStatement) -> Guarantee:
+    """The guarantee with what finite arithmetic may add to its epsilon: that too counts twice under substitution."""
+    match statement.guarantee:
+        case PureDP(epsilon):
+            return PureDP(epsilon + statement.slack)
+        case ApproxDP(epsilon, delta):
+            return ApproxDP(epsilon + statement.slack, delta)
+        case other:  # has no slack, or no sum with (epsilon, delta)
+            return other
+
+
+def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:
+    if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
+        raise RefusedError(
+            f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
+            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
+            "released for the same unit and relation"
+        )
+    if math.isinf(before.epsilon) and not isinstance(
+        before.guarantee, ZCDP | MetricDP
+    ):  # these have reasons of their own
+        raise RefusedError(
+            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
+            f"{name}, or ones that were released with a finite epsilon"
+        )
