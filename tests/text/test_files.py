@@ -422,3 +422,18 @@ def test_a_hashed_file_shows_nothing_of_what_it_holds(tmp_path):
         stream.write(MARKER.encode())
         assert isinstance(stream, HashedFile)
         assert MARKER not in repr(stream)
+
+
+def test_a_file_for_its_owner_only_is_that_from_the_first_byte_on(tmp_path):
+    def mode(path):
+        return path.stat().st_mode & 0o777
+
+    path = tmp_path / "secret"
+    for _ in range(2):
+        with replacing(path, owner_only=True) as stream:
+            stream.write(b"text")
+            assert [mode(each) for each in tmp_path.iterdir() if each != path] == [0o600]
+        assert (mode(path), path.read_bytes()) == (0o600, b"text")
+    with replacing(path) as stream:
+        stream.write(b"other")
+    assert mode(path) != 0o600

@@ -245,8 +245,12 @@ class HashedFile:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
+def replacing(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[HashedFile]:
     """Write a file whole or not at all: a temporary name beside it, renamed when the block ends without an error.
+
+    Args:
+        path: which.
+        owner_only: nobody but its owner may read it (mode 0600), from the first byte on.
 
     Raises:
         StorageError: the folder is missing, read-only or full.
@@ -255,7 +259,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
     part = beside(target, f"{RandomBits().take(6).hex()}.part")
     try:
         try:
-            with part.open("xb") as stream:
+            with _only_for_owner(part) if owner_only else part.open("xb") as stream:
                 yield HashedFile(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -267,6 +271,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[HashedFile]:
     finally:
         with suppress(OSError):  # never there, if the folder is none
             part.unlink()
+
+
+def _only_for_owner(part: Path) -> IO[bytes]:
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(part, flags, 0o600), "wb")
 
 
 @contextmanager
