@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dptext.audits.judge import audit
 from dptext.audits.verdict import Verdict
 from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import (
     DataError,
     DptextError,
@@ -101,6 +102,7 @@ __all__ = [
     "SanText",
     "SanTextPlus",
     "SentenceEncoder",
+    "SkipGram",
     "StorageError",
     "SymmetricUnary",
     "TruncatedGumbel",

@@ -1,0 +1,111 @@
+"""Where a training has come to, in a file: the tables with the noise of all steps so far, and what they are made with.
+
+**Private.** It is a working file, readable by its owner only (mode 0600), and carries no statement: nothing in it is
+released before the training is done, and without noise (for comparison) it holds what texts said. There is no text, no
+user and no count in it, and **no state of a generator, no key and no seed**: a copy of the file cannot repeat or undo
+any noise. A run that goes on from it draws fresh coins and fresh noise for the steps that are left; what a lost run
+drew after its last checkpoint was never seen by anybody. So each step is released once, if one run goes on from it.
+Two runs from one checkpoint, both of them shown, are two releases of the steps that follow, and cost twice.
+
+The file is one line of JSON and the tables, row by row, as single-precision numbers of little-endian order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, RefusedError, StorageError
+from dptext.text.files import replacing, shown
+
+__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+
+_HEAD = {"format": "dptext-training", "version": 1, "secrecy": "private: a working file, not a release"}
+_LONGEST_HEAD = 1 << 12
+_ROWS_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What is in the file.
+
+    Attributes:
+        tables: (R, d) float32.
+        steps: how many are done.
+    """
+
+    tables: npt.NDArray[np.float32]
+    steps: int
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> None:
+    """Write it whole or not at all, in place of an older one.
+
+    Args:
+        path: where.
+        checkpoint: with all noise in its tables.
+        parameters: digest of all that is public about the training.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    tables = np.ascontiguousarray(checkpoint.tables, dtype="<f4")
+    head = _HEAD | {
+        "parameters": parameters.hex(),
+        "steps": checkpoint.steps,
+        "shape": list(tables.shape),
+        "sha256": hashlib.sha256(tables.data).hexdigest(),
+    }
+    with replacing(path, owner_only=True) as stream:
+        stream.write(json.dumps(head).encode() + b"\n")
+        for start in range(0, len(tables), _ROWS_AT_ONCE):
+            stream.write(tables[start : start + _ROWS_AT_ONCE].tobytes())
+
+
+def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Checkpoint | None:
+    """What is in the file; None if there is none.
+
+    Args:
+        path: where.
+        shape: of the tables.
+        parameters: as it was written with.
+
+    Raises:
+        RefusedError: it belongs to a training with other parameters.
+        DataError: it is no checkpoint, or damaged.
+        StorageError: it cannot be read.
+    """
+    name = shown(path)
+    try:
+        with path.open("rb") as stream:
+            head = _head(stream)
+            if head is None:
+                raise DataError(f"{name} is no checkpoint of a training: name another file")
+            if head.get("parameters") != parameters.hex():
+                raise RefusedError(
+                    f"the training in {name} was begun with other parameters, words or vectors, and its promise speaks "
+                    "of those: give the same ones, or another file"
+                )
+            tables = np.fromfile(stream, dtype="<f4")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise error if isinstance(error, StorageError) else StorageError.of("read", path, error) from None
+    whole = head.get("shape") == list(shape) and hashlib.sha256(tables.data).hexdigest() == head.get("sha256")
+    if not whole or type(head.get("steps")) is not int:
+        raise DataError(f"the checkpoint {name} is damaged: delete it, and begin anew")
+    return Checkpoint(tables.reshape(shape).astype(np.float32, copy=False), head["steps"])
+
+
+def _head(stream: IO[bytes]) -> dict[str, Any] | None:
+    try:
+        head = json.loads(stream.readline(_LONGEST_HEAD))
+    except (ValueError, RecursionError):
+        return None
+    return head if isinstance(head, dict) and head.items() >= _HEAD.items() else None

@@ -1,0 +1,288 @@
+"""Gaussian noise on whole tables of sums, about 3 nanoseconds a number, rounded to a public grid: exactly.
+
+What comes out has the law of round((x + sigma Z) / step) with x a whole number and Z a *real-valued* normal, as in
+`dptext.noise.rounded`, of which this is the fast form: rounding is post-processing, so the promise of the real-valued
+Gaussian mechanism holds as it is, with no tail cut off.
+
+A pair of normals is r cos a and r sin a with r = sqrt(-2 ln U), a = 2 pi U' (Box and Muller 1958), where U and U' are
+real uniform numbers of which 63 leading bits are drawn. In doubles, from the series of the logarithm, the sine and the
+cosine below, a normal is known up to `_DOUBT`; a coordinate that lies within it of the border between two grid points
+(about one in four million), or whose U is so extreme that the bound fails (one in 2^25), is settled from further bits
+in decimal arithmetic. No function of the C library takes part; what is taken for
+granted is `dptext.embeddings.dpsgd.assumptions.IEEE`.
+
+*The bound.* u = (lead + 1/2) 2^-63 is rounded to 2^-52 of itself, and -ln u moves by at most 1 / lead with the bits
+left open; ln is taken of u 2^e in [sqrt(1/2), sqrt 2) as 2 artanh s, s = (m - 1) / (m + 1), |s| < .172, whose series
+is cut after s^23 (an error below 2^-66), in operations that are right to 2^-53 each: E = -ln u is known to 2^-50 +
+2^-45 E + 1 / lead. The angle is reduced exactly, by its leading bits, to [-pi/4, pi/4), where the series of sine and
+cosine, cut after t^15 and t^16, are right to 2^-50. So for r >= 2^-12 and lead >= 2^38 a normal is off by at most
+(2^-49 + 2 / lead) / r + 2^-44 r < 2^-36: the first part is largest at r = 2^-12, and lead < 2^50 means r > 4. |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.embeddings.dpsgd.compiled import compiled
+from dptext.embeddings.dpsgd.gradients import MOST
+from dptext.noise.digits import normal_pair
+from dptext.noise.rounded import settle
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["CellNoise", "drift"]
+
+Rows = npt.NDArray[np.int32]
+Singles = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+Cells = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+
+_PAIRS = 512  # made together: they stay in the nearest cache
+_AT_ONCE = 1 << 17  # numbers whose random bits are drawn together: a megabyte
+_STEPS = 12  # the grid is 2^-12 of the noise, or finer
+_DOUBT = 2.0**-36
+_SHORTEST, _LEAST_LEAD = 2.0**-12, 2.0**38
+_FARTHEST = 10.0  # no normal is larger, in standard deviations: the lead of 63 bits reaches 9.3
+_DOUBTFUL = 4096  # of them there is room; a thousand times what is expected
+_LN2, _QUARTER = math.log(2.0), math.pi / 4
+_FRACTION, _ROOT_2 = 0x000FFFFFFFFFFFFF, 0x6A09E667F3BCD  # the bits of a double below its exponent; those of sqrt 2
+_1 = np.uint64(1)
+
+
+@compiled
+def normals(words: Words, out: Floats, marked: bool) -> None:
+    """(2 `_PAIRS`,) normals from as many words; if ``marked``, NaN in place of those for which `_DOUBT` does not hold.
+
+    Pair i is made of words i and `_PAIRS` + i, and stands at these places.
+    """
+    size = _PAIRS
+    values = np.empty(size, dtype=np.float64)
+    patterns = values.view(np.int64)
+    radius = np.empty(size, dtype=np.float64)
+    lost = np.empty(size, dtype=np.float64)
+    for i in range(size):
+        values[i] = np.float64(np.int64(words[i] >> _1)) + 0.5
+        lost[i] = math.nan if marked and values[i] < _LEAST_LEAD else 0.0
+    for i in range(size):
+        pattern = patterns[i]
+        fraction = pattern & _FRACTION
+        above = np.int64(fraction > _ROOT_2)
+        patterns[i] = fraction | ((1023 - above) << 52)  # m in [sqrt(1/2), sqrt 2)
+        radius[i] = np.float64((pattern >> 52) - 1023 - 63 + above)
+    for i in range(size):
+        m = values[i]
+        s = (m - 1.0) / (m + 1.0)
+        z = s * s
+        series = 2.0 / 23
+        series = series * z + 2.0 / 21
+        series = series * z + 2.0 / 19
+        series = series * z + 2.0 / 17
+        series = series * z + 2.0 / 15
+        series = series * z + 2.0 / 13
+        series = series * z + 2.0 / 11
+        series = series * z + 2.0 / 9
+        series = series * z + 2.0 / 7
+        series = series * z + 2.0 / 5
+        series = series * z + 2.0 / 3
+        series = series * z + 2.0
+        r = math.sqrt(-2.0 * (radius[i] * _LN2 + s * series))
+        radius[i] = r + (math.nan if marked and r < _SHORTEST else lost[i])
+    for i in range(size):
+        angle = np.int64(words[size + i] >> _1)
+        quarter = (angle >> 61) & 3
+        t = np.float64((angle << 3) >> 3) * (_QUARTER * 2.0**-60)
+        z = t * t
+        sine = -1.0 / 1307674368000
+        sine = sine * z + 1.0 / 6227020800
+        sine = sine * z - 1.0 / 39916800
+        sine = sine * z + 1.0 / 362880
+        sine = sine * z - 1.0 / 5040
+        sine = sine * z + 1.0 / 120
+        sine = sine * z - 1.0 / 6
+        sine = t + t * z * sine
+        cosine = 1.0 / 20922789888000
+        cosine = cosine * z - 1.0 / 87178291200
+        cosine = cosine * z + 1.0 / 479001600
+        cosine = cosine * z - 1.0 / 3628800
+        cosine = cosine * z + 1.0 / 40320
+        cosine = cosine * z - 1.0 / 720
+        cosine = cosine * z + 1.0 / 24
+        cosine = cosine * z - 0.5
+        cosine = 1.0 + z * cosine
+        turned = (quarter & 1) != 0
+        first = sine if turned else cosine  # cosine and sine of t + quarter pi / 2, but for the sign
+        second = cosine if turned else sine
+        out[i] = radius[i] * (first * np.float64(1 - 2 * (((quarter + 1) >> 1) & 1)))
+        out[size + i] = radius[i] * (second * np.float64(1 - 2 * (quarter >> 1)))
+
+
+def _angle_lead(word: int) -> int:
+    """The leading 63 bits of a / 2 pi, where `normals` takes ``word`` for a: a quarter, and a rest of either sign."""
+    quarter, rest = word >> 62, (word >> 1) & (2**61 - 1)
+    rest -= 2**61 if rest >= 2**60 else 0
+    return (quarter * 2**61 + rest) % 2**63
+
+
+@dataclass(frozen=True)
+class CellNoise:
+    """The noise of a step, and what a whole number of the grid moves in the tables.
+
+    Attributes:
+        sigma: of the noise, in units of the sum: at least 2^14.
+    """
+
+    sigma: float
+
+    @property
+    def step(self) -> float:
+        """The grid, in the same units: a power of 2."""
+        return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
+
+    def descend(self, tables: Singles, rows: Rows, cells: Cells, rate: float, bits: RandomBits) -> None:
+        """tables[rows] -= rate * step * round((cells + sigma Z) / step), and cells = 0.
+
+        Args:
+            tables: (2 V, d).
+            rows: (n,) distinct.
+            cells: (at least n, d) the sum at these rows, private.
+            rate: what a unit of the sum moves.
+            bits: of this step alone.
+        """
+        count, dimension = len(rows), tables.shape[1]
+        step = self.step
+        noise, inverse, factor = self.sigma / step, 1.0 / step, rate * step
+        # what is off in units of the grid: the noise, and three roundings of numbers that are no larger
+        doubt = noise * _DOUBT + 2.0**-51 * (MOST * inverse + _FARTHEST * noise)
+        found = np.empty((_DOUBTFUL, 4), dtype=np.int64)
+        kept = np.empty(_DOUBTFUL, dtype=np.float32)
+        for first, last, words in _pieces(count * dimension, bits):
+            missed = descend(tables, rows, cells, first, last, words, noise, inverse, doubt, factor, found, kept)
+            self._settle(tables, rows, cells, factor, words, found[:missed], kept, bits)
+
+    def _settle(
+        self,
+        tables: Singles,
+        rows: Rows,
+        cells: Cells,
+        factor: float,
+        words: Words,
+        found: npt.NDArray[np.int64],
+        kept: Singles,
+        bits: RandomBits,
+    ) -> None:
+        """Those in doubt; both of a pair together, because they hang on the same bits."""
+        pairs: dict[int, list[int]] = {}
+        for number, (_, _, start, place) in enumerate(found.tolist()):
+            pairs.setdefault(start + place % _PAIRS, []).append(number)
+        for at, numbers in pairs.items():
+            leads = np.array([int(words[at]) >> 1, _angle_lead(int(words[at + _PAIRS]))])
+            x = np.zeros(2)
+            for number in numbers:
+                slot, axis, _, place = found[number].tolist()
+                x[place // _PAIRS] = float(cells[slot, axis])
+            exact = settle(bits, leads, x, normal_pair, self.sigma, self.step)
+            for number in numbers:
+                slot, axis, _, place = found[number].tolist()
+                moved = np.float32(exact[place // _PAIRS] * factor)
+                tables[rows[slot], axis] = kept[number] - moved
+                cells[slot, axis] = 0
+
+
+def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
+    """Numbers in order, and random words for them; the array of words is used again."""
+    words = np.empty(min(_AT_ONCE, -(-count // (2 * _PAIRS)) * 2 * _PAIRS), dtype=np.uint64)
+    for first in range(0, count, _AT_ONCE):
+        last = min(first + _AT_ONCE, count)
+        bits.fill(words[: -(-(last - first) // (2 * _PAIRS)) * 2 * _PAIRS])
+        yield first, last, words
+
+
+@compiled
+def descend(
+    tables: Singles,
+    rows: Rows,
+    cells: Cells,
+    first: int,
+    last: int,
+    words: Words,
+    noise: float,
+    inverse: float,
+    doubt: float,
+    factor: float,
+    found: npt.NDArray[np.int64],
+    kept: Singles,
+) -> int:
+    """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt, and left as they were.
+
+    Args:
+        noise: sigma in units of the grid; ``inverse``: 1 / step; ``factor``: what a grid point moves.
+        found: (n, 4) of each in doubt: slot, axis, where its block of words starts, its place in the block.
+        kept: (n,) what stood there in the tables.
+    """
+    dimension = tables.shape[1]
+    values = np.empty(2 * _PAIRS, dtype=np.float64)
+    missed: int = 0
+    for start in range(0, last - first, 2 * _PAIRS):
+        normals(words[start : start + 2 * _PAIRS], values, True)
+        size = min(2 * _PAIRS, last - first - start)
+        done = 0
+        while done < size:
+            slot, axis = divmod(first + start + done, dimension)
+            run = min(dimension - axis, size - done)
+            into, total, drawn = tables[rows[slot], axis:], cells[slot, axis:], values[done:]
+            sure = 0
+            for i in range(run):
+                scaled = np.float64(total[i]) * inverse + drawn[i] * noise
+                drawn[i] = scaled
+                sure += int(abs(scaled - np.rint(scaled)) < 0.5 - doubt)
+            if sure < run:
+                for i in range(run):
+                    if abs(drawn[i] - np.rint(drawn[i])) < 0.5 - doubt:
+                        into[i] -= np.float32((np.rint(drawn[i]) + 0.0) * factor)  # -0.0 becomes 0
+                        total[i] = 0
+                    elif missed < len(kept):
+                        found[missed, 0], found[missed, 1], found[missed, 2] = slot, axis + i, start
+                        found[missed, 3], kept[missed] = done + i, into[i]
+                        missed += 1
+            else:
+                for i in range(run):
+                    into[i] -= np.float32((np.rint(drawn[i]) + 0.0) * factor)  # -0.0 becomes 0
+                    total[i] = 0
+            done += run
+    return missed
+
+
+def drift(tables: Singles, rows: Rows, spreads: Floats, bits: RandomBits) -> None:
+    """tables[rows] += N(0, spreads^2), a spread a row: noise of steps in which nobody's gradient touched the row.
+
+    Args:
+        tables: (2 V, d).
+        rows: (n,) distinct.
+        spreads: (n,).
+        bits: of this call alone.
+    """
+    for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
+        add_noise(tables, rows, spreads, first, last, words)
+
+
+@compiled
+def add_noise(tables: Singles, rows: Rows, spreads: Floats, first: int, last: int, words: Words) -> None:
+    """Numbers ``first`` to ``last`` of the rows, one row after the other."""
+    dimension = tables.shape[1]
+    values = np.empty(2 * _PAIRS, dtype=np.float64)
+    for start in range(0, last - first, 2 * _PAIRS):
+        normals(words[start : start + 2 * _PAIRS], values, False)
+        size = min(2 * _PAIRS, last - first - start)
+        done = 0
+        while done < size:
+            slot, axis = divmod(first + start + done, dimension)
+            run = min(dimension - axis, size - done)
+            into, drawn, spread = tables[rows[slot], axis:], values[done:], float(spreads[slot])
+            for i in range(run):
+                into[i] += np.float32(drawn[i] * spread)
+            done += run

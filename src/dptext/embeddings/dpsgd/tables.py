@@ -1,0 +1,121 @@
+"""Both tables of a training, the sum of a step, and when the noise comes: to every row at once, or when it is due.
+
+Each step takes  tables -= rate_t * (sum + N(0, sigma^2 I))  with noise on **all** rows, touched or not.
+
+**Dense**: just that.
+
+**Lazy**: a row that nobody's gradient touched in steps s + 1 to t - 1 needs noise of variance
+sigma^2 (rate_(s+1)^2 + ... + rate_(t-1)^2) by the time it is read in step t: one draw instead of many, and none for the
+rows that nobody reads. *The law of all that is read, and of the tables when they are `settled`, is that of the dense
+form*: in between nobody looks at the row, the steps' normals are independent of everything else, and their sum is
+normal with the sum of their variances. That holds because (1) what a step reads was caught up before it is read;
+(2) the step is plain gradient descent, in which a row's noise does nothing but add up (no momentum, no decay); (3) the
+noise of the step itself is added to the touched rows at its end, with the same exact rounding as in the dense form;
+(4) nothing is released or written before all rows are settled; (5) each draw has random bits of its own. | Which rows
+were caught up when hangs on the texts; so does when a number was rounded to single precision, which the law of real
+numbers does not know: the statement says so (`dptext.embeddings.dpsgd.assumptions.LAZY`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.embeddings.dpsgd.noise import CellNoise, drift
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["Tables"]
+
+Rows = npt.NDArray[np.int32]
+Singles = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+
+
+class Tables:
+    """The state of a training. **Private, but for what `settled` rows hold, once noise is on them.**
+
+    Args:
+        matrix: (2 V, d) float32, word vectors above context vectors; it is changed in place.
+        rates: (T,) what a unit of the sum moves in each step.
+        noise: None: none, for comparison.
+        lazy: see the module.
+        both: False: only context vectors are trained; word vectors stay as they are.
+        clipped: sums are whole numbers; False: floating-point ones, without noise.
+        done: steps behind it.
+
+    Attributes:
+        places: (2 V,) int32, where a row of the matrix stands in the sum.
+        sums: (n, d) int32 (or float32), the sum of a step.
+    """
+
+    def __init__(
+        self,
+        matrix: Singles,
+        rates: Floats,
+        noise: CellNoise | None,
+        *,
+        lazy: bool,
+        both: bool = True,
+        clipped: bool = True,
+        done: int = 0,
+    ) -> None:
+        self.matrix, self.lazy, self.both, self._rates, self._noise = matrix, lazy, both, rates, noise
+        count, dimension = matrix.shape
+        self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
+        self._kind: Any = np.int32 if clipped else np.float32
+        self._touched = self._all[:0] if lazy else self._all
+        self.places = np.full(count, -1, dtype=np.int32)
+        self.places[self._touched] = np.arange(len(self._touched), dtype=np.int32)
+        self.sums: npt.NDArray[Any] = np.zeros((len(self._touched), dimension), dtype=self._kind)
+        self._clock = np.full(count, done, dtype=np.int32)  # the last step whose noise a row has
+        self._power = np.concatenate([[0.0], np.cumsum(rates**2)])
+
+    def read(self, step: int, rows: Rows, bits: RandomBits) -> None:
+        """Make rows ready to be read in a step (counted from 0), once a step; only these may be touched.
+
+        Args:
+            step: which.
+            rows: distinct; those that are not trained are left out.
+            bits: of this call alone.
+        """
+        if not self.lazy:
+            return
+        rows = rows[rows >= self._all[0]]
+        self._catch_up(step, rows, bits)
+        self.places[rows] = np.arange(len(rows), dtype=np.int32)
+        if len(rows) > len(self.sums):
+            room = min(len(self._all), len(rows) + len(rows) // 4)
+            self.sums = np.zeros((room, self.matrix.shape[1]), dtype=self._kind)
+        self._touched = rows
+
+    def descend(self, step: int, bits: RandomBits) -> None:
+        """Take the step, with noise, and empty the sum."""
+        rows, rate = self._touched, float(self._rates[step])
+        if self._noise is None:
+            sums = self.sums[: len(rows)]
+            for start in range(0, len(rows), 1024):
+                part = slice(start, start + 1024)
+                self.matrix[rows[part]] -= (sums[part] * rate).astype(np.float32)
+            sums[:] = 0
+        else:
+            self._noise.descend(self.matrix, rows, self.sums, rate, bits)
+        self._clock[rows] = step + 1
+        if self.lazy:
+            self.places[rows] = -1
+            self._touched = self._all[:0]
+
+    def settled(self, steps: int, bits: RandomBits) -> Singles:
+        """The matrix after so many steps, with the noise of all of them: what may be released."""
+        if self.lazy:
+            self._catch_up(steps, self._all, bits)
+        return self.matrix
+
+    def _catch_up(self, step: int, rows: Rows, bits: RandomBits) -> None:
+        if self._noise is None:
+            return
+        late = rows[self._clock[rows] < step]
+        spreads = self._noise.sigma * np.sqrt(self._power[step] - self._power[self._clock[late]])
+        drift(self.matrix, late, spreads, bits)
+        self._clock[late] = step

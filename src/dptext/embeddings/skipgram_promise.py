@@ -1,0 +1,126 @@
+"""What a training of skip-gram vectors promises, in a statement."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY
+from dptext.embeddings.earlier import NEIGHBOURS
+from dptext.privacy.few_digits import rounded_up
+from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.privacy.unit import Relation, Trust, Unit
+
+if TYPE_CHECKING:
+    from dptext.embeddings.skipgram_plan import SkipGramPlan
+
+__all__ = ["statement_of", "under_substitution"]
+
+_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
+_PAIR = (
+    "two collections of pairs of words that stand near each other, one of which holds one more pair: far less than a "
+    "word of a text, which is in many pairs, and nothing that protects a person"
+)
+_WITHOUT = {
+    "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
+    "plain": "trained without noise and without bounds, for comparison",
+}
+
+
+def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStatement:
+    """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
+
+    Raises:
+        RefusedError: the statement of the vectors or of the vocabulary is about another unit or relation.
+        MissingExtraError: dp-accounting is not installed.
+    """
+    unit = _UNITS[plan.recipe.unit]
+    private = plan.mode == "private"
+    guarantee: Guarantee = plan.participation.guarantee(level) if private else NoGuarantee(_WITHOUT[plan.mode])
+    statement = PrivacyStatement(
+        guarantee=guarantee,
+        unit=unit,
+        relation=Relation.ADD_REMOVE,
+        neighbours=NEIGHBOURS.get(unit, _PAIR),
+        trust=Trust.CENTRAL,
+        mechanism="skip-gram",
+        parameters=_parameters(plan, level),
+        assumptions=_assumptions(plan) if private else (),
+        exposed=(plan.earlier.exposed,),
+        seeded=seeded,
+        release_id=new_release_id(),
+        software=f"dptext {version('dptext')}",
+    )
+    return plan.earlier.counted_into(statement)
+
+
+def under_substitution(plan: SkipGramPlan, level: str) -> ApproxDP:
+    """What is promised to a user of a level when his texts are replaced by other ones (his level stays), all that was
+    released before counted in.
+
+    Raises:
+        RefusedError: no proof, as in `statement_of`.
+        MissingExtraError: dp-accounting is not installed.
+    """
+    return plan.earlier.under_substitution(plan.participation.guarantee(level, relation=Relation.SUBSTITUTION))
+
+
+def _parameters(plan: SkipGramPlan, level: str) -> dict[str, Parameter]:
+    recipe, participation, earlier = plan.recipe, plan.participation, plan.earlier
+    said: dict[str, Parameter] = {}
+    if plan.mode == "private":
+        substituted = under_substitution(plan, level)
+        said |= {
+            "epsilon": participation.guarantee(level).epsilon,
+            "delta": participation.delta,
+            "noise_multiplier": participation.noise_multiplier,
+            "epsilon_under_substitution": rounded_up(substituted.epsilon, 4),
+            "delta_under_substitution": rounded_up(substituted.delta, 4),
+            "noise": plan.form,
+        }
+    said |= {"mode": plan.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
+    if plan.mode != "plain":
+        said["sensitivity"] = recipe.clipping.norm
+        if recipe.clipping.words:
+            said["sensitivity_of_words"] = recipe.clipping.words
+            said["sensitivity_of_contexts"] = recipe.clipping.contexts
+    said |= earlier.promises
+    if len(participation.rates) > 1:
+        said |= {f"sampling_rate_of_{name}": rate for name, rate in participation.rates.items()}
+        said["level"], said["default_level"] = level, participation.default
+    said |= {
+        "words": len(plan.words),
+        "new_words": earlier.new_words,
+        "trained_words": len(plan.rows),
+        "trained_tables": "both" if plan.both else "contexts",
+        "dimension": plan.dimension,
+        "pairs": recipe.pairs,
+        "window": recipe.window,
+        "negatives": recipe.negatives,
+        "subsample": recipe.subsample,
+        "distance": recipe.distance,
+        "denominator": plan.denominator,
+        "public_users": plan.users,
+        "most_words": recipe.most_words,
+    }
+    return said | earlier.sources
+
+
+def _assumptions(plan: SkipGramPlan) -> tuple[str, ...]:
+    said = ["all parameters are public; none was computed from the protected texts"]
+    said += plan.earlier.assumptions
+    if plan.recipe.unit == "user":
+        said.append("a person writes under one name; whoever has several counts as several users")
+    if len(plan.participation.rates) > 1:
+        said.append("each user's level was declared without regard to the texts, and may be known to all")
+    said += [
+        f"it stays secret which {plan.recipe.unit}s took part in which step",
+        "that the corpus holds at least one document may be known",
+        IEEE,
+    ]
+    if plan.form == "lazy":
+        said.append(LAZY)
+    if plan.recipe.unit == "pair":
+        said.append("chances of single pairs to take part are as double precision has them")
+    return tuple(said)

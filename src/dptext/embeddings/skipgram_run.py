@@ -1,0 +1,111 @@
+"""One training after a plan: begun, or gone on with from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from dptext.embeddings.dpsgd.clipping import CELLS
+from dptext.embeddings.dpsgd.noise import CellNoise
+from dptext.embeddings.dpsgd.pairs import PairDrawing
+from dptext.embeddings.dpsgd.tables import Tables
+from dptext.embeddings.dpsgd.training import Training
+from dptext.embeddings.skipgram_plan import SkipGramPlan
+from dptext.errors import ParameterError, StorageError
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.user_store import UserStore
+
+__all__ = ["Run", "training_of"]
+
+Singles = npt.NDArray[np.float32]
+
+
+def training_of(plan: SkipGramPlan, store: UserStore, tables: Singles, key: NoiseKey, *, done: int = 0) -> Training:
+    """The training of a plan, with tables that it changes in place after so many steps."""
+    recipe, participation, words = plan.recipe, plan.participation, len(plan.rows)
+    clipping = None if plan.mode == "plain" else recipe.clipping
+    # a rate is for sums in units of C; those of bounded gradients are in units of C / CELLS
+    unit = recipe.clipping.norm if clipping is None else CELLS
+    return Training(
+        store=store,
+        participation=participation,
+        drawing=PairDrawing.of(
+            recipe.kept(words),
+            recipe.contexts(words)[1],
+            unknown=plan.trained.unknown_row,
+            window=recipe.window,
+            negatives=recipe.negatives,
+        ),
+        pairs=recipe.pairs,
+        clipping=clipping,
+        offsets=plan.offsets,
+        single_pairs=recipe.unit == "pair",
+        tables=Tables(
+            tables,
+            recipe.rates(participation.steps) / (plan.denominator * unit),
+            CellNoise(participation.noise_multiplier * CELLS) if plan.mode == "private" else None,
+            lazy=plan.form == "lazy",
+            both=plan.both,
+            clipped=clipping is not None,
+            done=done,
+        ),
+        key=key,
+        parameters=plan.fingerprint,
+    )
+
+
+@dataclass(eq=False)
+class Run:
+    """What can fail fails when it is made, before a text is read.
+
+    Args:
+        plan: of the training.
+        checkpoint: where it is kept; None: nowhere.
+        every: how many steps lie between.
+        resume: go on from it, if it is there.
+
+    Raises:
+        ParameterError: it is there, and ``resume`` was not said.
+        RefusedError, DataError, StorageError: `dptext.embeddings.dpsgd.checkpoint.read_checkpoint`.
+    """
+
+    plan: SkipGramPlan
+    checkpoint: Path | None
+    every: int
+    resume: bool
+
+    def __post_init__(self) -> None:
+        self._found: Checkpoint | None = None
+        if self.checkpoint is None:
+            return
+        if not self.resume and self.checkpoint.exists():
+            raise ParameterError(
+                f"{str(self.checkpoint)!r} is there already: go on from it with resume=True, or name another file"
+            )
+        shape = (2 * len(self.plan.rows), self.plan.dimension)
+        self._found = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
+        if not self.checkpoint.parent.is_dir():
+            raise StorageError(f"cannot write {str(self.checkpoint)!r}: the folder around it is not there")
+
+    def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
+        """All steps that are left, on these users; the tables with all noise."""
+        found = self._found
+        done = 0 if found is None else found.steps
+        training = training_of(self.plan, store, self.plan.start() if found is None else found.tables, key, done=done)
+        steps = self.plan.participation.steps
+        progress(done)
+        for step in range(done, steps):
+            training.step(step)
+            if self.checkpoint is not None and (step + 1) % self.every == 0 and step + 1 < steps:
+                tables = training.settled(step + 1)
+                write_checkpoint(self.checkpoint, Checkpoint(tables, step + 1), self.plan.fingerprint)
+            progress(step + 1)
+        tables = training.settled(steps)
+        if self.checkpoint is not None:
+            self.checkpoint.unlink(missing_ok=True)
+        return tables

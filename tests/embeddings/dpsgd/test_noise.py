@@ -1,0 +1,201 @@
+"""Noise in bulk: right to the last digit that counts, normal to its tails, of the promised size over a whole run.
+
+Statistical tests have fixed seeds; on fresh ones each would raise a false alarm with probability `ALARM` at most.
+"""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from dptext.embeddings.dpsgd import noise as module
+from dptext.embeddings.dpsgd.clipping import CELLS
+from dptext.embeddings.dpsgd.noise import CellNoise, drift, normals
+from dptext.embeddings.dpsgd.tables import Tables
+from dptext.noise.digits import normal_pair
+from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import RandomBits
+
+ALARM = 1e-6
+PAIRS = module._PAIRS
+SIGMA = 1.3 * CELLS
+
+
+def made(words, *, marked=False):
+    out = np.empty(2 * PAIRS)
+    normals(words, out, marked)
+    return out
+
+
+def drawn_words(seed):
+    words = np.empty(2 * PAIRS, dtype=np.uint64)
+    RandomBits(seed).fill(words)
+    return words
+
+
+def exactly(radius_word, angle_word):
+    """The two normals of two words, in 50 digits, straight from the definition."""
+    with mpmath.workdps(50):
+        uniform = (mpmath.mpf(int(radius_word) >> 1) + mpmath.mpf(1) / 2) / 2**63
+        turn = (mpmath.mpf(module._angle_lead(int(angle_word))) + mpmath.mpf(1) / 2) / 2**63
+        radius, angle = mpmath.sqrt(-2 * mpmath.log(uniform)), 2 * mpmath.pi * turn
+        return radius * mpmath.cos(angle), radius * mpmath.sin(angle)
+
+
+def test_normals_are_right_to_what_the_proof_says():
+    words = drawn_words(1)
+    words[:8] = [2**64 - 1, 2**64 - 2, 1, 3, 2**39, 2**40 + 7, 2**63, 2**62 - 1]  # the ends of the logarithm
+    words[PAIRS : PAIRS + 8] = [0, 2**64 - 1, 2**63, 2**61, 2**62 - 1, 2**62, 3 * 2**61, 5 * 2**60 + 1]
+    values = made(words)
+    certain = ~np.isnan(made(words, marked=True))
+    # marked: the shortest radius and the smallest leads, below the 2^38 and 2^-12 of the bound
+    assert np.flatnonzero(~certain).tolist() == [0, 1, 2, 3, PAIRS, PAIRS + 1, PAIRS + 2, PAIRS + 3]
+    for pair in range(PAIRS):
+        first, second = exactly(words[pair], words[PAIRS + pair])
+        if certain[pair]:
+            assert abs(first - values[pair]) < module._DOUBT / 100
+            assert abs(second - values[PAIRS + pair]) < module._DOUBT / 100
+        assert abs(first - values[pair]) < 1e-6  # usable even where the bound does not hold
+
+
+def test_the_fallback_reads_the_same_words_in_the_same_way():
+    words = drawn_words(2)
+    from decimal import Decimal, localcontext
+
+    with localcontext(prec=60):
+        for pair in range(20):
+            leads = [int(words[pair]) >> 1, module._angle_lead(int(words[PAIRS + pair]))]
+            uniforms = [(Decimal(lead) + Decimal("0.5")) / 2**63 for lead in leads]
+            found, _ = normal_pair(uniforms, Decimal(2) ** -63)
+            for one, other in zip(found, exactly(words[pair], words[PAIRS + pair]), strict=True):
+                assert abs(float(one) - float(other)) < 1e-14
+
+
+def many(seed, count):
+    tables = np.zeros((count // 100, 100), dtype=np.float32)
+    drift(tables, np.arange(len(tables), dtype=np.int32), np.ones(len(tables)), RandomBits(seed))
+    return tables.ravel().astype(np.float64)
+
+
+def test_normals_are_normal_and_uncorrelated():
+    """Four tests of `ALARM`; a twin with 1.5 times too little noise, and one without tails, are rejected."""
+    values = many(3, 1_000_000)
+    assert stats.kstest(values, "norm").pvalue > ALARM
+    for lag in (1, PAIRS, 100):
+        assert abs((values[:-lag] * values[lag:]).mean()) * math.sqrt(len(values)) < stats.norm.isf(ALARM / 2)
+    assert stats.kstest(values[:10_000] / 1.5, "norm").pvalue < ALARM
+
+
+def test_tails_go_on_beyond_what_a_short_uniform_allows():
+    """Of normals from 24-bit uniforms none is beyond 5.77 standard deviations, where a normal is with 8e-9. Here, given
+    a radius beyond 5.77 (the 24 leading bits of its word are 0), the rest of its energy is exponential, as it should
+    be.
+    """
+    words = np.empty(40 * 2 * PAIRS, dtype=np.uint64)
+    RandomBits(4).fill(words)
+    words = words.reshape(-1, 2 * PAIRS)
+    words[:, :PAIRS] >>= np.uint64(24)
+    values = np.array([made(each) for each in words])
+    energy = (values[:, :PAIRS] ** 2 + values[:, PAIRS:] ** 2).ravel() / 2
+    beyond = energy - 24 * math.log(2)
+    assert beyond.min() >= 0
+    assert np.sqrt(2 * energy.max()) > 6.9
+    assert np.abs(values).max() > 6.5
+    assert stats.kstest(beyond, "expon").pvalue > ALARM
+    assert stats.kstest(np.minimum(beyond, 2.0), "expon").pvalue < ALARM  # a twin that is cut at 6.1
+    angles = np.arctan2(values[:, PAIRS:], values[:, :PAIRS]).ravel() / (2 * math.pi)
+    assert stats.kstest(angles % 1, "uniform").pvalue > ALARM
+
+
+# -- on tables ----------------------------------------------------------------------------------------------------
+
+
+def test_what_moves_the_tables_is_the_rounded_sum_of_cells_and_noise():
+    """Against the same words in 50 digits: every number is on the grid, the nearest one to cells + sigma Z."""
+    noise, rows = CellNoise(SIGMA), np.array([3, 0], dtype=np.int32)
+    tables = np.zeros((5, 300), dtype=np.float32)
+    cells = np.random.default_rng(5).integers(-(2**20), 2**20, (2, 300)).astype(np.int32)
+    before = cells.copy()
+    noise.descend(tables, rows, cells, 2.0**-40, RandomBits(6))
+    words = np.empty(1024, dtype=np.uint64)
+    RandomBits(6).fill(words)
+    flat = before.ravel()
+    for place in range(0, 600, 7):
+        pair = exactly(words[place % PAIRS], words[PAIRS + place % PAIRS])
+        grid = mpmath.nint((int(flat[place]) + SIGMA * pair[place // PAIRS]) / noise.step)
+        slot, axis = divmod(place, 300)
+        assert tables[rows[slot], axis] == -np.float32(float(grid) * 2.0**-40 * noise.step)
+    assert not cells.any()
+    assert not tables[[1, 2, 4]].any()
+
+
+def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
+    """With doubt everywhere all numbers go the long way, pair by pair; hardly any ever would."""
+    rows = np.arange(3, dtype=np.int32)
+    cells = np.random.default_rng(7).integers(-(2**20), 2**20, (3, 201)).astype(np.int32)
+    found = []
+    for doubt in (module._DOUBT, 2.0**-14.5):
+        monkeypatch.setattr(module, "_DOUBT", doubt)  # in front of the compiled loop
+        settled = []
+        settle = module.settle
+        monkeypatch.setattr(module, "settle", lambda *given, f=settle, s=settled: s.append(1) or f(*given))
+        tables, total = np.ones((3, 201), dtype=np.float32), cells.copy()
+        CellNoise(SIGMA).descend(tables, rows, total, 2.0**-30, RandomBits(8))
+        monkeypatch.setattr(module, "settle", settle)
+        assert not total.any()
+        found.append((tables, len(settled)))
+    assert found[0][1] == 0
+    assert found[1][1] > 150
+    assert (found[0][0] == found[1][0]).all()
+
+
+def run_of_noise(steps, *, lazy, key, read=()):
+    """The noise of a whole run on which nobody had any influence, in standard deviations."""
+    rates = np.linspace(1.0, 0.1, steps)
+    tables = np.zeros((20_000, 100), dtype=np.float32)
+    made = Tables(tables, rates, CellNoise(SIGMA), lazy=lazy)
+    for step in range(steps):
+        made.read(step, np.array(read, dtype=np.int32)[: 1 + step], key(step, 0))
+        made.descend(step, key(step, 1))
+    made.settled(steps, key(steps, 0))
+    return tables / (SIGMA * math.sqrt((rates**2).sum()))
+
+
+def fresh(step, use):
+    return NoiseKey(9).stream(b"test", 2 * step + use, b"")
+
+
+def reused(step, use):
+    """A counter that is used twice: one step of twenty has the noise of the step before it."""
+    return fresh(step - (step == 14), use)
+
+
+def within_half_a_percent(values):
+    """2 million numbers: their variance is off by .5% with a probability below 1e-6 (5 standard deviations)."""
+    return abs(float((values.astype(np.float64) ** 2).mean()) - 1) < 0.005
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_noise_of_a_whole_run_has_the_promised_size(lazy):
+    read = np.random.default_rng(1).permutation(20_000)[:200]
+    values = run_of_noise(20, lazy=lazy, key=fresh, read=read)
+    assert within_half_a_percent(values)
+    if lazy:  # rows that were read in some steps and not in others have it too: .02 is 5 standard deviations
+        assert abs(float((values[read[:20]] ** 2).mean()) - 1) < 0.16
+
+
+def test_a_reused_counter_is_detected():
+    """It adds 3 per cent to the variance."""
+    values = run_of_noise(20, lazy=False, key=reused)
+    assert not within_half_a_percent(values)
+    assert not within_half_a_percent(values / math.sqrt(1.02))
+
+
+def test_no_two_rows_or_steps_share_noise():
+    values = run_of_noise(1, lazy=False, key=fresh)
+    assert len(np.unique(values[:, :3], axis=0)) == 20_000
+    one, other = (run_of_noise(1, lazy=False, key=lambda step, use, n=n: fresh(step + n, use)) for n in (0, 5))
+    # correlation of independent numbers: 7e-4 each; 5 of them with probability below 1e-6
+    assert abs(float((one * other).mean())) < 5 / math.sqrt(one.size)
