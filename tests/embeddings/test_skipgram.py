@@ -220,6 +220,15 @@ def test_a_folder_to_share(vectors, tmp_path):
     back = dptext.load_vectors(tmp_path / "shared")
     assert back.statement == fit.statement_
     assert (back.matrix == fit.vectors_.matrix).all()
+    card = (tmp_path / "shared" / "README.md").read_text()
+    assert "In each of 10 steps every user took part by chance (0.5)" in card
+    assert "1 x 39 x 8 numbers" in card
+    assert "Abadi" in card
+    assert "Balle" not in card
+    fitted(people(5), vectors, unit="pair", dimension=3).save(tmp_path / "pairs")
+    card = (tmp_path / "pairs" / "README.md").read_text()
+    assert "a single pair of words that stand near each other, **not** a person" in card
+    assert "2 x 39 x 3 numbers" in card
     with pytest.raises(ParameterError, match="fit first"):
         model(vectors).save(tmp_path / "other")
 

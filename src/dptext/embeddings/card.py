@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
+from dptext.embeddings.card_methods import how_made, whose_method
 from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import at_most
 from dptext.privacy.statement import PrivacyStatement
@@ -67,14 +67,28 @@ def _head(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
     return lines
 
 
-_ONE = {Unit.USER: "of these people", Unit.DOCUMENT: "of these documents"}
+_ONE = {Unit.USER: "of these people", Unit.DOCUMENT: "of these documents", Unit.EXAMPLE: "pair of words in them"}
 _WHOSE = {
     Unit.USER: "a person, with everything that he or she wrote in these texts",
     Unit.DOCUMENT: "a single document, **not** a person: nothing is promised to somebody who wrote several",
+    Unit.EXAMPLE: "a single pair of words that stand near each other, **not** a person, nor a text, nor a word of it: "
+    "a sentence has hundreds of such pairs",
 }
-_THERE = {Unit.USER: "taking part with staying away", Unit.DOCUMENT: "a document that is there with one that is not"}
-_OTHER = {Unit.USER: "other texts from the same person", Unit.DOCUMENT: "another document in its place"}
-_WITHOUT = {Unit.USER: "without that person's texts", Unit.DOCUMENT: "without that document"}
+_THERE = {
+    Unit.USER: "taking part with staying away",
+    Unit.DOCUMENT: "a document that is there with one that is not",
+    Unit.EXAMPLE: "a pair that is there with one that is not",
+}
+_OTHER = {
+    Unit.USER: "other texts from the same person",
+    Unit.DOCUMENT: "another document in its place",
+    Unit.EXAMPLE: "another pair in its place",
+}
+_WITHOUT = {
+    Unit.USER: "without that person's texts",
+    Unit.DOCUMENT: "without that document",
+    Unit.EXAMPLE: "without that pair",
+}
 
 
 def _promised(
@@ -177,7 +191,8 @@ def _not_promised(statement: PrivacyStatement) -> list[str]:
             "- **Names.** Somebody who wrote under two names counts as two people, and people who share one as one."
         )
     else:
-        lines.append("- **People.** The more documents somebody wrote, the more the vectors may tell of him.")
+        much = "documents somebody wrote" if statement.unit is Unit.DOCUMENT else "somebody wrote"
+        lines.append(f"- **People.** The more {much}, the more the vectors may tell of him.")
     return [*lines, "- **Further releases** from the same texts: see *Passing it on*."]
 
 
@@ -269,16 +284,7 @@ def _made_from(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
             "have a licence of their own, which may hold for what is made from them: ask whoever gave you this folder, "
             "if it does not stand beside these files."
         )
-    measured = f"{said.get('window')} words on either side"
-    lines += [
-        f"- **Texts of people:** not here, and not counted here: how many there are is protected as well. Of each "
-        f"{statement.unit} it was added up which words stand beside which ({measured}), and brought to a length of "
-        f"{_number(said.get('sensitivity'))} at most before it went into the sum.",
-        f"- **Noise:** Gaussian, standard deviation {_number(said.get('sigma'))} on each of the "
-        f"{len(vectors):,} x {said.get('features')} numbers of the sum, drawn once. All that followed used the noisy "
-        "sum and public numbers only.",
-    ]
-    return lines
+    return [*lines, *how_made(vectors, statement)]
 
 
 def _trust(statement: PrivacyStatement) -> list[str]:
@@ -329,7 +335,7 @@ def _passing_on(statement: PrivacyStatement) -> list[str]:
     ]
 
 
-_PEOPLE = {Unit.USER: "people", Unit.DOCUMENT: "documents"}
+_PEOPLE = {Unit.USER: "people", Unit.DOCUMENT: "documents", Unit.EXAMPLE: "people"}
 
 
 def _files(files: Mapping[str, str], word2vec: str | None) -> list[str]:
@@ -351,8 +357,7 @@ def _cite(statement: PrivacyStatement) -> list[str]:
         "",
         f"Word vectors, release {statement.release_id}, made with {statement.software}: epsilon "
         f"{at_most(statement.epsilon, 4)}, delta {at_most(_delta(statement), 3)}, per {statement.unit}, "
-        f"{statement.relation}. The noise is that of B. Balle and Y.-X. Wang, *Improving the Gaussian mechanism for "
-        "differential privacy*, ICML 2018.",
+        f"{statement.relation}. {whose_method(statement)}",
     ]
 
 
@@ -370,10 +375,6 @@ def _substitution(statement: PrivacyStatement) -> str | None:
 def _public_words(statement: PrivacyStatement) -> int:
     words, new = (statement.parameters.get(name) or 0 for name in ("words", "new_words"))
     return int(words) - int(new)
-
-
-def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,75 @@
+"""One training, many canaries: what they give away stays below the stated epsilon, and without noise goes far above.
+
+One-run auditing (Steinke, Nasr and Jagielski 2023): each canary is a user who writes two words that nobody else writes,
+in the training or not by a fair coin.
+"""
+
+import numpy as np
+import pytest
+
+from dptext import Document
+from dptext.audits import canary_loss
+from dptext.embeddings.skipgram import SkipGram
+from dptext.embeddings.skipgram_run import Run
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.by_user import users_of
+from dptext.text.user_store import stored_users
+from dptext.text.vocabulary import Vocabulary
+
+CANARIES = 400
+DELTA = 1e-12  # the bound of one-run auditing spends 2 delta for each canary of its error
+WORDS = Vocabulary([f"w{n}x" for n in range(2 * CANARIES)] + ["<unk>"])
+TEXTS = [f"w{2 * n}x w{2 * n + 1}x" for n in range(CANARIES)]
+
+
+def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", lazy=False, unit="user"):
+    """All tables are looked at, as the promise allows: each canary along the way that its own gradients pull."""
+    model = SkipGram(
+        WORDS,
+        dimension=20,
+        epsilon=epsilon,
+        delta=DELTA,
+        steps=steps,
+        sampling_rate=sampling_rate,
+        mode=mode,
+        unit=unit,
+        public_users=10,
+        pairs=20,
+        negatives=1,
+        subsample=0.0,
+        distance=20.0,
+        noise="lazy" if lazy else "dense",
+        seed=3,
+    )
+    plan = model.plan()
+    start = plan.start()
+    words = len(plan.rows)
+
+    def train(included):
+        documents = [Document(text, user=text) for text, there in zip(TEXTS, included, strict=True) if there]
+        with users_of(documents, plan.trained, unit="user", seed=1) as users, stored_users(users) as store:
+            return Run(plan, None, 1, False).on(store, NoiseKey(5), lambda _: None)
+
+    def score(tables):
+        moved = tables.astype(np.float64) - start
+        one, two = np.arange(0, 2 * CANARIES, 2), np.arange(1, 2 * CANARIES, 2)
+        return (moved[words + one] * start[two]).sum(axis=1) + (moved[words + two] * start[one]).sum(axis=1)
+
+    stated = plan.participation.guarantee().epsilon if mode == "private" else None
+    return canary_loss(train, score, canaries=CANARIES, delta=DELTA, error=1e-6, seed=11), stated
+
+
+@pytest.mark.parametrize(("epsilon", "steps", "rate"), [(1.0, 1, 1.0), (8.0, 1, 1.0), (3.0, 20, 0.3), (8.0, 20, 0.3)])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_canaries_are_not_heard_above_the_promise(epsilon, steps, rate, lazy):
+    """False alarm: 1e-6, by the bound of one-run auditing."""
+    bound, stated = canaries_heard(epsilon, steps=steps, sampling_rate=rate, lazy=lazy)
+    assert bound.loss <= stated <= epsilon
+
+
+def test_the_audit_is_alive():
+    """Noise for epsilon 40 is heard, and no noise as far as so many canaries can show: it refutes epsilon 2."""
+    assert canaries_heard(40.0, steps=1, sampling_rate=1.0)[0].loss > 0.5
+    for lazy in (False, True):
+        clear, _ = canaries_heard(1.0, steps=1, sampling_rate=1.0, mode="clipped", lazy=lazy)
+        assert clear.loss > 2
