@@ -6,7 +6,7 @@ IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square
 """Of all of them."""
 
 LAZY = (
-    "noise of rows that no gradient touched is added when they are next read; that such rows are rounded to single "
-    "precision at times that hang on the texts adds nothing"
+    "noise comes to a row when the row is next read; that rows are rounded to single precision before it comes, and at "
+    "times that hang on the texts, adds nothing"
 )
 """Of lazy noise (`dptext.embeddings.dpsgd.tables`)."""

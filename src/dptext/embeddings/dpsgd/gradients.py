@@ -55,14 +55,14 @@ class Scratch:
     Attributes:
         slots: (R,) int32, where the row of a table stands in ``gradient``; -1: nowhere.
         touched: (m,) int32, which row stands there.
-        gradient: (m, d) float32.
+        gradient: (m + 1, d) float32; its last row is for what a pair says of its word.
     """
 
     def __init__(self, rows: int, most: int, dimension: int) -> None:
         most = min(rows, most)
         self.slots = np.full(rows, -1, dtype=np.int32)
         self.touched = np.empty(most, dtype=np.int32)
-        self.gradient = np.empty((most, dimension), dtype=np.float32)
+        self.gradient = np.empty((most + 1, dimension), dtype=np.float32)
 
 
 @compiled
@@ -82,7 +82,7 @@ def unit_gradient(
     contexts = pairs.shape[1] - 1
     found = 0
     errors = np.empty(contexts, dtype=np.float32)
-    by_word = np.empty(dimension, dtype=np.float32)
+    by_word = gradient[len(gradient) - 1]
     for number in range(len(pairs)):
         pair = pairs[number]
         word = tables[pair[0]]
@@ -135,17 +135,19 @@ def unit_gradient(
 
 
 @compiled
-def squared_length(gradient: Singles, count: int, touched: Rows, first: int, last: int) -> float:
-    """Of the rows whose place in the tables is at least ``first`` and below ``last``."""
-    total = 0.0
+def squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) -> tuple[float, float]:
+    """Of the first ``count`` rows: of those of words, whose place in the tables is below ``half``; of the others."""
+    of_words = of_contexts = 0.0
     for number in range(count):
-        if first <= touched[number] < last:
-            row = gradient[number]
-            part = 0.0
-            for axis in range(len(row)):
-                part += np.float64(row[axis]) * np.float64(row[axis])
-            total += part
-    return total
+        row = gradient[number]
+        part = 0.0
+        for axis in range(len(row)):
+            part += np.float64(row[axis]) * np.float64(row[axis])
+        if touched[number] < half:
+            of_words += part
+        else:
+            of_contexts += part
+    return of_words, of_contexts
 
 
 @compiled
@@ -206,8 +208,7 @@ def add_units(
     for number in range(len(ends)):
         count = unit_gradient(tables, offsets, pairs[first : ends[number]], both, slots, touched, gradient)
         first = ends[number]
-        of_words = squared_length(gradient, count, touched, 0, rows // 2)
-        of_contexts = squared_length(gradient, count, touched, rows // 2, rows)
+        of_words, of_contexts = squared_lengths(gradient, count, touched, rows // 2)
         if joint > 0.0:
             by_word = by_context = _factor(of_words + of_contexts, joint, unit)
         else:

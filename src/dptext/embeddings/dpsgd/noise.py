@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from dptext.noise.digits import normal_pair
 from dptext.noise.rounded import settle
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["CellNoise", "drift"]
+__all__ = ["CellNoise", "drift", "move"]
 
 Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
@@ -257,8 +258,25 @@ def descend(
     return missed
 
 
+@compiled
+def move(tables: Singles, rows: Rows, sums: npt.NDArray[Any], rate: float) -> None:
+    """tables[rows] -= rate * sums, and sums = 0, without noise.
+
+    Args:
+        tables: (2 V, d).
+        rows: (n,) distinct.
+        sums: (at least n, d) int32 or float32.
+        rate: what a unit of the sum moves.
+    """
+    for slot in range(len(rows)):
+        into, total = tables[rows[slot]], sums[slot]
+        for axis in range(len(into)):
+            into[axis] -= np.float32(total[axis] * rate)
+            total[axis] = 0
+
+
 def drift(tables: Singles, rows: Rows, spreads: Floats, bits: RandomBits) -> None:
-    """tables[rows] += N(0, spreads^2), a spread a row: noise of steps in which nobody's gradient touched the row.
+    """tables[rows] += N(0, spreads^2), a spread a row: the noise of several steps, in double precision.
 
     Args:
         tables: (2 V, d).

@@ -2,18 +2,17 @@
 
 Each step takes  tables -= rate_t * (sum + N(0, sigma^2 I))  with noise on **all** rows, touched or not.
 
-**Dense**: just that.
+**Dense**: just that, the noise exact (`dptext.embeddings.dpsgd.noise`). It takes as much memory again as the tables.
 
-**Lazy**: a row that nobody's gradient touched in steps s + 1 to t - 1 needs noise of variance
-sigma^2 (rate_(s+1)^2 + ... + rate_(t-1)^2) by the time it is read in step t: one draw instead of many, and none for the
-rows that nobody reads. *The law of all that is read, and of the tables when they are `settled`, is that of the dense
-form*: in between nobody looks at the row, the steps' normals are independent of everything else, and their sum is
-normal with the sum of their variances. That holds because (1) what a step reads was caught up before it is read;
-(2) the step is plain gradient descent, in which a row's noise does nothing but add up (no momentum, no decay); (3) the
-noise of the step itself is added to the touched rows at its end, with the same exact rounding as in the dense form;
-(4) nothing is released or written before all rows are settled; (5) each draw has random bits of its own. | Which rows
-were caught up when hangs on the texts; so does when a number was rounded to single precision, which the law of real
-numbers does not know: the statement says so (`dptext.embeddings.dpsgd.assumptions.LAZY`).
+**Lazy**: a step adds what the gradients say to the rows that they touch, and no noise. A row that is read in step t,
+and was read in step s last, first gets the noise of steps s to t - 1, of variance sigma^2 (rate_s^2 + ... +
+rate_(t-1)^2): one draw instead of many, and none for rows that nobody reads. *The law of all that is read, and of the
+tables when they are `settled`, is that of the dense form*: in between nobody looks at the row, the steps' normals are
+independent of everything else, and their sum is normal with the sum of their variances. That holds because (1) what a
+step reads is caught up before it is read; (2) the step is plain gradient descent, in which a row's noise does nothing
+but add up (no momentum, no decay); (3) nothing is released or written before all rows are settled; (4) each draw has
+random bits of its own. | Here noise comes to numbers that were rounded to single precision, at times that hang on the
+texts, which the law of real numbers does not know: the statement says so (`dptext.embeddings.dpsgd.assumptions.LAZY`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.noise import CellNoise, drift
+from dptext.embeddings.dpsgd.noise import CellNoise, drift, move
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["Tables"]
@@ -43,7 +42,7 @@ class Tables:
         lazy: see the module.
         both: False: only context vectors are trained; word vectors stay as they are.
         clipped: sums are whole numbers; False: floating-point ones, without noise.
-        done: steps behind it.
+        done: steps behind it, whose noise is in the matrix.
 
     Attributes:
         places: (2 V,) int32, where a row of the matrix stands in the sum.
@@ -69,7 +68,7 @@ class Tables:
         self.places = np.full(count, -1, dtype=np.int32)
         self.places[self._touched] = np.arange(len(self._touched), dtype=np.int32)
         self.sums: npt.NDArray[Any] = np.zeros((len(self._touched), dimension), dtype=self._kind)
-        self._clock = np.full(count, done, dtype=np.int32)  # the last step whose noise a row has
+        self._clock = np.full(count, done, dtype=np.int32)  # so many steps' noise a row has
         self._power = np.concatenate([[0.0], np.cumsum(rates**2)])
 
     def read(self, step: int, rows: Rows, bits: RandomBits) -> None:
@@ -91,19 +90,15 @@ class Tables:
         self._touched = rows
 
     def descend(self, step: int, bits: RandomBits) -> None:
-        """Take the step, with noise, and empty the sum."""
-        rows, rate = self._touched, float(self._rates[step])
-        if self._noise is None:
-            sums = self.sums[: len(rows)]
-            for start in range(0, len(rows), 1024):
-                part = slice(start, start + 1024)
-                self.matrix[rows[part]] -= (sums[part] * rate).astype(np.float32)
-            sums[:] = 0
+        """Take the step, and empty the sum; in the dense form with its noise."""
+        rate = float(self._rates[step])
+        if self._noise is None or self.lazy:
+            move(self.matrix, self._touched, self.sums, rate)
         else:
-            self._noise.descend(self.matrix, rows, self.sums, rate, bits)
-        self._clock[rows] = step + 1
+            self._noise.descend(self.matrix, self._touched, self.sums, rate, bits)
+            self._clock[self._touched] = step + 1
         if self.lazy:
-            self.places[rows] = -1
+            self.places[self._touched] = -1
             self._touched = self._all[:0]
 
     def settled(self, steps: int, bits: RandomBits) -> Singles:
@@ -113,6 +108,7 @@ class Tables:
         return self.matrix
 
     def _catch_up(self, step: int, rows: Rows, bits: RandomBits) -> None:
+        """The noise of the steps before this one."""
         if self._noise is None:
             return
         late = rows[self._clock[rows] < step]

@@ -11,7 +11,7 @@ they compose. |
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """(pairs, columns) rows of tables; (units,) where the pairs of each end."""
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
+_KEPT = 4  # of these parts
 _COINS, _KEYS, _LATE, _NOISE = range(4)  # each use of randomness in a step has a stream of its own
 _USES = 4
 
@@ -81,12 +82,18 @@ class Training:
         sampled = self._sampled(step)
         keys = np.empty(len(sampled), dtype=np.uint64)
         self._bits(step, _KEYS).fill(keys)
+        parts: Iterable[Pairs] = self._drawn(sampled, keys)
         if self.tables.lazy:
-            touched = np.zeros(len(self.tables.matrix), dtype=np.bool_)
-            for pairs, _ in self._drawn(sampled, keys):
-                touched[pairs[pairs >= 0]] = True
-            self.tables.read(step, np.flatnonzero(touched).astype(np.int32), self._bits(step, _LATE))
-        for pairs, ends in self._drawn(sampled, keys):
+            touched = np.zeros(len(self.tables.matrix) + 1, dtype=np.bool_)  # the last one: no word
+            kept: list[Pairs] = []
+            for pairs, ends in parts:
+                touched[pairs] = True
+                if len(kept) < _KEPT:
+                    kept.append((pairs, ends))
+            # drawn again rather than kept, where they are many: a key gives the same pairs
+            parts = kept if len(kept) < _KEPT else self._drawn(sampled, keys)
+            self.tables.read(step, np.flatnonzero(touched[:-1]).astype(np.int32), self._bits(step, _LATE))
+        for pairs, ends in parts:
             self._add(pairs, ends)
         self.tables.descend(step, self._bits(step, _NOISE))
 
