@@ -31,7 +31,7 @@ def pairs_of(seed, count, negatives=5, words=WORDS):
 def gathered(tables, pairs, offsets=None, *, both=True):
     scratch = Scratch(len(tables), pairs.size, tables.shape[1])
     offsets = np.zeros(len(tables), dtype=np.float32) if offsets is None else offsets
-    count = unit_gradient(tables, offsets, pairs, both, scratch.slots, scratch.touched, scratch.gradient)
+    count = unit_gradient(tables, offsets, pairs, 0, len(pairs), both, scratch.slots, scratch.touched, scratch.gradient)
     dense = np.zeros(tables.shape)
     dense[scratch.touched[:count]] = scratch.gradient[:count]
     assert len(set(scratch.touched[:count].tolist())) == count

@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.compiled import compiled
+from dptext.embeddings.dpsgd.prefetching import prefetch
 
 __all__ = ["MOST", "Scratch", "add_unclipped", "add_units", "unit_gradient"]
 
@@ -45,6 +46,7 @@ Singles = npt.NDArray[np.float32]
 Cells = npt.NDArray[np.int32]
 
 _SHORTER = 1 - 2.0**-20
+_AHEAD, _ROWS_AHEAD, _FEW = 2, 6, 4  # pairs and rows that are fetched before their turn; pairs of a small unit
 _MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
 _ONE = np.float32(1.0)
 
@@ -67,7 +69,15 @@ class Scratch:
 
 @compiled
 def unit_gradient(
-    tables: Singles, offsets: Singles, pairs: Rows, both: bool, slots: Rows, touched: Rows, gradient: Singles
+    tables: Singles,
+    offsets: Singles,
+    pairs: Rows,
+    first: int,
+    last: int,
+    both: bool,
+    slots: Rows,
+    touched: Rows,
+    gradient: Singles,
 ) -> int:
     """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are.
 
@@ -75,7 +85,7 @@ def unit_gradient(
         tables: (2 V, d), word vectors above context vectors.
         offsets: (2 V,) b of equation (gradient), by row of a context.
         both: False: word vectors stay as they are, and have no gradient.
-        pairs: (m, 2 + negatives) rows of the tables; below 0: none.
+        pairs: (m, 2 + negatives) rows of the tables; below 0: none. Those of the unit are ``first`` to ``last`` - 1.
         slots, touched, gradient: see `Scratch`; ``slots`` must hold -1 only.
     """
     dimension = tables.shape[1]
@@ -83,8 +93,12 @@ def unit_gradient(
     found = 0
     errors = np.empty(contexts, dtype=np.float32)
     by_word = gradient[len(gradient) - 1]
-    for number in range(len(pairs)):
+    for number in range(first, last):
         pair = pairs[number]
+        if number + _AHEAD < len(pairs):
+            for row in pairs[number + _AHEAD]:
+                if row >= 0:
+                    prefetch(tables, row)
         word = tables[pair[0]]
         for place in range(contexts):
             product = np.float32(0.0)
@@ -206,7 +220,12 @@ def add_units(
     rows = len(tables)
     first = 0
     for number in range(len(ends)):
-        count = unit_gradient(tables, offsets, pairs[first : ends[number]], both, slots, touched, gradient)
+        if ends[number] - first < _FEW:
+            for place in range(first, ends[number]):
+                for row in pairs[place]:
+                    if row >= 0:
+                        prefetch(cells, places[row])
+        count = unit_gradient(tables, offsets, pairs, first, ends[number], both, slots, touched, gradient)
         first = ends[number]
         of_words, of_contexts = squared_lengths(gradient, count, touched, rows // 2)
         if joint > 0.0:
@@ -216,6 +235,8 @@ def add_units(
         for slot in range(count):
             row = touched[slot]
             slots[row] = -1
+            if slot + _ROWS_AHEAD < count:
+                prefetch(cells, places[touched[slot + _ROWS_AHEAD]])
             factor = by_word if row < rows // 2 else by_context
             if factor > 0.0:
                 _add_cells(gradient[slot], factor, cells[places[row]])
@@ -237,7 +258,7 @@ def add_unclipped(
     """The same without any limit, in floating-point numbers: for comparison, and without a promise."""
     first = 0
     for number in range(len(ends)):
-        count = unit_gradient(tables, offsets, pairs[first : ends[number]], both, slots, touched, gradient)
+        count = unit_gradient(tables, offsets, pairs, first, ends[number], both, slots, touched, gradient)
         first = ends[number]
         for slot in range(count):
             row = touched[slot]

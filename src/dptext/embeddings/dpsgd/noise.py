@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.embeddings.dpsgd.gradients import MOST
+from dptext.embeddings.dpsgd.prefetching import prefetch
 from dptext.noise.digits import normal_pair
 from dptext.noise.rounded import settle
 from dptext.privacy.randomness import RandomBits
@@ -45,6 +46,7 @@ Words = npt.NDArray[np.uint64]
 
 _PAIRS = 512  # made together: they stay in the nearest cache
 _AT_ONCE = 1 << 17  # numbers whose random bits are drawn together: a megabyte
+_AHEAD = 4  # rows that are fetched before their turn
 _STEPS = 12  # the grid is 2^-12 of the noise, or finer
 _DOUBT = 2.0**-36
 _SHORTEST, _LEAST_LEAD = 2.0**-12, 2.0**38
@@ -269,6 +271,8 @@ def move(tables: Singles, rows: Rows, sums: npt.NDArray[Any], rate: float) -> No
         rate: what a unit of the sum moves.
     """
     for slot in range(len(rows)):
+        if slot + _AHEAD < len(rows):
+            prefetch(tables, rows[slot + _AHEAD])
         into, total = tables[rows[slot]], sums[slot]
         for axis in range(len(into)):
             into[axis] -= np.float32(total[axis] * rate)
@@ -300,6 +304,8 @@ def add_noise(tables: Singles, rows: Rows, spreads: Floats, first: int, last: in
         while done < size:
             slot, axis = divmod(first + start + done, dimension)
             run = min(dimension - axis, size - done)
+            if slot + _AHEAD < len(rows):
+                prefetch(tables, rows[slot + _AHEAD])
             into, drawn, spread = tables[rows[slot], axis:], values[done:], float(spreads[slot])
             for i in range(run):
                 into[i] += np.float32(drawn[i] * spread)
