@@ -27,7 +27,7 @@ from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["Progress", "SkipGram"]
 
-_FROM_PUBLIC, _FROM_NOTHING = 100.0, 1000.0  # how far tables go
+_FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # how far tables go
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class SkipGram:
         pairs: int = 500,
         window: int = 5,
         negatives: int = 5,
-        subsample: float = 1e-3,
+        subsample: float = 1e-4,
         clip: float | tuple[float, float] = 1.0,
         distance: float | None = None,
         noise: NoiseForm | None = None,

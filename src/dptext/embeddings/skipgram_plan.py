@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.learned import learned
+from dptext.embeddings.dpsgd.learned import SHARE, learned
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, checked_choice, checked_whole
 from dptext.embeddings.earlier import Earlier
@@ -181,7 +181,7 @@ class SkipGramPlan:
             matrix[self.rows] = trained[: len(self.rows)]
         else:
             matrix[: len(self.public)] = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
-            matrix[self.rows] += learned(trained[len(self.rows) :].astype(np.float64), self.noise_of_tables) / _SCALE
+            matrix[self.rows] += SHARE * learned(trained[len(self.rows) :].astype(np.float64), self.noise_of_tables)
         return matrix.astype(np.float32)
 
     @property

@@ -52,8 +52,11 @@ class RandomBits:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self._key = os.urandom(_KEY_BYTES) if seed is None else seed_bytes(b"dptext seed", seed)
+        self._begin(os.urandom(_KEY_BYTES) if seed is None else seed_bytes(b"dptext seed", seed))
         self.seeded = seed is not None
+
+    def _begin(self, key: bytes) -> None:
+        self._key = key
         self._process = os.getpid()
         self._encryptor: Any = None
         self._lock = threading.Lock()
@@ -62,8 +65,9 @@ class RandomBits:
     @classmethod
     def keyed(cls, key: bytes) -> RandomBits:
         """The stream of a key of 32 bytes that nothing else uses (see `dptext.privacy.noise_key.NoiseKey`)."""
-        stream = cls()
-        stream._key = key
+        stream = object.__new__(cls)
+        stream._begin(key)
+        stream.seeded = False
         return stream
 
     def spawn(self, count: int) -> list[RandomBits]:

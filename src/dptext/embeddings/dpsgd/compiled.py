@@ -24,7 +24,8 @@ def compiled(function: Function) -> Function:
         MissingExtraError: the package numba is not installed.
     """
     numba = extra("numba", "skipgram", "training of word vectors")
-    how = {"nogil": True, "fastmath": _ORDER_IS_FREE}
+    # as arrays have it: a division by zero is infinite, and no check for it stands in the way
+    how = {"nogil": True, "fastmath": _ORDER_IS_FREE, "error_model": "numpy"}
     try:
         made = numba.njit(cache=True, **how)(function)
     except RuntimeError:  # no place to keep it in

@@ -45,7 +45,7 @@ Cells = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
 _PAIRS = 512  # made together: they stay in the nearest cache
-_AT_ONCE = 1 << 17  # numbers whose random bits are drawn together: a megabyte
+_AT_ONCE = 1 << 16  # numbers whose random bits are drawn together: half a megabyte
 _AHEAD = 4  # rows that are fetched before their turn
 _STEPS = 12  # the grid is 2^-12 of the noise, or finer
 _DOUBT = 2.0**-36
@@ -161,39 +161,36 @@ class CellNoise:
         noise, inverse, factor = self.sigma / step, 1.0 / step, rate * step
         # what is off in units of the grid: the noise, and three roundings of numbers that are no larger
         doubt = noise * _DOUBT + 2.0**-51 * (MOST * inverse + _FARTHEST * noise)
-        found = np.empty((_DOUBTFUL, 4), dtype=np.int64)
+        found = np.empty((_DOUBTFUL, 5), dtype=np.int64)
         kept = np.empty(_DOUBTFUL, dtype=np.float32)
         for first, last, words in _pieces(count * dimension, bits):
             missed = descend(tables, rows, cells, first, last, words, noise, inverse, doubt, factor, found, kept)
-            self._settle(tables, rows, cells, factor, words, found[:missed], kept, bits)
+            self._settle(tables, rows, factor, words, found[:missed].tolist(), kept, bits)
 
     def _settle(
         self,
         tables: Singles,
         rows: Rows,
-        cells: Cells,
         factor: float,
         words: Words,
-        found: npt.NDArray[np.int64],
+        found: list[list[int]],
         kept: Singles,
         bits: RandomBits,
     ) -> None:
         """Those in doubt; both of a pair together, because they hang on the same bits."""
         pairs: dict[int, list[int]] = {}
-        for number, (_, _, start, place) in enumerate(found.tolist()):
+        for number, (_, _, start, place, _) in enumerate(found):
             pairs.setdefault(start + place % _PAIRS, []).append(number)
         for at, numbers in pairs.items():
             leads = np.array([int(words[at]) >> 1, _angle_lead(int(words[at + _PAIRS]))])
             x = np.zeros(2)
             for number in numbers:
-                slot, axis, _, place = found[number].tolist()
-                x[place // _PAIRS] = float(cells[slot, axis])
+                _, _, _, place, cell = found[number]
+                x[place // _PAIRS] = cell
             exact = settle(bits, leads, x, normal_pair, self.sigma, self.step)
             for number in numbers:
-                slot, axis, _, place = found[number].tolist()
-                moved = np.float32(exact[place // _PAIRS] * factor)
-                tables[rows[slot], axis] = kept[number] - moved
-                cells[slot, axis] = 0
+                slot, axis, _, place, _ = found[number]
+                tables[rows[slot], axis] = kept[number] - np.float32(exact[place // _PAIRS] * factor)
 
 
 def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
@@ -220,11 +217,11 @@ def descend(
     found: npt.NDArray[np.int64],
     kept: Singles,
 ) -> int:
-    """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt, and left as they were.
+    """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt.
 
     Args:
         noise: sigma in units of the grid; ``inverse``: 1 / step; ``factor``: what a grid point moves.
-        found: (n, 4) of each in doubt: slot, axis, where its block of words starts, its place in the block.
+        found: (n, 5) of each in doubt: slot, axis, where its block of words starts, its place in the block, its sum.
         kept: (n,) what stood there in the tables.
     """
     dimension = tables.shape[1]
@@ -237,25 +234,21 @@ def descend(
         while done < size:
             slot, axis = divmod(first + start + done, dimension)
             run = min(dimension - axis, size - done)
-            into, total, drawn = tables[rows[slot], axis:], cells[slot, axis:], values[done:]
+            into, total = tables[rows[slot]], cells[slot]
             sure = 0
             for i in range(run):
-                scaled = np.float64(total[i]) * inverse + drawn[i] * noise
-                drawn[i] = scaled
+                scaled = np.float64(total[axis + i]) * inverse + values[done + i] * noise
+                values[done + i] = scaled
                 sure += int(abs(scaled - np.rint(scaled)) < 0.5 - doubt)
-            if sure < run:
-                for i in range(run):
-                    if abs(drawn[i] - np.rint(drawn[i])) < 0.5 - doubt:
-                        into[i] -= np.float32((np.rint(drawn[i]) + 0.0) * factor)  # -0.0 becomes 0
-                        total[i] = 0
-                    elif missed < len(kept):
-                        found[missed, 0], found[missed, 1], found[missed, 2] = slot, axis + i, start
-                        found[missed, 3], kept[missed] = done + i, into[i]
-                        missed += 1
-            else:
-                for i in range(run):
-                    into[i] -= np.float32((np.rint(drawn[i]) + 0.0) * factor)  # -0.0 becomes 0
-                    total[i] = 0
+            for i in range(run if sure < run else 0):
+                scaled = values[done + i]
+                if not abs(scaled - np.rint(scaled)) < 0.5 - doubt and missed < len(kept):  # also where it is NaN
+                    found[missed, 0], found[missed, 1], found[missed, 2] = slot, axis + i, start
+                    found[missed, 3], found[missed, 4], kept[missed] = done + i, total[axis + i], into[axis + i]
+                    missed += 1
+            for i in range(run):
+                into[axis + i] -= np.float32((np.rint(values[done + i]) + 0.0) * factor)  # -0.0 becomes 0
+                total[axis + i] = 0
             done += run
     return missed
 
@@ -306,7 +299,7 @@ def add_noise(tables: Singles, rows: Rows, spreads: Floats, first: int, last: in
             run = min(dimension - axis, size - done)
             if slot + _AHEAD < len(rows):
                 prefetch(tables, rows[slot + _AHEAD])
-            into, drawn, spread = tables[rows[slot], axis:], values[done:], float(spreads[slot])
+            into, spread = tables[rows[slot]], float(spreads[slot])
             for i in range(run):
-                into[i] += np.float32(drawn[i] * spread)
+                into[axis + i] += np.float32(values[done + i] * spread)
             done += run

@@ -85,7 +85,7 @@ class Tables:
         self._catch_up(step, rows, bits)
         self.places[rows] = np.arange(len(rows), dtype=np.int32)
         if len(rows) > len(self.sums):
-            room = min(len(self._all), len(rows) + len(rows) // 4)
+            room = min(len(self._all), len(rows) + len(rows) // 8)
             self.sums = np.zeros((room, self.matrix.shape[1]), dtype=self._kind)
         self._touched = rows
 

@@ -1,0 +1,205 @@
+"""Skip-gram under DP-SGD beside gensim (not private) and Opacus (pairs), in one run: see benchmarks/README.md.
+
+Command: ``python benchmarks/skipgram.py [--words 20000] [--rounds 3]``. The first run makes ``.venv-bench-gensim/`` and
+``.venv-bench-opacus/``; where that fails, one line says so and the table goes on without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dptext.embeddings.dpsgd.clipping import CELLS
+from dptext.embeddings.dpsgd.noise import CellNoise
+from dptext.embeddings.dpsgd.pairs import PairDrawing
+from dptext.embeddings.dpsgd.participation import Participation
+from dptext.embeddings.dpsgd.recipe import Recipe
+from dptext.embeddings.dpsgd.tables import Tables
+from dptext.embeddings.dpsgd.training import Training
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.user_store import DOCUMENT_END, UserStore
+
+DIMENSION, NEGATIVES, WINDOW = 100, 5, 5
+USERS, PAIRS, SINGLE_PAIRS, HOOKED = 1024, 500, 1024, 64
+NOISE, STEPS, RATE = 1.3, 1000, 0.05
+LENGTH = 2000  # words of a user
+HERE = Path(__file__).resolve().parent
+GENSIM, OPACUS = HERE.parent / ".venv-bench-gensim", HERE.parent / ".venv-bench-opacus"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Skip-gram under DP-SGD.")
+    parser.add_argument("--words", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    words, rounds = options.words, options.rounds
+    store = texts(words)
+    ours: dict[str, list[float]] = {"users, dense": [], "pairs, lazy": [], "pairs, dense": []}
+    peers: dict[str, list[float]] = {"gensim": [], "ghost": [], "hooks": []}
+    pairs, memory = {}, {}
+    trainings = {
+        "users, dense": training(words, store, "user", lazy=False),
+        "pairs, lazy": training(words, store, "pair", lazy=True),
+        "pairs, dense": training(words, store, "pair", lazy=False),
+    }
+    for _ in range(rounds):  # each in turn, so that all see the same machine
+        for name, made in trainings.items():
+            count = 3 if "users" in name else 40
+            seconds, pairs[name], memory[name] = measured(made, count)
+            ours[name].append(seconds)
+        found = gensim(words)
+        if found:
+            peers["gensim"].append(found["seconds"] / found["pairs"])
+        found = opacus(words)
+        if found:
+            peers["ghost"].append(found["ghost"] / 1000)
+            peers["hooks"].append(found["hooks"] / 1000 * SINGLE_PAIRS / HOOKED)
+    report(words, ours, peers, pairs, memory)
+
+
+# -- ours ---------------------------------------------------------------------------------------------------------
+
+
+def texts(words: int) -> UserStore:
+    """Users who write as Zipf has it, twenty times as many as take part in a step."""
+    generator = np.random.default_rng(1)
+    weights = 1 / (np.arange(words) + 3.7)
+    users = round(USERS / RATE)
+    rows = generator.choice(words, (users, LENGTH), p=weights / weights.sum()).astype(np.int32)
+    rows[:, 199::200] = DOCUMENT_END
+    return UserStore(rows.reshape(-1), np.arange(users + 1, dtype=np.int64) * LENGTH, np.zeros(users, dtype=np.uint16))
+
+
+def training(words: int, store: UserStore, unit: Any, *, lazy: bool) -> Training:
+    recipe = Recipe(
+        unit=unit,
+        pairs=PAIRS,
+        window=WINDOW,
+        negatives=NEGATIVES,
+        subsample=0.0,
+        clip=1.0,
+        distance=100.0,
+        most_words=10**6,
+        noise="lazy" if lazy else "dense",
+    )
+    # two thirds of the slots within a window hold a pair that stays, by its distance
+    rate = RATE if unit == "user" else SINGLE_PAIRS / (len(store.rows) * 2 * WINDOW * 0.59)
+    tables = np.zeros((2 * words, DIMENSION), dtype=np.float32)
+    tables[:words] = (np.random.default_rng(2).random((words, DIMENSION)) - 0.5) / DIMENSION
+    made = Training(
+        store=store,
+        participation=Participation(noise_multiplier=NOISE, steps=STEPS, delta=1e-6, rates={"everyone": rate}),
+        drawing=PairDrawing.of(
+            recipe.kept(words), recipe.contexts(words)[1], unknown=words - 1, window=WINDOW, negatives=NEGATIVES
+        ),
+        pairs=recipe.pairs,
+        clipping=recipe.clipping,
+        offsets=np.zeros(2 * words, dtype=np.float32),
+        single_pairs=unit == "pair",
+        tables=Tables(tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), lazy=lazy),
+        key=NoiseKey(1),
+        parameters=b"benchmark",
+    )
+    made.next_step = 0  # type: ignore[attr-defined]
+    steps(made, 3)
+    return made
+
+
+def steps(made: Any, count: int) -> None:
+    for _ in range(count):
+        made.step(made.next_step)
+        made.next_step += 1
+
+
+def measured(made: Any, count: int) -> tuple[float, float, int]:
+    """CPU seconds a step, pairs a step, and the most memory beyond the two tables."""
+    found = 0
+    for _ in range(10):  # how many pairs a step has, on average; every slot or user has a key of its own
+        sampled = made._sampled(made.next_step)
+        keys = np.random.default_rng(found).integers(0, 2**64, len(sampled), dtype=np.uint64)
+        found += sum(len(pairs) for pairs, _ in made._drawn(sampled, keys))
+    before = time.process_time()
+    steps(made, count)
+    seconds = (time.process_time() - before) / count
+    tracemalloc.start()
+    steps(made, 1)
+    beyond = tracemalloc.get_traced_memory()[1] + made.tables.sums.nbytes + made.tables.places.nbytes
+    beyond += made.tables._clock.nbytes + made._scratch.gradient.nbytes + made._scratch.slots.nbytes
+    tracemalloc.stop()
+    return seconds, found / 10, beyond
+
+
+# -- peers --------------------------------------------------------------------------------------------------------
+
+
+def gensim(words: int) -> dict[str, Any] | None:
+    python = GENSIM / "bin" / "python"
+    if not python.exists() and not made([sys.executable, "-m", "venv", str(GENSIM)], [python, "gensim==4.4.0"]):
+        return None
+    arguments = [words, DIMENSION, NEGATIVES, WINDOW, 2_000_000]
+    return answer([str(python), str(HERE / "peers" / "gensim_skipgram.py"), *map(str, arguments)])
+
+
+def opacus(words: int) -> dict[str, Any] | None:
+    """It runs on the torch that is there: only Opacus itself is put into its folder."""
+    if not OPACUS.exists():
+        packages = [sys.executable, "--no-deps", "--target", str(OPACUS), "opacus==1.6.0", "opt-einsum==3.4.0"]
+        if not made(None, packages):
+            return None
+    arguments = [words, DIMENSION, NEGATIVES, SINGLE_PAIRS, HOOKED]
+    return answer([sys.executable, str(HERE / "peers" / "opacus_skipgram.py"), str(OPACUS), *map(str, arguments)])
+
+
+def made(first: list[str] | None, packages: list[Any]) -> bool:
+    python, *rest = map(str, packages)
+    steps = [*([first] if first else []), [python, "-m", "pip", "--disable-pip-version-check", "install", "-q", *rest]]
+    for step in steps:
+        if subprocess.run(step, capture_output=True, check=False).returncode != 0:
+            print(f"no peer: {rest[-1]} could not be installed", file=sys.stderr, flush=True)
+            return False
+    return True
+
+
+def answer(command: list[str]) -> dict[str, Any] | None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"no peer: {Path(command[1]).stem} ended with an error", file=sys.stderr, flush=True)
+        return None
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def report(words: int, ours: Any, peers: Any, pairs: Any, memory: Any) -> None:
+    best = {name: min(times) for name, times in (ours | peers).items() if times}
+    tables = 2 * words * DIMENSION * 4
+    print(f"{words:,} words, {DIMENSION} dimensions, {NEGATIVES} negative words; CPU time, best of rounds\n")
+    print("| unit | pairs a step | ms a step | pairs a CPU-second | memory beyond the tables |")
+    print("|---|---:|---:|---:|---:|")
+    for name in ours:
+        print(
+            f"| {name} | {pairs[name]:,.0f} | {1000 * best[name]:.2f} | {pairs[name] / best[name]:,.0f} | "
+            f"{memory[name] / tables:.0%} |"
+        )
+    if "gensim" in best:
+        ratio = pairs["users, dense"] / best["users, dense"] * best["gensim"]
+        pace = f"{1 / best['gensim']:,.0f} pairs a CPU-second"
+        print(f"\ngensim, not private, one worker: {pace}; ours: {ratio:.2f} of it")
+    for name, what in (("ghost", "ghost clipping"), ("hooks", f"hooks (extrapolated from {HOOKED} pairs)")):
+        if name in best:
+            each = best["pairs, lazy"] / pairs["pairs, lazy"] * SINGLE_PAIRS
+            print(
+                f"Opacus, {what}: {1000 * best[name]:,.1f} ms for {SINGLE_PAIRS:,} pairs; ours {1000 * each:.2f}: "
+                f"{best[name] / each:,.0f} times as fast"
+            )
+
+
+if __name__ == "__main__":
+    main()
