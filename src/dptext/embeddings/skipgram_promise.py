@@ -42,7 +42,7 @@ def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStat
         guarantee=guarantee,
         unit=unit,
         relation=Relation.ADD_REMOVE,
-        neighbours=NEIGHBOURS.get(unit, _PAIR),
+        neighbours=_neighbours(plan, level),
         trust=Trust.CENTRAL,
         mechanism="skip-gram",
         parameters=_parameters(plan, level),
@@ -53,6 +53,13 @@ def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStat
         software=f"dptext {version('dptext')}",
     )
     return plan.earlier.counted_into(statement)
+
+
+def _neighbours(plan: SkipGramPlan, level: str) -> str:
+    """What the largest epsilon promises holds for everybody; a smaller one for its level only, and must say so."""
+    who = NEIGHBOURS.get(_UNITS[plan.recipe.unit], _PAIR)
+    rates = plan.participation.rates
+    return who if rates[level] == max(rates.values()) else f"{who} of the level {level!r}"
 
 
 def under_substitution(plan: SkipGramPlan, level: str) -> ApproxDP:
@@ -108,10 +115,10 @@ def _parameters(plan: SkipGramPlan, level: str) -> dict[str, Parameter]:
 
 
 def _assumptions(plan: SkipGramPlan) -> tuple[str, ...]:
-    said = ["all parameters are public; none was computed from the protected texts"]
-    said += plan.earlier.assumptions
+    said = plan.earlier.assumptions
     if plan.recipe.unit == "user":
         said.append("a person writes under one name; whoever has several counts as several users")
+        said.append("no two people write under one name; those who do count as one user together")
     if len(plan.participation.rates) > 1:
         said.append("each user's level was declared without regard to the texts, and may be known to all")
     said += [
