@@ -100,7 +100,8 @@ def study_table(rows: Rows, data: str, dimension: int, *, title: str = "the stud
 
 def one_scalar_table(rows: Rows) -> str:
     """The authors' code: one draw of noise for all coordinates."""
-    mechanism, dimensions = "DPNR, one scalar", rows.values("dimension")
+    mechanism = "DPNR, one scalar"
+    dimensions = dict.fromkeys(row.settings["dimension"] for row in rows.rows if row.settings["mechanism"] == mechanism)
     kinds = [(each, training) for each in dimensions for training in ("plain", "robust")]
     lines = [["claimed epsilon", "true epsilon", *(f"d = {each}, {training}" for each, training in kinds)]]
     lines[0].append("majority class")
@@ -140,7 +141,7 @@ def mismatch_table(rows: Rows) -> str:
 
 def ours_table(rows: Rows, study: Rows | None) -> str:
     """Mechanisms with a proof, at true epsilons; DPNR where it comes closest from below."""
-    kinds = [(name, each) for name in rows.values("mechanism") for each in rows.values("dimension")]
+    kinds = list(dict.fromkeys((row.settings["mechanism"], row.settings["dimension"]) for row in rows.rows))
     head = ["true epsilon", *(f"{name}, d = {each}" for name, each in kinds), "decision, randomised response"]
     lines = [[*head, "majority class"], ["---"] * (len(head) + 1)]
     smallest = min(rows.values("dimension"))
