@@ -51,6 +51,7 @@ papers: $(VENV)/dev.stamp
 	$(BIN)/python -m papers.tem.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpugc.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpnr.experiment --quick --data $(DATA)
+	$(BIN)/python -m papers.dpnr.blogs --quick --data $(DATA)
 
 clean:
 	rm -rf $(VENV) .venv-bench-* dptext-demo build dist

@@ -1,0 +1,273 @@
+"""Tables and the figure of the blogs, from their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
+from papers.dpnr.blogs_figure import draw
+from papers.dpnr.blogs_posts import TASKS
+from papers.dpnr.blogs_printed import FAIRNESS, RATIOS, printed_accuracy
+
+from dptext import DataError
+from dptext.evaluation.sweep import read_sweep
+from dptext.evaluation.sweep_file import Row
+
+__all__ = ["END", "START", "Rows", "write_report"]
+
+START, END = "<!-- blogs: written by papers.dpnr.blogs -->", "<!-- end of the blogs -->"
+_ATTRIBUTES = ("gender", "age")
+_ATTACKERS = {"mlp": "MLP", "linear": "linear", "all posts": "all posts"}
+_ORDER = (NONE, NARROW, DPNR, SCALAR, AS_SENT, *OURS)
+
+
+class Rows:
+    """The rows of one task; none where the file is missing."""
+
+    def __init__(self, path: Path) -> None:
+        found = read_sweep(path) if path.exists() else None
+        self.rows = () if found is None else tuple(sorted(found.rows, key=_place))
+        self.constants: dict[str, Any] = {} if found is None else dict(found.experiment["constants"])
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    @property
+    def any(self) -> Mapping[str, float]:
+        """The numbers of some row: baselines are the same in all."""
+        return self.rows[0].numbers
+
+    def get(self, mechanism: str, epsilon: float | None = None, mu: float = 0.0) -> Row | None:
+        wanted = {"mechanism": mechanism, "epsilon": epsilon, "mu": mu}
+        return next((row for row in self.rows if dict(row.settings) == wanted), None)
+
+    def true_epsilon(self, row: Row) -> float:
+        return true_epsilon_of(row.settings["mechanism"], row.settings["epsilon"], int(self.constants["width"]))
+
+    def groups(self, attribute: str) -> list[str]:
+        names = [name.removeprefix(f"{attribute} ") for name in self.any if name.startswith(f"{attribute} ")]
+        return [name for name in names if f"{attribute} {name} blind" in self.any and name not in _ATTACKERS]
+
+    def gaps(self, attribute: str) -> list[str]:
+        """Of accuracies of groups: the later less the earlier."""
+        start = f"{attribute} gap "
+        return [each for each in self.any if each.startswith(start) and not each.endswith((" low", " high"))]
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """``blogs.md`` and ``blogs.png`` beside the rows; what matters most also between the marks of a README.
+
+    Raises:
+        DataError: there are no rows.
+    """
+    found = {task: rows for task in TASKS if (rows := Rows(out / f"blogs {task}.jsonl"))}
+    if not found:
+        raise DataError(f"no rows of blogs in {str(out)!r}: run the experiment first")
+    whole, brief = [], []
+    for task, rows in found.items():
+        head = _head(task, rows)
+        brief += [head, _main_table(task, rows), _scalar_sentence(rows)]
+        whole += [head, _accuracy_table(task, rows), _scalar_sentence(rows)]
+        whole += [_attack_table(rows), _fairness_table(task, rows)]
+    cells = sum(len(rows.rows) for rows in found.values())
+    seconds = sum(row.seconds for rows in found.values() for row in rows.rows)
+    took = f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others."
+    (out / "blogs.md").write_text(_text([*whole, took]), encoding="utf-8")
+    if readme is not None and readme.exists():
+        before, start, rest = readme.read_text(encoding="utf-8").partition(START)
+        if start:
+            text = _text([*brief, took])
+            readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    draw(found, out / "blogs.png")
+
+
+def _head(task: str, rows: Rows) -> str:
+    said, numbers = rows.constants, rows.any
+    shares = [
+        f"{name.removeprefix('age ').removeprefix('gender ')} {100 * value:.0f}%"
+        for name, value in said.items()
+        if name.startswith(("gender ", "age "))
+    ]
+    printed = ""
+    if task == TASKS[0]:
+        women, men = RATIOS["gender"]
+        young, old = RATIOS["age"]
+        printed = f" (printed: {women}, {men}, {young}, {old})"
+    return (
+        f"### Task: {task}\n\n{said['posts']:,} posts of {said['bloggers']:,} bloggers, {said['classes']} classes, "
+        f"**majority {numbers['task accuracy blind']:.3f}**; {', '.join(shares)} of the posts{printed}."
+    )
+
+
+def _main_table(task: str, rows: Rows) -> str:
+    """Task, the paper's attacker and the gaps: a line a cell."""
+    is_printed = task == TASKS[0]
+    head = [*_HEAD, "task", *(["printed"] if is_printed else []), "gender, attack", "age, attack"]
+    head += ["empirical privacy: gender", "age", *(_group_gap(rows, attribute) for attribute in _ATTRIBUTES)]
+    lines = [head, ["---"] * len(head)]
+    blind = [rows.any[f"{attribute} mlp blind"] for attribute in _ATTRIBUTES]
+    line = ["majority", "", "", "", f"{rows.any['task accuracy blind']:.3f}", *([""] if is_printed else [])]
+    lines.append([*line, *(f"{each:.3f}" for each in blind), *(f"{1 - each:.3f}" for each in blind), "", ""])
+    if is_printed:
+        for name, theirs in FAIRNESS.items():
+            gaps = [f"{theirs[attribute][1] / 100:+.3f}" for attribute in _ATTRIBUTES]
+            lines.append([f"printed: {name}", *[""] * 9, *gaps])
+    for row in rows.rows:
+        line = [*_named(rows, row), _spelled(row, "task accuracy"), *([_theirs(row)] if is_printed else [])]
+        line += [_told(row, f"{attribute} mlp") for attribute in _ATTRIBUTES]
+        line += [f"{1 - row.numbers[f'{attribute} mlp']:.3f}" for attribute in _ATTRIBUTES]
+        lines.append([*line, *(_gap(row, _widest(rows, attribute)) for attribute in _ATTRIBUTES)])
+    return (
+        "Task: logistic regression. Attack: the paper's two layers of 512, a post at a time. Gaps: of the accuracy of "
+        f"the task. Bold: an attack above the majority, a gap that leaves 0 out.\n\n{_joined(lines)}"
+    )
+
+
+def _accuracy_table(task: str, rows: Rows) -> str:
+    """The rows of figures 4 and 5, and ours."""
+    is_printed = task == TASKS[0]
+    head = [*_HEAD, "accuracy", *(["printed"] if is_printed else []), "macro-F1"]
+    lines = [head, ["---"] * len(head)]
+    numbers = rows.any
+    blind = ["majority; guessing", "", "", "", f"{numbers['task accuracy blind']:.3f}"]
+    lines.append([*blind, *([""] if is_printed else []), f"{numbers['task macro-F1 blind']:.3f}"])
+    for row in rows.rows:
+        shown = [_theirs(row)] if is_printed else []
+        lines.append([*_named(rows, row), _spelled(row, "task accuracy"), *shown, _spelled(row, "task macro-F1")])
+    return f"**Task** (logistic regression on what arrives):\n\n{_joined(lines)}"
+
+
+def _attack_table(rows: Rows) -> str:
+    """Accuracy of attackers; empirical privacy is 1 less that."""
+    names = [(attribute, each) for attribute in _ATTRIBUTES for each in _ATTACKERS]
+    head = list(_HEAD)
+    for attribute, each in names:
+        head.append(f"{attribute}, {_ATTACKERS[each]}")
+        if each == "mlp":
+            head.append("its empirical privacy")
+    lines = [head, ["---"] * len(head)]
+    line = ["majority", "", "", ""]
+    for attribute, each in names:
+        blind = rows.any[f"{attribute} {each} blind"]
+        line += [f"{blind:.3f}", *([f"{1 - blind:.3f}"] if each == "mlp" else [])]
+    lines.append(line)
+    for row in rows.rows:
+        line = _named(rows, row)
+        for attribute, each in names:
+            line.append(_told(row, f"{attribute} {each}"))
+            line += [f"{1 - row.numbers[f'{attribute} {each}']:.3f}"] if each == "mlp" else []
+        lines.append(line)
+    return (
+        "**Attack**: accuracy of fresh attackers on what arrives, a post at a time, or on the mean of all posts of a "
+        f"blogger; bold where it is above the majority beyond its interval.\n\n{_joined(lines)}"
+    )
+
+
+def _fairness_table(task: str, rows: Rows) -> str:
+    """Accuracy of the task in groups, and the gaps."""
+    parts = [(attribute, rows.groups(attribute), rows.gaps(attribute)) for attribute in _ATTRIBUTES]
+    head = list(_HEAD)
+    for attribute, groups, gaps in parts:
+        head += groups + [each.removeprefix(f"{attribute} gap ") for each in gaps]
+    lines = [head, ["---"] * len(head)]
+    line = ["majority within the group", "", "", ""]
+    for attribute, groups, gaps in parts:
+        line += [f"{rows.any[f'{attribute} {group} blind']:.3f}" for group in groups] + [""] * len(gaps)
+    lines.append(line)
+    if task == TASKS[0]:  # two groups of each, as printed
+        for name, theirs in FAIRNESS.items():
+            line = [f"printed: {name}", "", "", ""]
+            for first, gap in theirs.values():
+                line += [f"{first / 100:.3f}", f"{(first + gap) / 100:.3f}", f"{gap / 100:+.3f}"]
+            lines.append(line)
+    for row in rows.rows:
+        line = _named(rows, row)
+        for attribute, groups, gaps in parts:
+            line += [f"{row.numbers[f'{attribute} {group}']:.3f}" for group in groups]
+            line += [_gap(row, gap) for gap in gaps]
+        lines.append(line)
+    return (
+        "**Fairness**: accuracy of the task in each group, and its gaps (95%, those of one attribute together); bold "
+        f"where 0 lies outside.\n\n{_joined(lines)}"
+    )
+
+
+def _scalar_sentence(rows: Rows) -> str:
+    """That the scalar is undone."""
+    clean = rows.get(NONE)
+    undone = [row for row in rows.rows if row.settings["mechanism"] == SCALAR and not row.settings["mu"]]
+    if clean is None or not undone:
+        return ""
+    change = max(row.numbers["largest change"] for row in undone)
+    names = ("task accuracy", "gender mlp", "gender linear", "age mlp", "age linear")
+    apart = max(abs(row.numbers[name] - clean.numbers[name]) for row in undone for name in names)
+    return (
+        f"**One scalar, undone**: over all epsilons no coordinate of any post is further than {change:.0e} from the "
+        "vector without noise (what 32 bits round off); no accuracy of the task or of an attacker differs from that "
+        f"without noise by more than {apart:.4f}."
+    )
+
+
+_HEAD = ("", "words masked", "claimed epsilon", "true epsilon of a post")
+
+
+def _named(rows: Rows, row: Row) -> list[str]:
+    mechanism, epsilon, mu = (row.settings[name] for name in ("mechanism", "epsilon", "mu"))
+    claimed = "" if epsilon is None else f"{epsilon:g}"
+    delta = " (delta 1e-5)" if mechanism == "Gaussian" else ""
+    true = rows.true_epsilon(row)
+    return [
+        mechanism,
+        f"{100 * mu:g}%" if mu else "",
+        claimed,
+        f"{true:g}{delta}" if math.isfinite(true) else "infinite",
+    ]
+
+
+def _theirs(row: Row) -> str:
+    """The number that the paper prints for what this row does."""
+    found = printed_accuracy(row.settings["epsilon"], row.settings["mu"])
+    return "" if found is None or row.settings["mechanism"] not in (NONE, *PUBLISHED) else f"{found:.3f}"
+
+
+def _told(row: Row, name: str) -> str:
+    """Bold where an attacker knows more than the majority, beyond his interval."""
+    is_told = row.numbers[f"{name} low"] > row.numbers[f"{name} blind"]
+    return f"**{_spelled(row, name)}**" if is_told else _spelled(row, name)
+
+
+def _gap(row: Row, name: str) -> str:
+    """Bold where it is more than chance."""
+    low, high = row.numbers[f"{name} low"], row.numbers[f"{name} high"]
+    said = f"{row.numbers[name]:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"**{said}**" if low > 0 or high < 0 else said
+
+
+def _widest(rows: Rows, attribute: str) -> str:
+    """The gap of the first group and the last."""
+    groups = rows.groups(attribute)
+    return f"{attribute} gap {groups[-1]} less {groups[0]}"
+
+
+def _group_gap(rows: Rows, attribute: str) -> str:
+    return _widest(rows, attribute).removeprefix(f"{attribute} gap ")
+
+
+def _text(sections: list[str]) -> str:
+    return "\n\n".join(each for each in sections if each) + "\n"
+
+
+def _place(row: Row) -> tuple[int, float, float]:
+    return _ORDER.index(row.settings["mechanism"]), row.settings["mu"], row.settings["epsilon"] or 0.0
+
+
+def _spelled(row: Row, name: str) -> str:
+    numbers = row.numbers
+    return f"{numbers[name]:.3f} [{numbers[f'{name} low']:.3f}, {numbers[f'{name} high']:.3f}]"
+
+
+def _joined(lines: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
