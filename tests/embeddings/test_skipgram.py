@@ -15,6 +15,7 @@ from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.privacy.guarantee import ApproxDP, NoGuarantee
+from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
@@ -263,6 +264,19 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(vectors, tmp_path, o
     assert not path.exists()
     whole = model(vectors, **options).fit(people(20), checkpoint=tmp_path / "other", checkpoint_every=3)
     assert (resumed.vectors_.matrix == whole.vectors_.matrix).all()
+
+
+@pytest.mark.parametrize("noise", ["dense", "lazy"])
+def test_no_stream_of_random_bits_is_used_twice(vectors, tmp_path, monkeypatch, noise):
+    used = []
+    stream = NoiseKey.stream
+    monkeypatch.setattr(
+        NoiseKey,
+        "stream",
+        lambda key, digest, place, content: used.append(place) or stream(key, digest, place, content),
+    )
+    model(vectors, noise=noise).fit(people(20), checkpoint=tmp_path / "run", checkpoint_every=3)
+    assert len(used) == len(set(used)) >= 34  # coins, keys and noise of ten steps, three checkpoints, the end
 
 
 def test_a_checkpoint_holds_no_texts_no_users_no_seed_and_no_key(vectors, tmp_path):

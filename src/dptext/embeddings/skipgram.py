@@ -62,8 +62,8 @@ class SkipGram:
     texts; the gradient of all of them together is cut to length C over both tables; the gradients are added up;
     Gaussian noise comes to *all* rows; and the tables move against the sum, divided by a public number.
 
-    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of all that a training shows, at every step;
-    the epsilon stated is computed for the noise that was used, and not above the one asked for. *Proof*:
+    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
+    together. The epsilon stated is computed for the noise that was used, and not above the one asked for. *Proof*:
     `dptext.embeddings.dpsgd.training`; the accounting is that of Poisson samples
     (`dptext.privacy.sampled_gaussian`). Assumptions: vocabulary, public vectors, levels and all arguments are public or
     were released under statements that are composed in; a person writes under one name; who took part in which step
@@ -72,22 +72,25 @@ class SkipGram:
     Which words are in the list, how often they are used (for negative words, and for leaving out frequent ones), how
     many users there are: all of that is taken from public numbers and never from the texts.
 
+    **From public vectors** only context vectors are trained, beside word vectors that stay as they are: half of the
+    noise, and of the work. What they learned, less what is noise, is added to the public vectors, after the same
+    preparation as in `Cooccurrence` (`dptext.embeddings.refinement.public_base`): compare with those. **From a random
+    start** both tables are trained as in word2vec, and the word vectors are what is released.
+
     Args:
         vectors: public word vectors, as `dptext.load_vectors` takes them, most frequent word first: training starts
-        from
-            them. Or a `Vocabulary` where there are none: then it starts at random, and takes far more users.
+            from them. Or a `Vocabulary` where there are none: then it starts at random, and takes far more users.
         dimension: with vectors: None, to start from them; or a number, to start at random in so many dimensions with
             their words alone. Without: of the vectors (None: 100).
-        epsilon: of the whole training; or a `dptext.embeddings.dpsgd.participation.Participation`, which says what
-            users of several public levels take part in; delta, steps and sampling_rate are then its own.
+        epsilon: of the whole training; or a `dptext.embeddings.dpsgd.participation.Participation`, which says how often
+            users of several public levels take part; delta, steps and sampling_rate are then its own.
         delta: of everybody.
         unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
-        weaker
-            still: a single pair of words that stand near each other, one of the hundreds that a sentence has.
+            weaker still: a single pair of words that stand near each other, one of hundreds that a sentence has.
         mode: "private"; or, for comparison and without a promise: "clipped" (no noise), "plain" (no bound either).
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
-        several,
-            the one that takes part least often counts; of somebody who declared none, the default of ``epsilon``.
+            several, the one that takes part least often counts; of somebody who declared none, the default of
+            ``epsilon``.
         vocabulary: words that `dptext.private_vocabulary` learned from the same users: they come after those of
             ``vectors``, and their promise is composed in.
         trained_words: how many of the most frequent words of the list learn; the others keep their public vectors, or
@@ -104,8 +107,7 @@ class SkipGram:
         subsample: the frequency above which a word is left out now and then; 0: never.
         clip: C; or one norm for each table (words, contexts), for which C is the root of the sum of their squares.
         distance: how far the tables may go in all steps together, see `dptext.embeddings.dpsgd.recipe.Recipe`. None:
-        100
-            from public vectors, 1000 from a random start.
+            400 from public vectors, 1000 from a random start.
         noise: "dense" (noise on all rows in each step), "lazy" (when a row is due, to the same effect: see
             `dptext.embeddings.dpsgd.tables`), or None: what is less work, by public numbers.
         most_words: of a user that are looked at: the first ones.

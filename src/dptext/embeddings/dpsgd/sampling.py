@@ -12,7 +12,7 @@ from dptext.privacy.randomness import RandomBits
 
 __all__ = ["sampled_slots", "sampled_users", "threshold"]
 
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 15
 _BITS11 = np.uint64(11)
 
 

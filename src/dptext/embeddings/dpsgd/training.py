@@ -35,8 +35,8 @@ Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
 _KEPT = 4  # of these parts
-_COINS, _KEYS, _LATE, _NOISE = range(4)  # each use of randomness in a step has a stream of its own
-_USES = 4
+_COINS, _KEYS, _LATE, _NOISE, _SETTLED = range(5)  # each use of randomness in a step has a stream of its own
+_USES = 5
 
 
 @dataclass(eq=False)
@@ -75,7 +75,7 @@ class Training:
 
     def settled(self, steps: int) -> npt.NDArray[np.float32]:
         """The tables after so many steps, with all noise."""
-        return self.tables.settled(steps, self._bits(steps, _LATE))
+        return self.tables.settled(steps, self._bits(steps, _SETTLED))
 
     def step(self, step: int) -> None:
         """One step, counted from 0."""
