@@ -306,12 +306,14 @@ OTHERS = [
 def test_resuming_with_other_parameters_is_refused(vectors, tmp_path, other):
     if isinstance(other, str):
         name, value = other.split()
-        other = {name: float(value) if name in ("epsilon", "delta", "distance", "clip") else int(value)}
+        other = {
+            name: float(value) if name in ("epsilon", "delta", "distance", "clip", "sampling_rate") else int(value)
+        }
     path = tmp_path / "run"
-    interrupted(vectors, path, 4)
+    interrupted(vectors, path, 4, sampling_rate=1.0)  # whose accounting takes no time
     before = path.read_bytes()
     with pytest.raises(RefusedError, match="other parameters"):
-        model(vectors, **other).fit(people(20), checkpoint=path, resume=True)
+        model(vectors, **{"sampling_rate": 1.0} | other).fit(people(20), checkpoint=path, resume=True)
     assert path.read_bytes() == before
 
 
@@ -339,8 +341,8 @@ def test_what_is_no_checkpoint(vectors, tmp_path):
 
 def test_progress_tells_what_was_spent(vectors):
     seen = []
-    fit = model(vectors).fit(people(5), progress=lambda state: seen.append((state.step, state.steps, state.epsilon)))
-    assert [step for step, _, _ in seen] == list(range(11))
+    fit = model(vectors, steps=3).fit(people(5), progress=lambda at: seen.append((at.step, at.steps, at.epsilon)))
+    assert [step for step, _, _ in seen] == [0, 1, 2, 3]
     spent = [epsilon for _, _, epsilon in seen]
     assert spent[0] == 0.0
     assert spent == sorted(spent)
@@ -394,7 +396,7 @@ def test_no_documents_and_wrong_ones(vectors):
 
 def test_a_delta_too_large_for_so_many_users(vectors):
     with pytest.warns(DeltaWarning, match="not below 1 / 1,000"):
-        fitted(people(2), vectors, delta=1e-3, public_users=1000)
+        fitted(people(2), vectors, delta=1e-3, public_users=1000, sampling_rate=1.0)
 
 
 def test_without_numba(vectors, monkeypatch):

@@ -29,8 +29,8 @@ def training_of(plan: SkipGramPlan, store: UserStore, tables: Singles, key: Nois
     """The training of a plan, with tables that it changes in place after so many steps."""
     recipe, participation, words = plan.recipe, plan.participation, len(plan.rows)
     clipping = None if plan.mode == "plain" else recipe.clipping
-    # a rate is for sums in units of C; those of bounded gradients are in units of C / CELLS
-    unit = recipe.clipping.norm if clipping is None else CELLS
+    # a rate is for sums in units of C; those of bounded gradients are in units of C / CELLS, others are means of pairs
+    unit = recipe.pairs if clipping is None else CELLS
     return Training(
         store=store,
         participation=participation,
