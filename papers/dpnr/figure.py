@@ -28,6 +28,7 @@ OURS: dict[str, dict[str, Any]] = {
     "Gaussian": {"color": "black", "linestyle": "-", "marker": "x"},
 }
 _LARGEST = 400.0
+DECISION = "decision, randomised response"
 
 
 def draw(found: Mapping[str, Mapping[str, Rows]], path: Path) -> None:
@@ -53,7 +54,9 @@ def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
     axes.set_ylabel("accuracy (95% over runs)")
     constants = next(iter(parts.values())).constants
     axes.axhline(constants["majority"], color="0.8", linewidth=1.2, zorder=0)
-    axes.annotate("majority class", (1.0, constants["majority"]), xytext=(0, 3), textcoords="offset points", fontsize=7)
+    axes.annotate(
+        "majority class", (1.0, constants["majority"]), xytext=(0, -9), textcoords="offset points", fontsize=7
+    )
     if "study" in parts:
         for (dimension, training), style in PUBLISHED.items():
             if dimension in parts["study"].values("dimension"):
@@ -63,13 +66,18 @@ def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
     if "ours" in parts:
         rows, smallest = parts["ours"], min(parts["ours"].values("dimension"))
         for mechanism, style in OURS.items():
-            _curve(axes, at_true_epsilon(rows, mechanism, smallest, "robust"), f"{mechanism} d={smallest}", style)
+            _curve(
+                axes, at_true_epsilon(rows, mechanism, smallest, "robust"), f"{mechanism} d={smallest}, robust", style
+            )
+        points = at_true_epsilon(rows, "PrivUnit", smallest, "plain")
+        _curve(axes, points, f"PrivUnit d={smallest}, plain", OURS["PrivUnit"] | {"linestyle": "--"})
         clean = rows.mean("clean", mechanism="PrivUnit", dimension=smallest, training="plain")
         if clean is not None:
             epsilons = np.geomspace(1.0, _LARGEST, 60)
             shares = [decided(clean, epsilon, constants["classes"]) for epsilon in epsilons]
-            axes.plot(epsilons, shares, color="black", linestyle=(0, (1, 1)), linewidth=1.0, label="decision, response")
+            axes.plot(epsilons, shares, color="black", linestyle=(0, (1, 1)), linewidth=1.0, label=DECISION)
     axes.set_xlim(0.9, _LARGEST)
+    axes.set_xticks(ticks := [2**power for power in range(9)], [str(each) for each in ticks])
     axes.grid(visible=True, color="0.93", linewidth=0.6)
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
 

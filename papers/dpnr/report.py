@@ -50,15 +50,20 @@ def write_report(out: Path, *, readme: Path | None) -> None:
                 for each in rows.values("dimension")
             ]
         if "study" in parts:
-            sections += [one_scalar_table(parts["study"]), mismatch_table(parts["study"])]
+            rows = parts["study"]
+            sections += [one_scalar_table(rows), mismatch_table(rows, PUBLISHED, max(rows.values("dimension")))]
         if "ours" in parts:
-            sections.append(ours_table(parts["ours"], parts.get("study")))
+            rows = parts["ours"]
+            sections += [
+                ours_table(rows, parts.get("study")),
+                mismatch_table(rows, "PrivUnit", min(rows.values("dimension"))),
+            ]
         if "epochs" in parts:
             sections.append(epochs_table(parts["epochs"]))
     every = [rows for parts in found.values() for rows in parts.values()]
     seconds, cells = sum(rows.seconds for rows in every), sum(len(rows.rows) for rows in every)
     sections.append(f"{cells:,} cells took {seconds / 3600:.1f} hours of one core.")
-    text = "\n\n".join(sections) + "\n"
+    text = "\n\n".join(filter(None, sections)) + "\n"
     (out / "tables.md").write_text(text, encoding="utf-8")
     if readme is not None and readme.exists():
         before, _, rest = readme.read_text(encoding="utf-8").partition(START)
@@ -103,6 +108,8 @@ def one_scalar_table(rows: Rows) -> str:
     mechanism = "DPNR, one scalar"
     dimensions = dict.fromkeys(row.settings["dimension"] for row in rows.rows if row.settings["mechanism"] == mechanism)
     kinds = [(each, training) for each in dimensions for training in ("plain", "robust")]
+    if not kinds:
+        return ""
     lines = [["claimed epsilon", "true epsilon", *(f"d = {each}, {training}" for each, training in kinds)]]
     lines[0].append("majority class")
     lines.append(["---"] * len(lines[0]))
@@ -113,14 +120,14 @@ def one_scalar_table(rows: Rows) -> str:
     return f"**One scalar of noise for all coordinates**, as the authors' code has it.\n\n{_joined(lines)}"
 
 
-def mismatch_table(rows: Rows) -> str:
-    """Servers of DPNR in the largest dimension against users."""
-    dimension, names = max(rows.values("dimension")), _epsilons(rows)
+def mismatch_table(rows: Rows, mechanism: str, dimension: int) -> str:
+    """Servers against users, for one mechanism."""
+    names = _epsilons(rows)
     servers: dict[float | str, dict[str, Any]] = {"plain": {"training": "plain"}, "adaptive": {"training": "adaptive"}}
     servers |= {epsilon: {"training": "robust", "epsilon": epsilon} for epsilon in map(_number, names)}
     found = {}
     for server, settings in servers.items():
-        row = [rows.mean(name, mechanism=PUBLISHED, dimension=dimension, **settings) for name in names]
+        row = [rows.mean(name, mechanism=mechanism, dimension=dimension, **settings) for name in names]
         if all(each is not None for each in row):
             found[server] = tuple(each for each in row if each is not None)
     if not found:
@@ -132,11 +139,20 @@ def mismatch_table(rows: Rows) -> str:
         baseline=rows.constants["majority"],
         rows=rows.constants["tested"],
     )
-    best = ", ".join(f"{user:g}: {matrix.best_server(user)}" for user in matrix.users)
-    return (
-        f"**Servers and users that do not know of each other** (DPNR, d = {dimension}, claimed epsilons; true ones are "
-        f"{dimension} times as large). The best server for users at {best}.\n\n{matrix.table(intervals=False)}"
+    best = ", ".join(f"{user:g}: {_label(matrix.best_server(user))}" for user in matrix.users)
+    which = (
+        f"claimed epsilons, of which true ones are {dimension} times as large"
+        if mechanism == PUBLISHED
+        else "true epsilons"
     )
+    return (
+        f"**Servers and users that do not know of each other** ({mechanism}, d = {dimension}, {which}). The best "
+        f"server for users at {best}.\n\n{matrix.table(intervals=False)}"
+    )
+
+
+def _label(server: float | str) -> str:
+    return server if isinstance(server, str) else f"robust at {server:g}"
 
 
 def ours_table(rows: Rows, study: Rows | None) -> str:
@@ -148,16 +164,17 @@ def ours_table(rows: Rows, study: Rows | None) -> str:
     clean = rows.mean("clean", mechanism=kinds[0][0], dimension=smallest, training="plain")
     for name in _epsilons(rows):
         epsilon = _number(name)
-        cells = [
-            _spelled(rows.mean(name, mechanism=mechanism, dimension=each, training="robust", epsilon=epsilon))
-            for mechanism, each in kinds
-        ]
+        cells = []
+        for mechanism, each in kinds:
+            robust = rows.mean(name, mechanism=mechanism, dimension=each, training="robust", epsilon=epsilon)
+            plain = rows.mean(name, mechanism=mechanism, dimension=each, training="plain")
+            cells.append(f"{_spelled(robust)}{'' if plain is None else f' / {plain.value:.3f}'}")
         decision = "" if clean is None else f"{decided(clean, epsilon, rows.constants['classes']):.3f}"
         lines.append([f"{epsilon:g}", *cells, decision, f"{rows.constants['majority']:.3f}"])
     text = (
-        "**With a proof**, robust training at the users' epsilon; the Gaussian has delta = 1e-5 on top. *Decision*: "
-        "the device classifies with the plain model and sends the class by randomised response (computed from its "
-        f"accuracy without noise).\n\n{_joined(lines)}"
+        "**With a proof**: robust training at the users' epsilon / plain training; the Gaussian has delta = 1e-5 on "
+        "top. *Decision*: the device classifies with the plain model and sends the class by randomised response "
+        f"(computed from its accuracy without noise).\n\n{_joined(lines)}"
     )
     return text if study is None else f"{text}\n\n{_beside(rows, study, kinds)}"
 

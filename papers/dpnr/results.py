@@ -12,10 +12,7 @@ from papers.dpnr.servers import true_epsilon
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep import read_sweep
 
-__all__ = ["DECISION", "Rows", "at_true_epsilon", "decided", "reproduced"]
-
-DECISION = "decision"
-"""The mechanism that needs no server: the device classifies, and sends the class by randomised response."""
+__all__ = ["Rows", "at_true_epsilon", "decided", "reproduced"]
 
 _ROUNDING = 0.005  # of numbers printed with two digits
 
