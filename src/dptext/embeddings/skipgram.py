@@ -87,7 +87,8 @@ class SkipGram:
         delta: of everybody.
         unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
             weaker still: a single pair of words that stand near each other, one of hundreds that a sentence has.
-        mode: "private"; or, for comparison and without a promise: "clipped" (no noise), "plain" (no bound either).
+        mode: "private"; or, for comparison and without a promise: "clipped" (no noise), "plain" (no bound either:
+            the gradient of each user is followed at once, at the learning rate of word2vec).
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
             several, the one that takes part least often counts; of somebody who declared none, the default of
             ``epsilon``.

@@ -28,9 +28,6 @@ Singles = npt.NDArray[np.float32]
 def training_of(plan: SkipGramPlan, store: UserStore, tables: Singles, key: NoiseKey, *, done: int = 0) -> Training:
     """The training of a plan, with tables that it changes in place after so many steps."""
     recipe, participation, words = plan.recipe, plan.participation, len(plan.rows)
-    clipping = None if plan.mode == "plain" else recipe.clipping
-    # a rate is for sums in units of C; those of bounded gradients are in units of C / CELLS, others are means of pairs
-    unit = recipe.pairs if clipping is None else CELLS
     return Training(
         store=store,
         participation=participation,
@@ -42,16 +39,15 @@ def training_of(plan: SkipGramPlan, store: UserStore, tables: Singles, key: Nois
             negatives=recipe.negatives,
         ),
         pairs=recipe.pairs,
-        clipping=clipping,
+        clipping=None if plan.mode == "plain" else recipe.clipping,
         offsets=plan.offsets,
         single_pairs=recipe.unit == "pair",
         tables=Tables(
             tables,
-            recipe.rates(participation.steps) / (plan.denominator * unit),
+            recipe.rates(participation.steps) / (plan.denominator * CELLS),  # for sums in units of C / CELLS
             CellNoise(participation.noise_multiplier * CELLS) if plan.mode == "private" else None,
             lazy=plan.form == "lazy",
             both=plan.both,
-            clipped=clipping is not None,
             done=done,
         ),
         key=key,

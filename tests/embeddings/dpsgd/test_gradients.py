@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.embeddings.dpsgd.clipping import CELLS, Clipping
-from dptext.embeddings.dpsgd.gradients import MOST, Scratch, add_unclipped, add_units, unit_gradient
+from dptext.embeddings.dpsgd.gradients import MOST, Scratch, add_units, follow_units, unit_gradient
 from dptext.errors import ParameterError
 
 WORDS, DIMENSION = 12, 7
@@ -178,14 +178,15 @@ def test_users_without_pairs_add_nothing():
     assert not cells_of(tables_of(1), np.empty((0, 7), dtype=np.int32), [0, 0, 0]).any()
 
 
-def test_without_bounds_the_sum_is_that_of_the_gradients():
+def test_without_bounds_each_unit_is_followed_at_once():
     tables, pairs = tables_of(2), pairs_of(2, 30)
+    expected = tables - 0.1 * by_autograd(tables, pairs[:10])
+    expected -= 0.1 * by_autograd(expected, pairs[10:])
     scratch = Scratch(len(tables), pairs.size, DIMENSION)
-    total = np.zeros(tables.shape, dtype=np.float32)
-    nothing, places = np.zeros(len(tables), dtype=np.float32), np.arange(len(tables), dtype=np.int32)
+    nothing = np.zeros(len(tables), dtype=np.float32)
     room = (scratch.slots, scratch.touched, scratch.gradient)
-    add_unclipped(tables, nothing, pairs, np.array([10, 30]), True, *room, places, total)
-    assert np.abs(total - by_autograd(tables, pairs)).max() < 1e-4
+    follow_units(tables, nothing, pairs, np.array([10, 30]), 0.1, True, *room)
+    assert np.abs(tables - expected).max() < 1e-5
 
 
 @pytest.mark.parametrize("given", [0.0, -1.0, math.nan, math.inf, (1.0,), (1.0, 0.0), (1.0, 1.0, 1.0), "1"])

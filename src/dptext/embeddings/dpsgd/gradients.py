@@ -36,7 +36,7 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.embeddings.dpsgd.prefetching import prefetch
 
-__all__ = ["MOST", "Scratch", "add_unclipped", "add_units", "unit_gradient"]
+__all__ = ["MOST", "Scratch", "add_units", "follow_units", "unit_gradient"]
 
 MOST = 2**30
 """No number of the sum goes beyond; it takes 4096 units that agree on one coordinate alone."""
@@ -243,19 +243,22 @@ def add_units(
 
 
 @compiled
-def add_unclipped(
+def follow_units(
     tables: Singles,
     offsets: Singles,
     pairs: Rows,
     ends: npt.NDArray[np.int64],
+    rate: float,
     both: bool,
     slots: Rows,
     touched: Rows,
     gradient: Singles,
-    places: Rows,
-    total: Singles,
 ) -> None:
-    """The same without any limit, in floating-point numbers: for comparison, and without a promise."""
+    """tables -= rate * gradient, unit after unit, without any limit: what word2vec does, for comparison.
+
+    Args:
+        rate: what a gradient of length 1 moves. For the others see `add_units`.
+    """
     first = 0
     for number in range(len(ends)):
         count = unit_gradient(tables, offsets, pairs, first, ends[number], both, slots, touched, gradient)
@@ -263,6 +266,6 @@ def add_unclipped(
         for slot in range(count):
             row = touched[slot]
             slots[row] = -1
-            into, part = total[places[row]], gradient[slot]
+            into, part = tables[row], gradient[slot]
             for axis in range(len(part)):
-                into[axis] += part[axis]
+                into[axis] -= np.float32(part[axis] * rate)

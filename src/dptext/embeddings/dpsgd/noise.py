@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -254,13 +253,13 @@ def descend(
 
 
 @compiled
-def move(tables: Singles, rows: Rows, sums: npt.NDArray[Any], rate: float) -> None:
+def move(tables: Singles, rows: Rows, sums: Cells, rate: float) -> None:
     """tables[rows] -= rate * sums, and sums = 0, without noise.
 
     Args:
         tables: (2 V, d).
         rows: (n,) distinct.
-        sums: (at least n, d) int32 or float32.
+        sums: (at least n, d).
         rate: what a unit of the sum moves.
     """
     for slot in range(len(rows)):

@@ -17,8 +17,6 @@ texts, which the law of real numbers does not know: the statement says so (`dpte
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -41,12 +39,11 @@ class Tables:
         noise: None: none, for comparison.
         lazy: see the module.
         both: False: only context vectors are trained; word vectors stay as they are.
-        clipped: sums are whole numbers; False: floating-point ones, without noise.
         done: steps behind it, whose noise is in the matrix.
 
     Attributes:
         places: (2 V,) int32, where a row of the matrix stands in the sum.
-        sums: (n, d) int32 (or float32), the sum of a step.
+        sums: (n, d) int32, the sum of a step.
     """
 
     def __init__(
@@ -57,17 +54,15 @@ class Tables:
         *,
         lazy: bool,
         both: bool = True,
-        clipped: bool = True,
         done: int = 0,
     ) -> None:
         self.matrix, self.lazy, self.both, self._rates, self._noise = matrix, lazy, both, rates, noise
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
-        self._kind: Any = np.int32 if clipped else np.float32
         self._touched = self._all[:0] if lazy else self._all
         self.places = np.full(count, -1, dtype=np.int32)
         self.places[self._touched] = np.arange(len(self._touched), dtype=np.int32)
-        self.sums: npt.NDArray[Any] = np.zeros((len(self._touched), dimension), dtype=self._kind)
+        self.sums = np.zeros((len(self._touched), dimension), dtype=np.int32)
         self._clock = np.full(count, done, dtype=np.int32)  # so many steps' noise a row has
         self._power = np.concatenate([[0.0], np.cumsum(rates**2)])
 
@@ -86,7 +81,7 @@ class Tables:
         self.places[rows] = np.arange(len(rows), dtype=np.int32)
         if len(rows) > len(self.sums):
             room = min(len(self._all), len(rows) + len(rows) // 8)
-            self.sums = np.zeros((room, self.matrix.shape[1]), dtype=self._kind)
+            self.sums = np.zeros((room, self.matrix.shape[1]), dtype=np.int32)
         self._touched = rows
 
     def descend(self, step: int, bits: RandomBits) -> None:

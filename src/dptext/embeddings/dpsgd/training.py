@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.clipping import Clipping
-from dptext.embeddings.dpsgd.gradients import Scratch, add_unclipped, add_units
+from dptext.embeddings.dpsgd.gradients import Scratch, add_units, follow_units
 from dptext.embeddings.dpsgd.pairs import PairDrawing
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.sampling import sampled_slots, sampled_users
@@ -35,6 +35,7 @@ Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
 _KEPT = 4  # of these parts
+_WORD2VEC = 0.025  # its first learning rate, for a pair
 _COINS, _KEYS, _LATE, _NOISE, _SETTLED = range(5)  # each use of randomness in a step has a stream of its own
 _USES = 5
 
@@ -48,7 +49,7 @@ class Training:
         participation: who takes part how often.
         drawing: how pairs are drawn.
         pairs: of a unit in a step, at most.
-        clipping: None: none, for comparison.
+        clipping: None: none, for comparison: each unit's gradient is followed at once, as word2vec does.
         offsets: (2 V,) public, of contexts.
         single_pairs: the unit is a pair of words.
         tables: where it has come to.
@@ -94,7 +95,7 @@ class Training:
             parts = kept if len(kept) < _KEPT else self._drawn(sampled, keys)
             self.tables.read(step, np.flatnonzero(touched[:-1]).astype(np.int32), self._bits(step, _LATE))
         for pairs, ends in parts:
-            self._add(pairs, ends)
+            self._add(step, pairs, ends)
         self.tables.descend(step, self._bits(step, _NOISE))
 
     def _bits(self, step: int, use: int) -> RandomBits:
@@ -120,10 +121,14 @@ class Training:
                 starts, stops = self.store.offsets[some], self.store.offsets[some + 1]
                 yield self.drawing.of_users(self.store.rows, starts, stops, their_keys, self.pairs)
 
-    def _add(self, pairs: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
+    def _add(self, step: int, pairs: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
         tables, scratch = self.tables, self._scratch
-        limits: Any = () if self.clipping is None else (self.clipping.limits,)
+        what = (tables.matrix, self.offsets, pairs, ends)
         room = (scratch.slots, scratch.touched, scratch.gradient)
-        where: Any = (*limits, tables.both, *room, tables.places, tables.sums)
-        add = add_unclipped if self.clipping is None else add_units
-        add(tables.matrix, self.offsets, pairs, ends, *where)
+        arguments: Any
+        if self.clipping is None:
+            arguments = (*what, _WORD2VEC * (1 - step / self.participation.steps), tables.both, *room)
+            follow_units(*arguments)
+        else:
+            arguments = (*what, self.clipping.limits, tables.both, *room, tables.places, tables.sums)
+            add_units(*arguments)
