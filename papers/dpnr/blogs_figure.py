@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NONE, OURS, SCALAR
+from papers.dpnr.blogs_posts import INDUSTRY
 
 from dptext.evaluation.sweep_file import Row
 from dptext.text.files import extra
@@ -25,6 +26,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 _SIDES = {DPNR: (7, -8), OURS[0]: (7, -1), OURS[1]: (5, -11), OURS[2]: (-6, 4)}  # of what is written beside a point
 _LABELS = {name: name if name == DPNR else f"{name}, 16 axes" for name in _STYLES}
 _ATTRIBUTES = ("gender", "age")
+_MEASURES = {INDUSTRY: "macro-F1"}  # where students are more than half: accuracy tells next to nothing
 _ROOM = 0.03  # above the majority: where points are told apart
 
 
@@ -59,39 +61,40 @@ def draw(found: Mapping[str, Rows], path: Path) -> None:
 
 def _epsilons(axes: Any, task: str, rows: Rows) -> None:
     """Accuracy of the task, with its interval, at true epsilons; what is not private as a line."""
-    _majority(axes, None, rows.any["task accuracy blind"])
+    measure = _measure(task)
+    _blind(axes, None, rows.any[f"task {measure} blind"], measure)
     for mechanism, style in _STYLES.items():
         points = _of(rows, mechanism)
         if points:
-            values = [row.numbers["task accuracy"] for row in points]
+            values = [row.numbers[f"task {measure}"] for row in points]
             errors = [
-                [value - row.numbers["task accuracy low"] for row, value in zip(points, values, strict=True)],
-                [row.numbers["task accuracy high"] - value for row, value in zip(points, values, strict=True)],
+                [value - row.numbers[f"task {measure} low"] for row, value in zip(points, values, strict=True)],
+                [row.numbers[f"task {measure} high"] - value for row, value in zip(points, values, strict=True)],
             ]
             epsilons = [rows.true_epsilon(row) for row in points]
             axes.errorbar(epsilons, values, yerr=errors, linewidth=1.0, capsize=2, **style)
     clean = rows.get(NONE)
     if clean is not None:
-        axes.axhline(clean.numbers["task accuracy"], color="0.6", linestyle=(0, (1, 1)), linewidth=1.2, zorder=0)
+        value = clean.numbers[f"task {measure}"]
+        axes.axhline(value, color="0.6", linestyle=(0, (1, 1)), linewidth=1.2, zorder=0)
         said = "no noise, and one scalar (infinite)"
-        axes.text(
-            0.02, clean.numbers["task accuracy"], said, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom"
-        )
+        axes.text(0.02, value, said, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_title(task, fontsize=10)
     axes.set_xlabel("true epsilon of a post (log scale)", fontsize=9)
-    axes.set_ylabel("accuracy of the task (95% over bloggers)", fontsize=9)
+    axes.set_ylabel(f"{measure} of the task (95% over bloggers)", fontsize=9)
     axes.grid(visible=True, color="0.94", linewidth=0.6)
 
 
 def _panel(axes: Any, task: str, rows: Rows, attribute: str) -> None:
-    blind = rows.any[f"{attribute} mlp blind"], rows.any["task accuracy blind"]
-    _majority(axes, *blind)
+    measure = _measure(task)
+    blind = rows.any[f"{attribute} mlp blind"], rows.any[f"task {measure} blind"]
+    _blind(axes, *blind, measure)
     for mechanism, style in _STYLES.items():
         points = _of(rows, mechanism)
         if points:
-            places = [_place(row, attribute) for row in points]
+            places = [_place(row, attribute, measure) for row in points]
             axes.plot(*zip(*places, strict=True), label=_LABELS[mechanism], linewidth=1.0, **style)
             for row, place in zip(points, places, strict=True):
                 if place[1] > blind[1] + _ROOM or place[0] > blind[0] + _ROOM:
@@ -99,19 +102,27 @@ def _panel(axes: Any, task: str, rows: Rows, attribute: str) -> None:
     clean = rows.get(NONE)
     if clean is not None:
         style = {"linestyle": "", "marker": "*", "markersize": 17, "markerfacecolor": "white", "color": "black"}
-        axes.plot(*_place(clean, attribute), label="no noise", **style)
-    _scalar(axes, rows, attribute)
+        axes.plot(*_place(clean, attribute, measure), label="no noise", **style)
+    _scalar(axes, rows, attribute, measure)
     axes.set_title(f"{task}: {attribute}", fontsize=10)
     axes.set_xlabel(f"accuracy of the better attacker on {attribute}", fontsize=9)
-    axes.set_ylabel("accuracy of the task", fontsize=9)
+    axes.set_ylabel(f"{measure} of the task", fontsize=9)
     axes.grid(visible=True, color="0.94", linewidth=0.6)
 
 
-def _majority(axes: Any, attribute: float | None, task: float) -> None:
+def _blind(axes: Any, attribute: float | None, task: float, measure: str) -> None:
     """Where somebody who sees nothing is."""
     axes.axhline(task, color="0.8", linewidth=1.2, zorder=0)
     style: dict[str, Any] = {"fontsize": 7, "color": "0.4"}
-    axes.text(0.99, task, "majority", transform=axes.get_yaxis_transform(), ha="right", va="bottom", **style)
+    axes.text(
+        0.99,
+        task,
+        "majority" if measure == "accuracy" else "guessing",
+        transform=axes.get_yaxis_transform(),
+        ha="right",
+        va="bottom",
+        **style,
+    )
     if attribute is not None:
         axes.axvline(attribute, color="0.8", linewidth=1.2, zorder=0)
         axes.text(
@@ -131,7 +142,7 @@ def _of(rows: Rows, mechanism: str) -> list[Row]:
     return [row for row in rows.rows if row.settings["mechanism"] == mechanism and not row.settings["mu"]]
 
 
-def _scalar(axes: Any, rows: Rows, attribute: str) -> None:
+def _scalar(axes: Any, rows: Rows, attribute: str, measure: str) -> None:
     """The authors' code: true epsilon infinite, with words masked, and where the server does not undo the noise."""
     style: dict[str, Any] = {"linestyle": "", "color": "0.35"}
     for mechanism, is_masked, marker, label in (
@@ -143,16 +154,20 @@ def _scalar(axes: Any, rows: Rows, attribute: str) -> None:
             row for row in rows.rows if row.settings["mechanism"] == mechanism and bool(row.settings["mu"]) is is_masked
         ]
         if points:
-            places = [_place(row, attribute) for row in points]
+            places = [_place(row, attribute, measure) for row in points]
             axes.plot(*zip(*places, strict=True), marker=marker, markersize=8, label=label, **style)
             for row, place in zip(points, places, strict=True):
                 if is_masked:
                     _note(axes, f"{100 * row.settings['mu']:g}%", place, (-6, -10), "0.35")
 
 
-def _place(row: Row, attribute: str) -> tuple[float, float]:
+def _measure(task: str) -> str:
+    return _MEASURES.get(task, "accuracy")
+
+
+def _place(row: Row, attribute: str, measure: str) -> tuple[float, float]:
     numbers = row.numbers
-    return max(numbers[f"{attribute} mlp"], numbers[f"{attribute} linear"]), numbers["task accuracy"]
+    return max(numbers[f"{attribute} mlp"], numbers[f"{attribute} linear"]), numbers[f"task {measure}"]
 
 
 def _note(axes: Any, said: str, place: tuple[float, float], offset: tuple[int, int], colour: str) -> None:
