@@ -251,7 +251,13 @@ def _setting(row: Row) -> Setting:
 def _trues(found: Found, setting: Setting) -> str:
     """The true epsilon, where it differs between sets by the length of their vectors."""
     values = [found.true(name, setting) for name in found.sets if found.rows(name, setting)]
-    return " / ".join(dict.fromkeys("infinite" if each == float("inf") else f"{each:,.4g}" for each in values))
+    return " / ".join(dict.fromkeys(_number(each) for each in values))
+
+
+def _number(epsilon: float) -> str:
+    if epsilon == float("inf"):
+        return "infinite"
+    return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.4g}"
 
 
 def _reach(estimate: Estimate) -> float:
