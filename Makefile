@@ -48,6 +48,7 @@ bench: $(VENV)/dev.stamp
 
 papers: $(VENV)/dev.stamp
 	$(BIN)/python -m papers.ome.accuracy --quick --encoders glove --data $(DATA)
+	$(BIN)/python -m papers.ome.printed --quick --data $(DATA)
 	$(BIN)/python -m papers.tem.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpugc.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpnr.experiment --quick --data $(DATA)
