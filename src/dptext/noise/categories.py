@@ -1,0 +1,85 @@
+"""One of k categories, sent by randomised response: the true one more often than each of the others.
+
+With chance tau the true category is sent, otherwise a uniform one of all k (Warner 1965; Kairouz, Oh and Viswanath
+2016). The chance of a category under two different truths has the ratio
+
+    (tau + (1 - tau) / k) / ((1 - tau) / k) = 1 + k tau / (1 - tau)                               (response)
+
+at most, attained by the truth itself. tau = t / 2^64 with an integer t, so the epsilon is that of what is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.privacy.accounting import checked_amount
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["RandomizedResponse"]
+
+_SCALE = 2**64
+_MOST_CATEGORIES = 10_000
+_MOST_EPSILON = 20.0  # beyond that hardly one in a billion is ever another: it would be sent as it is
+_ROUNDING = 2.0**-48  # more than the arithmetic below is off by
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Randomised response for k categories.
+
+    **Guarantee** (unit: whoever has the category; substitution; local): epsilon-DP, pure; for any two categories,
+    and so for any two inputs whatever that a category is computed from. *Proof*: equation (response), with t rounded
+    so that the ratio is at most e^epsilon. A second draw for the same person costs epsilon again.
+
+    Attributes:
+        categories: k, from 1.
+        epsilon: above 0, at most 20.
+
+    Raises:
+        ParameterError: a number out of range.
+
+    >>> response = RandomizedResponse(3, 1.0)
+    >>> response.probabilities.round(4)
+    array([[0.5761, 0.2119, 0.2119],
+           [0.2119, 0.5761, 0.2119],
+           [0.2119, 0.2119, 0.5761]])
+    """
+
+    categories: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        count = self.categories
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= _MOST_CATEGORIES:
+            raise ParameterError(f"categories must be an integer between 1 and {_MOST_CATEGORIES:,}, got {count!r}")
+        epsilon = checked_amount("epsilon", self.epsilon)
+        if epsilon > _MOST_EPSILON:
+            raise ParameterError(f"epsilon must be at most {_MOST_EPSILON:g} for a category, got {epsilon:g}")
+        object.__setattr__(self, "categories", int(count))
+        object.__setattr__(self, "epsilon", epsilon)
+
+    @cached_property
+    def threshold(self) -> int:
+        """t: the truth is sent where 64 random bits, as a number, are below it."""
+        # 1 - tau = k / (e^epsilon + k - 1), rounded up: the complement keeps its digits where tau is almost 1
+        rest = _SCALE * self.categories / (math.exp(self.epsilon) + self.categories - 1)
+        return max(0, _SCALE - math.ceil(rest * (1 + _ROUNDING)))
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """(k, k) what is really drawn: row of the true category, column of the one that is sent."""
+        other = (_SCALE - self.threshold) / (_SCALE * self.categories)
+        table = np.full((self.categories, self.categories), other)
+        np.fill_diagonal(table, other + self.threshold / _SCALE)
+        return table
+
+    def draw(self, bits: RandomBits, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """(n,) what is sent for (n,) true categories 0 .. k - 1. The same bits are drawn whatever is true and sent."""
+        uniform = bits.below(np.full(len(truth), self.categories, dtype=np.uint64)).astype(np.int64)
+        return np.where(bits.integers(len(truth)) < np.uint64(self.threshold), truth, uniform)
