@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from dptext.audits.judge import audit
 from dptext.audits.verdict import Verdict
+from dptext.embeddings.concerns import fit_concerns
 from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.personal import personal_participation
+from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import (
     DataError,
@@ -61,6 +64,7 @@ __all__ = [
     "TEM",
     "ZCDP",
     "ApproxDP",
+    "BudgetPolicy",
     "Calibration",
     "CallableEncoder",
     "Cooccurrence",
@@ -118,7 +122,9 @@ __all__ = [
     "calibrate",
     "deniability",
     "encode_file",
+    "fit_concerns",
     "load_vectors",
+    "personal_participation",
     "private_vocabulary",
     "privatize",
     "privatize_bags",

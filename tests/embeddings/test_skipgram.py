@@ -121,9 +121,9 @@ def test_nothing_that_is_shown_tells_how_many_users_there_are(vectors):
     assert few.vectors_.source == many.vectors_.source
 
 
-def learned(words, unit=Unit.USER):
+def learned(words, unit=Unit.USER, delta=1e-7):
     statement = PrivacyStatement(
-        guarantee=ApproxDP(1.0, 1e-7),
+        guarantee=ApproxDP(1.0, delta),
         unit=unit,
         relation=Relation.ADD_REMOVE,
         neighbours="two collections, one of which holds one more",
@@ -397,6 +397,15 @@ def test_no_documents_and_wrong_ones(vectors):
 def test_a_delta_too_large_for_so_many_users(vectors):
     with pytest.warns(DeltaWarning, match="not below 1 / 1,000"):
         fitted(people(2), vectors, delta=1e-3, public_users=1000, sampling_rate=1.0)
+
+
+def test_the_delta_that_is_warned_of_is_that_of_all_that_is_composed_in(vectors):
+    """Neither 6e-4 of the training nor 1e-7 or 5e-4 of the words is too much for 1,000 users; 1.1e-3 is."""
+    options = {"delta": 6e-4, "public_users": 1000, "sampling_rate": 1.0, "trained_words": 10}
+    fitted(people(2), vectors, vocabulary=learned(("teabag",)), **options)
+    with pytest.warns(DeltaWarning, match=r"delta 0\.0011 is not below 1 / 1,000"):
+        fit = fitted(people(2), vectors, vocabulary=learned(("teabag",), delta=5e-4), **options)
+    assert fit.statement_.guarantee.delta == pytest.approx(1.1e-3)
 
 
 def test_without_numba(vectors, monkeypatch):

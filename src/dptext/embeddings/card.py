@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dptext.embeddings.card_methods import how_made, whose_method
+from dptext.embeddings.card_methods import how_levels, how_made, plain, whose_method
 from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import at_most
 from dptext.privacy.statement import PrivacyStatement
@@ -127,7 +127,7 @@ def _promised(
         ]
     if files:
         lines += [*_levels(statements, files), ""]
-    lines += ["**Taken for granted:**", "", *(f"- {_plain(each)};" for each in statement.assumptions)]
+    lines += ["**Taken for granted:**", "", *(f"- {plain(each)};" for each in statement.assumptions)]
     lines[-1] = lines[-1].removesuffix(";") + "."
     lines += [
         "- Whoever made the vectors had all texts in the clear. He has to be trusted with that; you who read this do "
@@ -150,18 +150,15 @@ def _sure(epsilon: float) -> str:
 
 
 def _levels(statements: Mapping[str, PrivacyStatement], files: Mapping[str, str]) -> list[str]:
-    first = next(iter(statements.values()))
     lines = [
-        "People could choose how much they want to be protected; the numbers above hold for all of them, and for "
-        "some there is more. Which level somebody chose is not in this folder, and may be known. Who chose none counts "
-        f"as *{_plain(str(first.parameters.get('default_level')))}*.",
+        how_levels(next(iter(statements.values()))),
         "",
         "| level | epsilon | delta | times likelier, at most | under substitution, within the level | statement |",
         "|---|---|---|---|---|---|",
     ]
     for level, each in statements.items():
         lines.append(
-            f"| {_plain(level)} | {at_most(each.epsilon, 4)} | {at_most(_delta(each), 3)} | {odds(each.epsilon)} | "
+            f"| {plain(level)} | {at_most(each.epsilon, 4)} | {at_most(_delta(each), 3)} | {odds(each.epsilon)} | "
             f"{_substitution(each) or ''} | [{files[level]}]({files[level]}) |"
         )
     return lines
@@ -275,12 +272,12 @@ def _made_from(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
         lines.append("- **Public vectors:** none. Everything in these vectors comes from the texts.")
     elif _released_before(statement):
         lines.append(
-            f"- **Vectors to start from:** {_plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`), "
+            f"- **Vectors to start from:** {plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`), "
             f"released before: {said['promise_of_vectors']}, which is counted in above."
         )
     else:
         lines.append(
-            f"- **Public vectors:** {_plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`). They "
+            f"- **Public vectors:** {plain(str(public))} (fingerprint `{said.get('public_vectors_sha256')}`). They "
             "have a licence of their own, which may hold for what is made from them: ask whoever gave you this folder, "
             "if it does not stand beside these files."
         )
@@ -344,7 +341,7 @@ def _files(files: Mapping[str, str], word2vec: str | None) -> list[str]:
         ("words.txt", "the words, in the order of the rows"),
         ("config.json", "sizes, and SHA-256 of words with vectors and of the statements: dptext checks them"),
         ("privacy.json", "what is promised to everybody: the statement behind this card"),
-        *((file, f"what is promised to people of the level {_plain(level)}") for level, file in files.items()),
+        *((file, f"what is promised to people of the level {plain(level)}") for level, file in files.items()),
     ]
     if word2vec is not None:
         rows.append((word2vec, "the same vectors in the format of word2vec; it holds no statement"))
@@ -375,8 +372,3 @@ def _substitution(statement: PrivacyStatement) -> str | None:
 def _public_words(statement: PrivacyStatement) -> int:
     words, new = (statement.parameters.get(name) or 0 for name in ("words", "new_words"))
     return int(words) - int(new)
-
-
-def _plain(text: str) -> str:
-    """Names are anybody's: they must not end a cell or a line, or become markup."""
-    return "".join(f"\\{each}" if each in "\\|`*_<>[]" else " " if not each.isprintable() else each for each in text)

@@ -1,4 +1,4 @@
-"""What a card says about the way in which vectors were made: by one release, or step by step."""
+"""What a card says about the way in which vectors were made: by one release, or step by step, and with what levels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["how_made", "whose_method"]
+__all__ = ["how_levels", "how_made", "plain", "whose_method"]
 
 
 def how_made(vectors: WordVectors, statement: PrivacyStatement) -> list[str]:
@@ -27,6 +27,25 @@ def whose_method(statement: PrivacyStatement) -> str:
     return (
         "The noise is that of B. Balle and Y.-X. Wang, *Improving the Gaussian mechanism for differential privacy*, "
         "ICML 2018."
+    )
+
+
+_PREDICTED = {
+    "public": "For some it was predicted from what is public about them. Which level somebody has may be known.",
+    "texts": "For some it was predicted from their own texts. What stands below for less than the largest epsilon "
+    "holds for those who chose their level themselves, and for nobody else.",
+    "device": "For some it was predicted from their own texts, on their own devices, and sent with noise: what that "
+    "cost is counted in. The level that counts for somebody is the one that was sent, which may be known.",
+}
+
+
+def how_levels(statement: PrivacyStatement) -> str:
+    """How people came by their levels."""
+    predicted = _PREDICTED.get(str(statement.parameters.get("levels_predicted_from")))
+    known = "Which level somebody chose is not in this folder, and may be known." if predicted is None else predicted
+    return (
+        "People could choose how much they want to be protected; the numbers above hold for all of them, and for "
+        f"some there is more. {known} Who has none counts as *{plain(str(statement.parameters.get('default_level')))}*."
     )
 
 
@@ -65,3 +84,8 @@ def _step_by_step(statement: PrivacyStatement) -> list[str]:
 
 def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def plain(text: str) -> str:
+    """Names are anybody's: they must not end a cell or a line, or become markup."""
+    return "".join(f"\\{each}" if each in "\\|`*_<>[]" else " " if not each.isprintable() else each for each in text)

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from dptext.embeddings.level_promise import attribute_of
 from dptext.embeddings.plan import MOST_WORDS, WINDOW, Plan
+from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.promise import check_before, total_delta
 from dptext.embeddings.sharing import Word2VecFormat, save_release
 from dptext.errors import ParameterError
@@ -47,7 +49,8 @@ class Cooccurrence:
         delta: of everybody.
         unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
-            several, the strictest counts; of somebody who declared none, ``default_level``.
+            several, the strictest counts; of somebody who declared none, ``default_level``. Or a
+            `dptext.BudgetPolicy`, by which levels are predicted as well; then ``epsilon`` is ``policy.levels``.
         default_level: None: the strictest.
         vocabulary: words that `dptext.private_vocabulary` learned from the same users: they come after those of
             ``vectors``, and their promise is composed in.
@@ -88,7 +91,7 @@ class Cooccurrence:
         epsilon: float | Mapping[str, float] = 8.0,
         delta: float = 1e-6,
         unit: str = "user",
-        level: str | None = None,
+        level: str | BudgetPolicy | None = None,
         default_level: str | None = None,
         vocabulary: PrivateVocabulary | None = None,
         window: int = WINDOW,
@@ -117,7 +120,7 @@ class Cooccurrence:
             documents,
             plan.words,
             unit=plan.unit,
-            level=self.level,
+            level=attribute_of(self.level),
             most_words=self.most_words,
             processes=self.processes,
         ) as users:
@@ -171,6 +174,7 @@ class Cooccurrence:
             window=_whole(self.window),
             dimension=_whole(self.dimension),
             most_words=_whole(self.most_words),
+            level=self.level,
         )
         check_before(plan)
         return plan

@@ -41,17 +41,21 @@ class Earlier:
         words: all words of the release.
         public: the vectors that the first of them had; None: there were none.
         vocabulary: the last of them, learned from the same people; None: all are public.
+        predictor: what was promised when the predictor of levels was trained; None: on public labels, or there is none.
     """
 
     words: Vocabulary
     public: WordVectors | None
     vocabulary: PrivateVocabulary | None
+    predictor: PrivacyStatement | None = None
 
     @property
     def statements(self) -> dict[str, PrivacyStatement]:
         """Of what was not public."""
-        found = (("vocabulary", self.vocabulary), ("vectors", self.public))
-        return {name: each.statement for name, each in found if each is not None and each.statement is not None}
+        released = (("vocabulary", self.vocabulary), ("vectors", self.public))
+        found = {name: each.statement for name, each in released if each is not None}
+        found["predictor"] = self.predictor
+        return {name: each for name, each in found.items() if each is not None}
 
     def check(self, unit: Unit) -> None:
         """Whether what was promised before adds up with an (epsilon, delta) release: asked before a text is read.

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
+from dptext.embeddings.level_promise import checked_policy
+from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.promise import statement_of
 from dptext.embeddings.refinement import factorised, improved, public_base
 from dptext.embeddings.release import noisy_matrix
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.by_user import Person, UserUnit
@@ -72,6 +74,7 @@ class Plan:
         weights: (V,) of words.
         budgets: levels, norms and noise.
         unit: "user" or "document".
+        policy: how users come by their levels, where not all are declared.
     """
 
     words: Vocabulary
@@ -84,6 +87,7 @@ class Plan:
     window: int
     dimension: int
     most_words: int
+    policy: BudgetPolicy | None = None
 
     @classmethod
     def of(
@@ -98,6 +102,7 @@ class Plan:
         window: int = WINDOW,
         dimension: int = 50,
         most_words: int = MOST_WORDS,
+        level: str | BudgetPolicy | None = None,
     ) -> Plan:
         """Check all arguments, load the vectors, fix the features.
 
@@ -110,7 +115,13 @@ class Plan:
         _check_whole("window", window, _LONGEST_WINDOW)
         _check_whole("dimension", dimension, _LARGEST_DIMENSION)
         _check_whole("most_words", most_words, MOST_WORDS_EVER)
-        budgets = PersonalBudgets(epsilon, delta=delta, default=default_level)
+        floor = DEFAULT_FLOOR
+        if isinstance(level, BudgetPolicy):
+            floor = level.floor
+            if default_level is None and isinstance(epsilon, Mapping) and level.default in epsilon:
+                default_level = level.default
+        budgets = PersonalBudgets(epsilon, delta=delta, default=default_level, floor=floor)
+        policy = checked_policy(level, budgets.levels, budgets.default, unit)
         if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
             raise ParameterError(
                 f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
@@ -137,6 +148,7 @@ class Plan:
             window=window,
             dimension=dimension,
             most_words=most_words,
+            policy=policy,
         )
 
     def total(self, users: Iterable[Person]) -> npt.NDArray[np.int64]:

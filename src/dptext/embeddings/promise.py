@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dptext.embeddings.earlier import NEIGHBOURS, Earlier
+from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
 from dptext.embeddings.user_matrices import MOST_USERS
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.accounting import l2_sensitivity
@@ -28,7 +29,7 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
     """
     check_before(plan)
     statement = PrivacyStatement(
-        guarantee=plan.budgets.guarantee(level),
+        guarantee=with_level(plan.budgets.guarantee(level), plan.policy),
         unit=Unit(plan.unit),
         relation=Relation.ADD_REMOVE,
         neighbours=_neighbours(plan, level),
@@ -45,9 +46,8 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
 
 
 def _neighbours(plan: Plan, level: str) -> str:
-    """What the largest epsilon promises holds for everybody; a smaller one for its level only, and must say so."""
-    who = NEIGHBOURS[Unit(plan.unit)]
-    return who if plan.budgets.levels[level] == plan.budgets.cap else f"{who} of the level {level!r}"
+    most = plan.budgets.levels[level] == plan.budgets.cap
+    return level_neighbours(NEIGHBOURS[Unit(plan.unit)], level, plan.policy, most=most)
 
 
 def under_substitution(plan: Plan, level: str) -> ApproxDP:
@@ -57,7 +57,8 @@ def under_substitution(plan: Plan, level: str) -> ApproxDP:
     Raises:
         RefusedError: no proof, as in `check_before`.
     """
-    return _earlier(plan).under_substitution(plan.budgets.guarantee(level, relation=Relation.SUBSTITUTION))
+    release = plan.budgets.guarantee(level, relation=Relation.SUBSTITUTION)
+    return _earlier(plan).under_substitution(with_level(release, plan.policy))
 
 
 def total_delta(plan: Plan) -> float:
@@ -75,7 +76,7 @@ def check_before(plan: Plan) -> None:
 
 
 def _earlier(plan: Plan) -> Earlier:
-    return Earlier(plan.words, plan.public, plan.vocabulary)
+    return Earlier(plan.words, plan.public, plan.vocabulary, None if plan.policy is None else plan.policy.training)
 
 
 def _parameters(plan: Plan, level: str) -> dict[str, Parameter]:
@@ -93,6 +94,7 @@ def _parameters(plan: Plan, level: str) -> dict[str, Parameter]:
     if len(budgets.levels) > 1:
         said |= {f"epsilon_of_{name}": epsilon for name, epsilon in budgets.levels.items()}
         said["level"], said["default_level"] = level, budgets.default
+    said |= level_parameters(plan.policy)
     said |= {
         "words": len(plan.words),
         "new_words": earlier.new_words,
@@ -111,7 +113,7 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         said.append("a person writes under one name; whoever has several counts as several users")
         said.append("no two people write under one name; those who do count as one user together")
     if len(plan.budgets.levels) > 1:
-        said.append("each user's level was declared without regard to the texts, and may be known to all")
+        said += level_assumptions(plan.policy)
     said += [
         "that the corpus holds at least one document may be known",
         f"at most {MOST_USERS:,} {plan.unit}s take part",

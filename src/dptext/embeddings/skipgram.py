@@ -10,11 +10,13 @@ from typing import Self
 
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, Unit, checked_whole
+from dptext.embeddings.level_promise import attribute_of
+from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.sharing import Word2VecFormat, save_release
 from dptext.embeddings.skipgram_plan import Mode, SkipGramPlan
 from dptext.embeddings.skipgram_promise import statement_of
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.guarantee import NoGuarantee, as_approx
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import warn_of_delta
 from dptext.text.by_user import users_of
@@ -91,7 +93,8 @@ class SkipGram:
             the gradient of each user is followed at once, at the learning rate of word2vec).
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
             several, the one that takes part least often counts; of somebody who declared none, the default of
-            ``epsilon``.
+            ``epsilon``. Or a `dptext.BudgetPolicy`, by which levels are predicted as well; then ``epsilon`` is
+            ``policy.participation(...)``.
         vocabulary: words that `dptext.private_vocabulary` learned from the same users: they come after those of
             ``vectors``, and their promise is composed in.
         trained_words: how many of the most frequent words of the list learn; the others keep their public vectors, or
@@ -147,7 +150,7 @@ class SkipGram:
         delta: float = 1e-6,
         unit: Unit = "user",
         mode: Mode = "private",
-        level: str | None = None,
+        level: str | BudgetPolicy | None = None,
         vocabulary: PrivateVocabulary | None = None,
         trained_words: int = 5000,
         steps: int = 1000,
@@ -207,7 +210,8 @@ class SkipGram:
 
         run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume)
         if plan.mode == "private":
-            warn_of_delta(participation.delta, public_users=self.public_users)
+            total = as_approx(statements[participation.most].guarantee).delta  # words and vectors from before included
+            warn_of_delta(total, public_users=self.public_users, stacklevel=2)
 
         def show(step: int) -> None:
             if progress is not None:
@@ -218,7 +222,7 @@ class SkipGram:
                 documents,
                 plan.trained,
                 unit="user" if self.unit == "user" else "document",
-                level=self.level,
+                level=attribute_of(self.level),
                 most_words=plan.recipe.most_words,
                 processes=self.processes,
                 seed=self.seed,
@@ -287,6 +291,7 @@ class SkipGram:
             vocabulary=self.vocabulary,
             trained_words=self.trained_words,
             public_users=self.public_users,
+            level=self.level,
         )
 
 

@@ -16,6 +16,8 @@ from dptext.embeddings.dpsgd.learned import SHARE, learned
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, checked_choice, checked_whole
 from dptext.embeddings.earlier import Earlier
+from dptext.embeddings.level_promise import checked_policy, level_parameters
+from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.refinement import public_base
 from dptext.errors import ParameterError
 from dptext.privacy.public_users import ASSUMED_USERS
@@ -49,6 +51,7 @@ class SkipGramPlan:
         mode: with noise, without noise, without bounds.
         users: the public number of units, for the denominator.
         dimension: of the vectors.
+        policy: how users come by their levels, where not all are declared.
     """
 
     words: Vocabulary
@@ -61,6 +64,7 @@ class SkipGramPlan:
     mode: Mode
     users: int
     dimension: int
+    policy: BudgetPolicy | None = None
 
     @classmethod
     def of(
@@ -77,6 +81,7 @@ class SkipGramPlan:
         vocabulary: PrivateVocabulary | None = None,
         trained_words: int = _MOST_TRAINED,
         public_users: int | None = None,
+        level: str | BudgetPolicy | None = None,
     ) -> SkipGramPlan:
         """Check all arguments, load the vectors, find the noise.
 
@@ -99,6 +104,7 @@ class SkipGramPlan:
         words, rows = _words(found, trained_words, vocabulary, all_stay=public is not None)
         if len(rows) < 3:
             raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
+        participation = _participation(epsilon, delta, mode, recipe, steps, sampling_rate)
         return cls(
             words=words,
             rows=rows,
@@ -106,16 +112,17 @@ class SkipGramPlan:
             public=public,
             vocabulary=vocabulary,
             recipe=recipe,
-            participation=_participation(epsilon, delta, mode, recipe, steps, sampling_rate),
+            participation=participation,
             mode=mode,
             users=ASSUMED_USERS if public_users is None else public_users,
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
+            policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
         )
 
     @property
     def earlier(self) -> Earlier:
         """What the release builds on."""
-        return Earlier(self.words, self.public, self.vocabulary)
+        return Earlier(self.words, self.public, self.vocabulary, None if self.policy is None else self.policy.training)
 
     @property
     def denominator(self) -> float:
@@ -147,6 +154,7 @@ class SkipGramPlan:
             "participation": [self.participation.noise_multiplier, self.participation.steps, self.participation.delta],
             "rates": dict(self.participation.rates),
             "default": self.participation.default,
+            "levels": level_parameters(self.policy),
             "mode": self.mode,
             "users": self.users,
             "dimension": self.dimension,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY
 from dptext.embeddings.earlier import NEIGHBOURS
+from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
 from dptext.privacy.few_digits import rounded_up
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
@@ -37,7 +38,11 @@ def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStat
     """
     unit = _UNITS[plan.recipe.unit]
     private = plan.mode == "private"
-    guarantee: Guarantee = plan.participation.guarantee(level) if private else NoGuarantee(_WITHOUT[plan.mode])
+    guarantee: Guarantee
+    if private:
+        guarantee = with_level(plan.participation.guarantee(level), plan.policy)
+    else:
+        guarantee = NoGuarantee(_WITHOUT[plan.mode])
     statement = PrivacyStatement(
         guarantee=guarantee,
         unit=unit,
@@ -56,10 +61,8 @@ def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStat
 
 
 def _neighbours(plan: SkipGramPlan, level: str) -> str:
-    """What the largest epsilon promises holds for everybody; a smaller one for its level only, and must say so."""
-    who = NEIGHBOURS.get(_UNITS[plan.recipe.unit], _PAIR)
-    rates = plan.participation.rates
-    return who if rates[level] == max(rates.values()) else f"{who} of the level {level!r}"
+    who, rates = NEIGHBOURS.get(_UNITS[plan.recipe.unit], _PAIR), plan.participation.rates
+    return level_neighbours(who, level, plan.policy, most=rates[level] == max(rates.values()))
 
 
 def under_substitution(plan: SkipGramPlan, level: str) -> ApproxDP:
@@ -70,7 +73,8 @@ def under_substitution(plan: SkipGramPlan, level: str) -> ApproxDP:
         RefusedError: no proof, as in `statement_of`.
         MissingExtraError: dp-accounting is not installed.
     """
-    return plan.earlier.under_substitution(plan.participation.guarantee(level, relation=Relation.SUBSTITUTION))
+    release = plan.participation.guarantee(level, relation=Relation.SUBSTITUTION)
+    return plan.earlier.under_substitution(with_level(release, plan.policy))
 
 
 def _parameters(plan: SkipGramPlan, level: str) -> dict[str, Parameter]:
@@ -96,6 +100,7 @@ def _parameters(plan: SkipGramPlan, level: str) -> dict[str, Parameter]:
     if len(participation.rates) > 1:
         said |= {f"sampling_rate_of_{name}": rate for name, rate in participation.rates.items()}
         said["level"], said["default_level"] = level, participation.default
+    said |= level_parameters(plan.policy)
     said |= {
         "words": len(plan.words),
         "new_words": earlier.new_words,
@@ -120,7 +125,7 @@ def _assumptions(plan: SkipGramPlan) -> tuple[str, ...]:
         said.append("a person writes under one name; whoever has several counts as several users")
         said.append("no two people write under one name; those who do count as one user together")
     if len(plan.participation.rates) > 1:
-        said.append("each user's level was declared without regard to the texts, and may be known to all")
+        said += level_assumptions(plan.policy)
     said += [
         f"it stays secret which {plan.recipe.unit}s took part in which step",
         "that the corpus holds at least one document may be known",

@@ -1,0 +1,266 @@
+"""Levels that are declared, given by default or predicted: who gets which, and what is promised to him."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import dptext
+from dptext import BudgetPolicy, Document, ParameterError, RefusedError
+from dptext.audits import exact_loss
+from dptext.embeddings.dpsgd.participation import Participation
+from dptext.privacy.guarantee import ApproxDP, PureDP
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+
+LEVELS = {"standard": 3.0, "strict": 1.0, "open": 8.0}
+DELTA = 1e-6
+
+
+class Said:
+    """A predictor that reads the concern off the features."""
+
+    def predict(self, features):
+        return np.array([float(row[0]) for row in features])
+
+
+def policy(predicted_from="public", **options):
+    given = {"predictor": Said(), "training": "public", "epsilon": 0.5 if predicted_from == "device" else None}
+    return BudgetPolicy(LEVELS, predicted_from=predicted_from, **given | options)
+
+
+def training_statement(**changes):
+    return PrivacyStatement(
+        guarantee=ApproxDP(0.25, 1e-8),
+        unit=Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        neighbours="two groups of volunteers, one of which has one more",
+        trust=Trust.CENTRAL,
+        mechanism="ridge regression with noise",
+    ).replace(**changes)
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
+
+
+def people(levels):
+    return [Document("A cup of tea", user=str(n), attributes={"consent": level}) for n, level in enumerate(levels)]
+
+
+def cooccurrence(vectors, its_policy, **options):
+    model = dptext.Cooccurrence(vectors, epsilon=its_policy.levels, delta=DELTA, level=its_policy, seed=1, **options)
+    return model.fit(people(["strict", "open", None, "standard"] * 3))
+
+
+def skipgram(vectors, its_policy):
+    rates = {"standard": 0.5, "strict": 0.25, "open": 1.0}  # whose accounting takes little time
+    participation = Participation(noise_multiplier=2.0, steps=3, delta=DELTA, rates=rates, default="strict")
+    model = dptext.SkipGram(vectors, epsilon=participation, level=its_policy, public_users=20, seed=1)
+    return model.fit(people(["strict", "open", None, "standard"] * 3))
+
+
+# -- who gets which level -----------------------------------------------------------------------------------------
+
+
+def test_of_two_levels_the_stricter():
+    given = [0.0, 1 / 3, 0.34, 2 / 3, 0.7, 1.0, 1.5, -2.0, math.nan, math.inf]
+    expected = ["open", "open", "standard", "standard", *["strict"] * 3, "open", "strict", "strict"]
+    assert list(policy().predict([[each] for each in given])) == expected
+    with_margin = policy(margin=0.1).predict([[0.0], [0.3], [0.6]])
+    assert with_margin == ("open", "standard", "strict")
+    own = policy(concerns={"open": 0.1, "standard": 0.2, "strict": 0.3})
+    assert own.predict([[0.1], [0.11], [0.9]]) == ("open", "standard", "strict")
+
+
+def test_predicted_levels_follow_the_concern_that_drives_the_texts():
+    generator = np.random.default_rng(5)
+    concerns = generator.uniform(size=240)
+    texts = [
+        " ".join(["curtain" if generator.uniform() < concern else "river" for _ in range(40)]) for concern in concerns
+    ]
+    model = dptext.fit_concerns(texts[:120], concerns[:120])
+    assert model.error.of_mean < 0.5
+    found = policy(predictor=model).predict(texts[120:])
+    epsilons = np.array([LEVELS[level] for level in found])
+    # a correlation below -.5 among 120 by chance alone: about 1e-8
+    assert np.corrcoef(epsilons, concerns[120:])[0, 1] < -0.5
+    assert set(found) == set(LEVELS)
+
+
+def test_who_declared_keeps_his_level_and_who_is_not_known_gets_the_default(vectors):
+    documents = [
+        Document("a", user="A", attributes={"consent": "open"}),
+        Document("b", user="B", attributes={"consent": None, "age": 7}),
+        Document("c", user="C"),
+        Document("d"),
+    ]
+    found = list(policy().assigned(documents, {"A": "strict", "B": "standard"}))
+    assert [(each.attributes or {}).get("consent") for each in found] == ["open", "standard", None, None]
+    assert found[1].attributes["age"] == 7
+    with pytest.raises(ParameterError, match="one of the 3") as error:
+        next(policy().assigned(documents, {"A": "Hugo"}))
+    assert "Hugo" not in str(error.value)
+
+
+def test_a_device_draws_afresh_and_pickled_policies_share_no_draws():
+    device = policy("device", epsilon=0.1)
+    other = pickle.loads(pickle.dumps(device))
+    assert other.levels == device.levels
+    rows = [[0.5]] * 80
+    assert device.predict(rows) != other.predict(rows)  # equal with chance below 1e-30
+    assert device.predict(rows, seed=1) == other.predict(rows, seed=1)
+
+
+# -- what is promised ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train", [cooccurrence, skipgram])
+def test_from_public_features_a_level_is_as_good_as_declared(vectors, train):
+    declared, predicted = train(vectors, BudgetPolicy(LEVELS)), train(vectors, policy())
+    for level in LEVELS:
+        assert predicted.statements_[level].guarantee == declared.statements_[level].guarantee
+    assert any("what is public about him" in each for each in predicted.statement_.assumptions)
+    assert any("volunteers for publication" in each for each in predicted.statement_.assumptions)
+    assert predicted.statement_.parameters["levels_predicted_from"] == "public"
+
+
+@pytest.mark.parametrize("train", [cooccurrence, skipgram])
+def test_from_private_texts_only_the_cap_is_promised(vectors, train):
+    model = train(vectors, policy("texts"))
+    assert model.statement_.epsilon == max(each.epsilon for each in model.statements_.values())
+    assert "strict" not in model.statement_.neighbours
+    assert any("no more than the largest epsilon is promised to him" in each for each in model.statement_.assumptions)
+    strict = model.statements_["strict"]
+    assert strict.epsilon < model.statement_.epsilon
+    assert strict.neighbours.endswith("who declared the level 'strict' himself")
+
+
+@pytest.mark.parametrize("train", [cooccurrence, skipgram])
+def test_a_level_that_is_drawn_on_a_device_is_counted(vectors, train):
+    plain, counted = train(vectors, BudgetPolicy(LEVELS)), train(vectors, policy("device"))
+    for level in LEVELS:
+        without, having = plain.statements_[level], counted.statements_[level]
+        assert having.guarantee == ApproxDP(without.guarantee.epsilon + 0.5, DELTA)
+        difference = [each.parameters["epsilon_under_substitution"] for each in (having, without)]
+        assert difference[0] - difference[1] == pytest.approx(0.5, abs=0.002)
+        assert "his device sends a level with and without them" in having.neighbours
+    assert counted.statement_ == counted.statements_["open"]
+    assert counted.statement_.parameters["epsilon_for_level"] == 0.5
+    assert any("randomised response of epsilon 0.5, once" in each for each in counted.statement_.assumptions)
+
+
+def test_the_card_says_how_levels_came_about(vectors, tmp_path):
+    for source, said in (("device", "the one that was sent"), ("texts", "who chose their level themselves")):
+        cooccurrence(vectors, policy(source)).save(tmp_path / source)
+        assert said in (tmp_path / source / "README.md").read_text()
+
+
+def hockey_stick(epsilon, p, shift, q):
+    """The largest of p N(shift, 1)(S) - e^epsilon q N(0, 1)(S) over sets S."""
+    border = (epsilon - math.log(p / q)) / shift + shift / 2
+    return p * norm.sf(border - shift) - math.exp(epsilon) * q * norm.sf(border)
+
+
+def joint_delta(budgets, chances, epsilon, only=None):
+    """The delta at epsilon of (level sent, co-occurrences) for texts read as level 0 against none, read as level 1."""
+    total = 0.0
+    for place, level in enumerate(budgets.levels):
+        if only in (None, level):
+            shift = budgets.clipping_norm(level) / budgets.sigma
+            total += hockey_stick(epsilon, chances[0, place], shift, chances[1, place])
+    return total
+
+
+@pytest.mark.parametrize("sent", ["open", "strict"])
+def test_exactly_what_is_promised_for_the_pair_of_level_and_release_and_not_without_counting(sent):
+    """Equation (drawn), worst texts: read as the level that is looked at, where no texts are read as another one."""
+    budgets = dptext.PersonalBudgets({"open": 2.0, "strict": 0.5}, delta=DELTA)
+    chances = policy_of_two = BudgetPolicy(
+        budgets.levels, predicted_from="device", predictor=Said(), training="public", epsilon=1.0
+    ).response.probabilities
+    if sent == "strict":
+        chances = policy_of_two[::-1]
+    assert joint_delta(budgets, chances, 3.0) <= DELTA  # the cap, and 1 for the level
+    assert joint_delta(budgets, chances, budgets.levels[sent] + 1.0, only=sent) <= DELTA
+    assert joint_delta(budgets, chances, budgets.levels[sent], only=sent) > 50 * DELTA  # without counting
+    if sent == "open":
+        assert joint_delta(budgets, chances, 2.0) > 50 * DELTA
+
+
+def test_a_level_that_is_sent_as_it_is_tells_all():
+    assert exact_loss(np.log(np.maximum(np.eye(3), 1e-300)), allowed=0.5).excess > 600
+    assert exact_loss(np.log(policy("device").response.probabilities), allowed=0.5).excess <= 0
+
+
+def test_what_a_device_sends_has_a_statement():
+    found = policy("device").statement()
+    assert found.guarantee == PureDP(0.5)
+    assert (found.unit, found.relation, found.trust) == (Unit.USER, Relation.SUBSTITUTION, Trust.LOCAL)
+    with pytest.raises(ParameterError, match="drawn on a device"):
+        policy().statement()
+
+
+def test_labels_of_users_have_to_be_public_or_promised_for(vectors):
+    with pytest.raises(ParameterError, match="say whose labels"):
+        policy(training=None)
+    model = cooccurrence(vectors, policy(training=training_statement()))
+    assert model.statement_.guarantee == ApproxDP(8.25, DELTA + 1e-8)
+    assert model.statements_["strict"].epsilon == 1.25
+    assert model.statement_.parameters["promise_of_predictor"] == "(0.25, 1e-08)-differential privacy"
+    assert not any("for publication" in each for each in model.statement_.assumptions)
+    for other in ({"unit": Unit.DOCUMENT}, {"relation": Relation.SUBSTITUTION}):
+        with pytest.raises(RefusedError, match="no proved sum"):
+            cooccurrence(vectors, policy(training=training_statement(**other)))
+
+
+# -- what does not fit --------------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_does_not_fit_the_release(vectors):
+    its = policy("texts")
+    with pytest.raises(ParameterError, match="is not for the unit 'document'"):
+        cooccurrence(vectors, its, unit="document")
+    with pytest.raises(ParameterError, match="same levels and the same default"):
+        cooccurrence(vectors, its, default_level="open")
+    for levels in (8.0, {"strict": 1.0, "open": 8.0}, {"strict": 8.0, "standard": 3.0, "open": 1.0}):
+        with pytest.raises(ParameterError, match="same levels"):
+            dptext.Cooccurrence(vectors, epsilon=levels, default_level=None, level=its).plan()
+    rates = BudgetPolicy({"strict": 1.0, "open": 8.0}).participation(delta=DELTA, steps=3, noise_multiplier=2.0)
+    with pytest.raises(ParameterError, match="same levels"):
+        dptext.SkipGram(vectors, epsilon=rates, level=its).plan()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"predicted_from": "server"}, "'public', 'texts', 'device' or None"),
+        ({"predicted_from": None}, "belong to predicted_from"),
+        ({"predictor": None}, "fitted regressor"),
+        ({"training": "private"}, "say whose labels"),
+        ({"epsilon": 1.0}, "an epsilon of its own"),
+        ({"predicted_from": "device", "epsilon": None}, "an epsilon of its own"),
+        ({"predicted_from": "device", "epsilon": 0.0}, "epsilon"),
+        ({"predicted_from": "device", "epsilon": 50.0}, "at most 20"),
+        ({"attribute": ""}, "attribute must"),
+        ({"margin": -0.1}, "margin must be 0 or more"),
+        ({"margin": math.nan}, "margin must be a finite"),
+        ({"default": "none"}, "default must be one"),
+        ({"concerns": {"open": 1.0}}, "one number for each"),
+        ({"concerns": {"open": 1.0, "standard": 0.5, "strict": 2.0}}, "must not fall"),
+        ({"concerns": {"open": "low", "standard": 0.5, "strict": 2.0}}, "finite number"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ParameterError, match=message):
+        policy(**options)
+
+
+def test_what_predicts_nothing():
+    with pytest.raises(ParameterError, match="predicts nothing"):
+        BudgetPolicy(LEVELS).predict([[0.5]])
+    with pytest.raises(ParameterError, match="floor"):
+        BudgetPolicy({"strict": 0.01})
