@@ -43,6 +43,9 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "SUE, any code, as claimed",
         "one cell too probable",
         "noise on used words only",
+        "SkipGram, reused counter",
+        "SkipGram, pairs bounded one by one",
+        "a level and its release, not counted",
     ):
         assert known in names
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from zoo import (
     caps,
+    levels,
     noises,
     published,
     randomizers,
     releases,
     replacements,
     selections,
+    skipgrams,
     trainings,
     vectors,
     vectors_bits,
@@ -28,7 +30,9 @@ CASES = [
     *vectors_bits.CASES,
     *randomizers.CASES,
     *releases.CASES,
+    *levels.CASES,
     *trainings.CASES,
+    *skipgrams.CASES,
 ]
 FAMILY_ERROR = 1e-6
 """A true claim of the whole zoo is refuted with at most this probability in one pass (Bonferroni over the cases)."""

@@ -1,0 +1,61 @@
+"""A level that is predicted from texts on a device and sent, with the release that it decides about."""
+
+import math
+
+import numpy as np
+
+from dptext import PersonalBudgets
+from dptext.audits.judgement import judge_exact
+from dptext.noise.categories import RandomizedResponse
+from zoo.case import ApproxDP, Case, PureDP, claim, judge_pair
+
+SENT = 1.0
+BUDGETS = PersonalBudgets({"open": 1.0, "strict": 0.25}, delta=1e-5)
+SHIFTS = np.array([BUDGETS.clipping_norm(level) / BUDGETS.sigma for level in BUDGETS.levels])
+RESPONSE = RandomizedResponse(2, SENT)
+
+
+def _sent(table):
+    """Whether the chances of what is sent, given what was predicted, keep their epsilon."""
+
+    def run(seed, error):
+        with np.errstate(divide="ignore"):
+            logs = np.log(table)
+        names = [f"level {n}" for n in range(len(table))]
+        return judge_exact(claim(PureDP(SENT)), logs, SENT, names=names, coverage="all levels")
+
+    return run
+
+
+def _both(guarantee):
+    """The level and one number of the release, the user's texts there (read as "open") or not (read as "strict")."""
+
+    def draw(which, count, bits):
+        level = RESPONSE.draw(bits, np.full(count, which))
+        return np.stack([level, (1 - which) * SHIFTS[level] + bits.normal(count)], axis=1)
+
+    def score(outputs):
+        level, value = outputs[:, 0].astype(int), outputs[:, 1]
+        chances = np.log(RESPONSE.probabilities)
+        return chances[0, level] - chances[1, level] + SHIFTS[level] * (value - SHIFTS[level] / 2)
+
+    return lambda seed, error: judge_pair((0, 1), draw, score, guarantee, seed, error)
+
+
+def warner(categories):
+    """The chances of two categories, taken for more of them."""
+    truth = math.exp(SENT) / (1 + math.exp(SENT))
+    table = np.full((categories, categories), (1 - truth) / (categories - 1))
+    np.fill_diagonal(table, truth)
+    return table
+
+
+CASES = [
+    Case("a level, sent by a device", False, _sent(RandomizedResponse(3, SENT).probabilities), "response of one in 3"),
+    Case("a level, chances of two for three", True, _sent(warner(3)), "each other level is too rare"),
+    Case("a level, sent as it was predicted", True, _sent(np.eye(3)), "it is read off the texts"),
+    Case(
+        "a level and its release", False, _both(ApproxDP(BUDGETS.cap + SENT, BUDGETS.delta)), "the cap and the sending"
+    ),
+    Case("a level and its release, not counted", True, _both(ApproxDP(BUDGETS.cap, BUDGETS.delta)), "the cap alone"),
+]

@@ -1,0 +1,94 @@
+"""SkipGram itself, and three ways to get it wrong: canary audits in one run.
+
+A canary is a user who writes two words that nobody else writes, in the training or not by a fair coin. Whoever looks
+sees the tables after every step, as the promise allows.
+"""
+
+import numpy as np
+
+from dptext import Document
+from dptext.audits import canary_loss, judge_canaries
+from dptext.embeddings.dpsgd.training import _NOISE, _USES
+from dptext.embeddings.skipgram import SkipGram
+from dptext.embeddings.skipgram_promise import statement_of
+from dptext.embeddings.skipgram_run import training_of
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.by_user import users_of
+from dptext.text.user_store import stored_users
+from dptext.text.vocabulary import Vocabulary
+from zoo.case import Case
+
+CANARIES = 300
+EPSILON, DELTA = 1.0, 1e-12  # the bound spends 2 delta for each canary of its error
+STEPS = 2
+WORDS = Vocabulary([f"w{n}x" for n in range(2 * CANARIES)] + ["<unk>"])
+REPEATED = 20
+CLIP = 0.02  # below the length of the gradient of one pair: every bound is reached
+ONE, TWO = np.arange(0, 2 * CANARIES, 2), np.arange(1, 2 * CANARIES, 2)
+
+
+def plan_of(**options):
+    given = {"epsilon": EPSILON, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0, "public_users": 10, "pairs": 20}
+    given |= {"dimension": 20, "negatives": 1, "subsample": 0.0, "distance": 20.0, "noise": "dense", "clip": CLIP}
+    return SkipGram(WORDS, **given | options).plan()
+
+
+class RepeatingKey(NoiseKey):
+    """A counter that is used twice: each step has the noise of the first."""
+
+    def stream(self, parameters, place, content):
+        return super().stream(parameters, _NOISE if place % _USES == _NOISE else place, content)
+
+
+def iterates(plan, included, key):
+    """(steps + 1, rows, d) the tables before the first step and after each."""
+    texts = (" ".join([f"w{2 * n}x w{2 * n + 1}x"] * REPEATED) for n in np.flatnonzero(included))
+    documents = [Document(text, user=str(place)) for place, text in enumerate(texts)]
+    with users_of(documents, plan.trained, unit="user", seed=1) as users, stored_users(users) as store:
+        tables = [plan.start()]
+        training = training_of(plan, store, tables[0].copy(), key)
+        for step in range(STEPS):
+            training.step(step)
+            tables.append(training.settled(step + 1).copy())
+    return np.array(tables, dtype=np.float64)
+
+
+def along(tables):
+    """How far the contexts of a canary's words went towards its words, from where both began."""
+    start, moved, words = tables[0], tables[-1] - tables[0], len(tables[0]) // 2
+    return (moved[words + ONE] * start[TWO]).sum(axis=1) + (moved[words + TWO] * start[ONE]).sum(axis=1)
+
+
+def difference(tables):
+    """How much the second step differs from the first on a canary's words, the noise of both being equal."""
+    rates = plan_of().recipe.rates(STEPS)
+    first, second = ((tables[n + 1] - tables[n]) / rates[n] for n in range(STEPS))
+    lengths = ((second - first) ** 2).sum(axis=1)
+    words = len(lengths) // 2
+    return sum(lengths[table + rows] for table in (0, words) for rows in (ONE, TWO))
+
+
+def _run(score=along, key=NoiseKey, **options):
+    def run(seed, error):
+        plan = plan_of(**options)
+        claimed = statement_of(plan_of(), plan.participation.most, seeded=True)  # what SkipGram promises to a user
+        bound = canary_loss(
+            lambda included: iterates(plan, included, key(seed)),
+            score,
+            canaries=CANARIES,
+            delta=DELTA,
+            error=error,
+            seed=seed,
+        )
+        return judge_canaries(claimed, bound, error=error, coverage=f"{CANARIES:,} users, one training run")
+
+    return run
+
+
+CASES = [
+    Case("SkipGram", False, _run(), "one user comes, with all his pairs"),
+    Case("SkipGram, looked at step by step", False, _run(difference), "each step has noise of its own"),
+    Case("SkipGram, no noise", True, _run(mode="clipped"), "bounded gradients, and nothing that hides them"),
+    Case("SkipGram, reused counter", True, _run(difference, RepeatingKey), "the noise of two steps cancels"),
+    Case("SkipGram, pairs bounded one by one", True, _run(unit="pair"), "a user has many pairs, each of full length"),
+]
