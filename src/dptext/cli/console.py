@@ -24,6 +24,7 @@ __all__ = [
     "QuietOption",
     "Stopped",
     "VerboseOption",
+    "fitting_bar",
     "progress_bar",
     "reading_bar",
     "say",
@@ -144,14 +145,14 @@ def reading_bar(what: str, then: str, *, quiet: bool) -> Iterator[Callable[[Docu
         quiet: show nothing.
     """
     with _bar(what, quiet=quiet) as bar:
+        yield lambda reader: bar.reading(reader, then, what)
 
-        def show(reader: DocumentReader) -> None:
-            if reader.size and reader.position >= reader.size:
-                bar.go_on(then)
-            else:
-                bar.show(reader, what)
 
-        yield show
+@contextmanager
+def fitting_bar(*, quiet: bool) -> Iterator[_Bar]:
+    """The same for a model that is fitted: a pass over the documents, and maybe steps after it."""
+    with _bar("reading", quiet=quiet) as bar:
+        yield bar
 
 
 class _Bar:
@@ -167,6 +168,24 @@ class _Bar:
         if self._progress is not None and self._task is not None:
             total = reader.size or None
             self._progress.update(self._task, completed=reader.position, total=total, description=description)
+
+    @property
+    def shown(self) -> bool:
+        """Whether anybody sees it."""
+        return self._progress is not None
+
+    def reading(self, reader: DocumentReader, then: str, what: str = "reading") -> None:
+        """How far the reader is, or what comes when all is read; without a count."""
+        if reader.size and reader.position >= reader.size:
+            self.go_on(then)
+        else:
+            self.show(reader, what)
+
+    def step(self, done: int, steps: int, description: str) -> None:
+        """How many steps are done."""
+        self.go_on("steps")
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=steps, description=description)
 
     def go_on(self, description: str) -> None:
         """Another task begins, of which nobody knows how long it takes: a bar that is full would look stuck."""

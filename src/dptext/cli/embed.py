@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, reading_bar, say
+from dptext.cli.embed_methods import Cooccurrences, Learning, Training
+from dptext.cli.embed_options import (
+    COPIES,
+    Method,
+    UnitName,
+    Word2Vec,
+    check_ledger,
+    check_new_words,
+    check_together,
+    parse_levels,
+    training_options,
+)
+from dptext.cli.embed_promises import promise_before_start, promises_of, summary, tell, warn_of_delta
 from dptext.cli.places import is_pipe
-from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.plan import WINDOW, Plan
-from dptext.embeddings.promise import statement_of, under_substitution
-from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
+from dptext.embeddings.sharing import check_copy, check_place
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
-from dptext.privacy.public_users import DeltaWarning, delta_too_large
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.public_users import DeltaWarning
 from dptext.text.charges import Charges
 from dptext.text.documents import DocumentReader, read_documents
 from dptext.text.folders import find_files
@@ -31,26 +39,6 @@ from dptext.vectors.word_vectors import WordVectors
 __all__ = ["embed"]
 
 
-class UnitName(StrEnum):
-    """What the promise is about."""
-
-    USER = "user"
-    DOCUMENT = "document"
-
-
-class Word2Vec(StrEnum):
-    """The copy for gensim."""
-
-    BINARY = "binary"
-    TEXT = "text"
-    NONE = "none"
-
-
-_COPIES: dict[Word2Vec, Word2VecFormat | None] = {
-    Word2Vec.BINARY: "binary",
-    Word2Vec.TEXT: "text",
-    Word2Vec.NONE: None,
-}
 _WORDS_PER_USER = 100
 
 
@@ -64,6 +52,9 @@ def embed(
         ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder.")],
+    method: Annotated[
+        Method, typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram).")
+    ] = Method.COOCCURRENCES,
     text: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     user: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
@@ -100,12 +91,41 @@ def embed(
     ] = None,
     public_users: Annotated[
         int | None,
-        typer.Option(metavar="N", help="A public number that the users do not exceed, to check delta. Never a count."),
+        typer.Option(
+            metavar="N",
+            help="A public number that the users do not exceed, to check delta; for skip-gram about as many as there "
+            "are, by which sums are divided. Never a count.",
+        ),
     ] = None,
     unit: Annotated[
-        UnitName, typer.Option(help="What is protected: a user; or a document, which is no promise to a person.")
+        UnitName,
+        typer.Option(
+            help="What is protected: a user; or a document, or (skip-gram) a pair of words, no promise to a person."
+        ),
     ] = UnitName.USER,
-    window: Annotated[int, typer.Option(help="How many words on either side count as context.")] = WINDOW,
+    window: Annotated[
+        int | None,
+        typer.Option(help="How many words on either side count as context. Default: 10; for skip-gram 5."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Of skip-gram. Default: 1000.")] = None,
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="The chance of a user to take part in a step of skip-gram. Default: 0.05."),
+    ] = None,
+    dimension: Annotated[
+        int | None,
+        typer.Option(help="Start skip-gram at random in so many dimensions, with the words of --vectors alone."),
+    ] = None,
+    trained_words: Annotated[
+        int | None, typer.Option(metavar="N", help="The most frequent words that skip-gram trains. Default: 5000.")
+    ] = None,
+    pairs: Annotated[
+        int | None, typer.Option(help="Pairs of words of a user in a step of skip-gram. Default: 500.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep where skip-gram has come to: private, deleted at the end.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False,
     word2vec: Annotated[
         Word2Vec, typer.Option(help="A copy for gensim: vectors.bin, vectors.txt, or none.")
     ] = Word2Vec.BINARY,
@@ -130,13 +150,18 @@ def embed(
 ) -> None:
     """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card."""
     files = [path for path, _ in find_files(sources, any_format=in_format is not None)]
-    _check_together(user=user, unit=unit, level=level, levels=levels, epsilon=epsilon, default_level=default_level)
-    _check_new_words(new_words, new_words_delta, words_per_user, unit=unit, seed=seed)
+    check_together(
+        user=user, unit=unit, method=method, level=level, levels=levels, epsilon=epsilon, default_level=default_level
+    )
+    check_new_words(new_words, new_words_delta, words_per_user, unit=unit, seed=seed)
+    of_training: dict[str, Any] = {"steps": steps, "sampling_rate": sampling_rate, "dimension": dimension}
+    of_training |= {"trained_words": trained_words, "pairs": pairs, "checkpoint": checkpoint, "resume": resume}
+    of_training = training_options(method, of_training, new_words=new_words)
     if any(map(is_pipe, files)) and (new_words is not None or ledger is not None):
         given = "--new-words" if new_words is not None else "--ledger"
         raise ParameterError(f"{given} reads the input twice, and what went through a pipe is gone: name files as IN")
-    if ledger is not None and seed is not None:
-        raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
+    if ledger is not None:
+        check_ledger(unit=unit, seed=seed, checkpoint=checkpoint)
     place = check_place(out, replace=force)
 
     def read() -> DocumentReader:
@@ -154,26 +179,26 @@ def embed(
     reader = read()  # what can fail fails before the work starts
     charges = Charges(ledger, user if ledger is not None else None)
     public = load_vectors(vectors, limit=limit)
-    check_copy(public.words, _COPIES[word2vec])
-    budget: Any = epsilon if levels is None else parse_levels(levels)
-    how: dict[str, Any] = {"epsilon": budget, "delta": delta, "unit": unit.value, "default_level": default_level}
-    how |= {"window": window}
-    plan = Plan.of(public, **how)
+    check_copy(public.words, COPIES[word2vec])
+    how: dict[str, Any] = {"epsilon": epsilon if levels is None else parse_levels(levels), "delta": delta}
+    how |= {"unit": unit.value, "level": level, "default_level": default_level, "window": window}
+    learning: Learning
+    if method is Method.SKIP_GRAM:
+        learning = Training(public, **how, public_users=public_users, options=of_training)
+    else:
+        learning = Cooccurrences(public, **how)
     more = None if new_words is None else ApproxDP(new_words, delta if new_words_delta is None else new_words_delta)
-    promises = _promises(plan, more, seeded=seed is not None)
-    say(_promise_before_start(plan, public, promises, more, user), quiet=quiet)
-    _warn_of_delta(max(each.delta for each in promises.values()), public_users, quiet=quiet)
+    promises = promises_of(learning, more, seeded=seed is not None)
+    say(promise_before_start(learning, promises, more, user), quiet=quiet)
+    warn_of_delta(max(each.delta for each in promises.values()), public_users, quiet=quiet)
     vocabulary = None
     if more is not None:
         most = _WORDS_PER_USER if words_per_user is None else words_per_user
         vocabulary = _learn(compared(read()), more, most, public, processes, quiet=quiet)
-    model = Cooccurrence(
-        public, **how, level=level, vocabulary=vocabulary, public_users=public_users, processes=processes, seed=seed
-    )
-    with reading_bar("reading", "adding up", quiet=quiet) as show, warnings.catch_warnings():
+    options = {"public_users": public_users, "processes": processes, "seed": seed}
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already
-        _watched(reader, show)
-        model.fit(compared(reader))
+        model = learning.fit(compared(reader), vocabulary, options, quiet=quiet)
     release_id = model.statement_.release_id
     assert release_id is not None
     try:
@@ -182,80 +207,13 @@ def embed(
             for seen in readings:
                 charges.check_same(seen)
             charges.settle(release_id)
-        model.save(place, word2vec=_COPIES[word2vec], replace=force)
+        model.save(place, word2vec=COPIES[word2vec], replace=force)
     except BaseException:
         charges.void(release_id)  # unless it is settled
         raise
-    _tell(model, out, quiet=quiet)
+    tell(model, out, quiet=quiet)
     if as_json:
-        typer.echo(json.dumps(_summary(model, out), ensure_ascii=False))
-
-
-def _check_together(
-    *,
-    user: str | None,
-    unit: UnitName,
-    level: str | None,
-    levels: Sequence[str] | None,
-    epsilon: float | None,
-    default_level: str | None,
-) -> None:
-    """Which options belong together.
-
-    Raises:
-        ParameterError: one is missing, or one too many.
-    """
-    if unit is UnitName.USER and user is None:
-        raise ParameterError(
-            "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is no "
-            "promise to a person: --unit document)"
-        )
-    if unit is UnitName.DOCUMENT and user is not None:
-        raise ParameterError(
-            "--unit document promises nothing to a user: leave --user out, or protect users (--unit user)"
-        )
-    if levels and epsilon is not None:
-        raise ParameterError("--levels hold the epsilons: leave --epsilon out")
-    if not levels and epsilon is None:
-        raise ParameterError("say what a user may lose: --epsilon 8 (nats), or --level COLUMN --levels strict=1,open=8")
-    if bool(levels) != (level is not None):
-        raise ParameterError("--level COLUMN says which level a user has, --levels what it means: give both")
-    if default_level is not None and not levels:
-        raise ParameterError("--default-level is one of the --levels: give these too")
-
-
-def _check_new_words(
-    new_words: float | None, delta: float | None, words_per_user: int | None, *, unit: UnitName, seed: int | None
-) -> None:
-    if new_words is None:
-        if delta is not None or words_per_user is not None:
-            raise ParameterError("--new-words-delta and --words-per-user belong to --new-words EPSILON: give it too")
-        return
-    if words_per_user is not None and words_per_user < 1:
-        raise ParameterError(f"--words-per-user must be at least 1, got {words_per_user}")
-    if unit is UnitName.DOCUMENT:
-        raise ParameterError("new words are learned under a promise to users: leave out --new-words or --unit document")
-    if seed is not None:
-        raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
-
-
-def parse_levels(given: Sequence[str]) -> dict[str, float]:
-    """``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``.
-
-    Raises:
-        ParameterError: no name, no number, or a name twice.
-    """
-    found: dict[str, float] = {}
-    for each in (part for one in given for part in one.split(",")):
-        name, sign, value = (part.strip() for part in each.rpartition("="))
-        try:
-            epsilon = float(value)
-        except ValueError:
-            sign = ""
-        if not sign or not name or name in found:
-            raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
-        found[name] = epsilon
-    return found
+        typer.echo(json.dumps(summary(model, out), ensure_ascii=False))
 
 
 def _learn(
@@ -277,87 +235,3 @@ def _learn(
 
 def _watched(reader: DocumentReader, show: Callable[[DocumentReader], None]) -> None:
     reader.watch(lambda _block: show(reader))
-
-
-# -- what is said ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Promise:
-    """What a user of a level is promised, all counted in."""
-
-    epsilon: float
-    delta: float
-    substituted: ApproxDP
-
-
-def _promises(plan: Plan, more: ApproxDP | None, *, seeded: bool) -> dict[str, _Promise]:
-    """By level, before anything is read.
-
-    Raises:
-        RefusedError: the vectors were released under a statement that cannot be added.
-    """
-    found = {}
-    for level in plan.budgets.levels:
-        statement = statement_of(plan, level, seeded=seeded)
-        promise: Guarantee = statement.guarantee
-        substituted: Guarantee = under_substitution(plan, level)
-        if more is not None:
-            promise, substituted = compose(promise, more), compose(substituted, substitution_from_add_remove(more))
-        assert isinstance(promise, ApproxDP)
-        assert isinstance(substituted, ApproxDP)
-        found[level] = _Promise(promise.epsilon + statement.slack, promise.delta, substituted)
-    return found
-
-
-def _promise_before_start(
-    plan: Plan, public: WordVectors, promises: dict[str, _Promise], more: ApproxDP | None, user: str | None
-) -> str:
-    """Unit, relation and epsilon, for the person who is about to release something."""
-    whose = (
-        f"user (all texts of one {user!r})" if plan.unit == "user" else "document (one text; no promise to a person)"
-    )
-    lines = [
-        f"co-occurrences on {public.source} ({len(public):,} words, {public.dimension} dimensions)",
-        f"  unit      {whose}; relation: add/remove; central",
-    ]
-    for level, each in promises.items():
-        head = "promise" if len(promises) == 1 else level
-        other = each.substituted
-        lines += [
-            f"  {head:<9} epsilon {at_most(each.epsilon, 4)}, delta {at_most(each.delta, 3)}",
-            f"            (under substitution epsilon {at_most(other.epsilon, 4)}, delta {at_most(other.delta, 3)})",
-        ]
-    if more is not None:
-        lines.append(f"  of that   epsilon {at_most(more.epsilon, 4)}, delta {at_most(more.delta, 3)} for new words")
-    return "\n".join(lines)
-
-
-def _warn_of_delta(delta: float, public_users: int | None, *, quiet: bool) -> None:
-    problem = delta_too_large(delta, public_users=public_users)
-    if problem is not None:
-        say(f"Warning: {problem.replace('public_users=', '--public-users')}.", quiet=quiet)
-
-
-def _tell(model: Cooccurrence, out: str, *, quiet: bool) -> None:
-    """What was written; neither users nor texts are counted: what is printed may be shared, and these are protected."""
-    vectors = model.vectors_
-    new = model.statement_.parameters.get("new_words")
-    say(
-        f"Wrote vectors of {len(vectors):,} words{'' if new is None else f' ({new:,} of them new)'} to {out}, and "
-        "beside them what was promised and a card (README.md).",
-        quiet=quiet,
-    )
-    say(f"Read it aloud: dptext explain {out}/privacy.json", quiet=quiet)
-
-
-def _summary(model: Cooccurrence, out: str) -> dict[str, Any]:
-    several = len(model.statements_) > 1
-    statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
-    return {
-        "out": out,
-        "words": len(model.vectors_),
-        "dimension": model.vectors_.dimension,
-        "statement": json.loads(model.statement_.to_json()),
-        **({"statements": statements} if several else {}),
-    }

@@ -1,0 +1,103 @@
+"""What ``dptext embed`` says: the promise before the start, what was written, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dptext.cli.console import say
+from dptext.cli.embed_methods import Learning
+from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.skipgram import SkipGram
+from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
+from dptext.privacy.public_users import delta_too_large
+
+__all__ = ["Promise", "promise_before_start", "promises_of", "summary", "tell", "warn_of_delta"]
+
+_WHOSE = {
+    "document": "document (one text; no promise to a person)",
+    "pair": "pair of neighbouring words (no promise to a text or a person)",
+}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a user of a level is promised, all counted in."""
+
+    epsilon: float
+    delta: float
+    substituted: ApproxDP
+
+
+def promises_of(learning: Learning, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
+    """By level, before anything is read.
+
+    Raises:
+        RefusedError: the vectors were released under a statement that cannot be added.
+    """
+    found = {}
+    for level in learning.levels:
+        statement = learning.statement(level, seeded=seeded)
+        promise: Guarantee = statement.guarantee
+        substituted: Guarantee = learning.under_substitution(level)
+        if more is not None:
+            promise, substituted = compose(promise, more), compose(substituted, substitution_from_add_remove(more))
+        assert isinstance(promise, ApproxDP)
+        assert isinstance(substituted, ApproxDP)
+        found[level] = Promise(promise.epsilon + statement.slack, promise.delta, substituted)
+    return found
+
+
+def promise_before_start(
+    learning: Learning, promises: dict[str, Promise], more: ApproxDP | None, user: str | None
+) -> str:
+    """Unit, relation and epsilon, for the person who is about to release something."""
+    whose = _WHOSE.get(learning.unit, f"user (all texts of one {user!r})")
+    head, *further = learning.lines
+    lines = [head, f"  unit      {whose}; relation: add/remove; central"]
+    if learning.unit == "pair":
+        lines = [head, f"  unit      {whose};", "            relation: add/remove; central"]
+    lines += further
+    for level, each in promises.items():
+        name = "promise" if len(promises) == 1 else level
+        other = each.substituted
+        lines += [
+            f"  {name:<9} epsilon {at_most(each.epsilon, 4)}, delta {at_most(each.delta, 3)}",
+            f"            (under substitution epsilon {at_most(other.epsilon, 4)}, delta {at_most(other.delta, 3)})",
+        ]
+    if more is not None:
+        lines.append(f"  of that   epsilon {at_most(more.epsilon, 4)}, delta {at_most(more.delta, 3)} for new words")
+    return "\n".join(lines)
+
+
+def warn_of_delta(delta: float, public_users: int | None, *, quiet: bool) -> None:
+    """Whether it is small enough for so many people."""
+    problem = delta_too_large(delta, public_users=public_users)
+    if problem is not None:
+        say(f"Warning: {problem.replace('public_users=', '--public-users')}.", quiet=quiet)
+
+
+def tell(model: Cooccurrence | SkipGram, out: str, *, quiet: bool) -> None:
+    """What was written; neither users nor texts are counted: what is printed may be shared, and these are protected."""
+    vectors = model.vectors_
+    new = model.statement_.parameters.get("new_words")
+    say(
+        f"Wrote vectors of {len(vectors):,} words{'' if new is None else f' ({new:,} of them new)'} to {out}, and "
+        "beside them what was promised and a card (README.md).",
+        quiet=quiet,
+    )
+    say(f"Read it aloud: dptext explain {out}/privacy.json", quiet=quiet)
+
+
+def summary(model: Cooccurrence | SkipGram, out: str) -> dict[str, Any]:
+    """For ``--json``."""
+    several = len(model.statements_) > 1
+    statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
+    return {
+        "out": out,
+        "words": len(model.vectors_),
+        "dimension": model.vectors_.dimension,
+        "statement": json.loads(model.statement_.to_json()),
+        **({"statements": statements} if several else {}),
+    }
