@@ -172,7 +172,7 @@ class BudgetPolicy:
 
         Args:
             documents: with users.
-            levels: by user; who is not in it and declared nothing gets the default.
+            levels: by user; who is not in it and declared nothing has None: the default counts.
 
         Raises:
             ParameterError: a level that is none of the policy's.
@@ -181,11 +181,10 @@ class BudgetPolicy:
             raise ParameterError(f"a level must be one of the {len(self.levels)} that were given, got another")
         for document in documents:
             known = document.attributes or {}
-            level = None if document.user is None else levels.get(document.user)
-            if level is None or known.get(self.attribute) is not None:
-                yield document
-            else:
-                yield replace(document, attributes={**known, self.attribute: level})
+            level = known.get(self.attribute)
+            if level is None and document.user is not None:
+                level = levels.get(document.user)
+            yield replace(document, attributes={**known, self.attribute: level})
 
     def participation(
         self, *, delta: float, steps: int, sampling_rate: float | None = None, noise_multiplier: float | None = None
