@@ -154,7 +154,6 @@ class SkipGramPlan:
             "participation": [self.participation.noise_multiplier, self.participation.steps, self.participation.delta],
             "rates": dict(self.participation.rates),
             "default": self.participation.default,
-            "levels": level_parameters(self.policy),
             "mode": self.mode,
             "users": self.users,
             "dimension": self.dimension,
@@ -162,7 +161,7 @@ class SkipGramPlan:
             "trained": hashlib.sha256(self.rows.astype("<i8").tobytes()).hexdigest(),
             "public": None if self.public is None else self.public.fingerprint,
             "software": version("dptext"),
-        }
+        } | level_parameters(self.policy)
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
     def start(self) -> Singles:
