@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from dptext.embeddings.dpsgd.participation import Participation
+from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, Unit, checked_whole
 from dptext.embeddings.level_promise import attribute_of
 from dptext.embeddings.policy import BudgetPolicy
@@ -19,7 +20,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.guarantee import NoGuarantee, as_approx
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import warn_of_delta
-from dptext.text.by_user import users_of
+from dptext.text.by_user import UserUnit, users_of
 from dptext.text.documents import Document, DocumentReader
 from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.user_store import stored_users
@@ -183,6 +184,7 @@ class SkipGram:
         checkpoint_every: int = 100,
         resume: bool = False,
         progress: Callable[[Progress], None] | None = None,
+        ranks: Ranks = ALONE,
     ) -> Self:
         """Learn from documents with users, in any order: a release of these users' texts.
 
@@ -195,6 +197,9 @@ class SkipGram:
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
             progress: called after each step.
+            ranks: several processes, on one machine or on many, that train one model together, each with some of the
+                users: `dptext.scale.ranks.TorchRanks`. All of them call ``fit``, with equal arguments, and get the
+                same model; the first one has the checkpoint. The noise is dense.
 
         Raises:
             RefusedError: the checkpoint belongs to a training with other parameters.
@@ -204,11 +209,17 @@ class SkipGram:
         if resume and checkpoint is None:
             raise ParameterError("resume goes on from a checkpoint: say which, checkpoint=...")
         plan = self.plan()
+        if ranks.count > 1:
+            plan = plan.shared()
+        ranks.agree(plan.fingerprint + repr((attribute_of(self.level), self.seed)).encode())
         participation = plan.participation
-        statements = {level: statement_of(plan, level, seeded=self.seed is not None) for level in participation.rates}
+        statements = {
+            level: statement_of(plan, level, seeded=self.seed is not None, ranks=ranks.count)
+            for level in participation.rates
+        }
         from dptext.embeddings.skipgram_run import Run  # needs numba
 
-        run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume)
+        run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume, ranks)
         if plan.mode == "private":
             total = as_approx(statements[participation.most].guarantee).delta  # words and vectors from before included
             warn_of_delta(total, public_users=self.public_users, stacklevel=2)
@@ -217,11 +228,12 @@ class SkipGram:
             if progress is not None:
                 progress(Progress(step, participation.steps, participation))
 
+        unit: UserUnit = "user" if self.unit == "user" else "document"
         with (
             users_of(
-                documents,
+                ranks.own(documents, unit),
                 plan.trained,
-                unit="user" if self.unit == "user" else "document",
+                unit=unit,
                 level=attribute_of(self.level),
                 most_words=plan.recipe.most_words,
                 processes=self.processes,
@@ -229,7 +241,7 @@ class SkipGram:
             ) as users,
             stored_users(users, participation.code) as store,
         ):
-            if len(store) == 0:
+            if not ranks.any(len(store) > 0):
                 raise DataError("there are no documents: expected at least one")
             tables = run.on(store, NoiseKey(self.seed), show)
         statement = statements[participation.most]

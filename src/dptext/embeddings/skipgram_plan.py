@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Literal, TypeAlias
 
@@ -118,6 +118,20 @@ class SkipGramPlan:
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
             policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
         )
+
+    def shared(self) -> SkipGramPlan:
+        """The same for several ranks.
+
+        Raises:
+            ParameterError: what is asked for is for one process alone.
+        """
+        if self.mode == "plain":
+            raise ParameterError("mode='plain' follows one user after the other: train it in one process")
+        if self.recipe.noise == "lazy":
+            raise ParameterError(
+                "several ranks train with dense noise: leave out noise='lazy', or train in one process"
+            )
+        return replace(self, recipe=replace(self.recipe, noise="dense"))
 
     @property
     def earlier(self) -> Earlier:

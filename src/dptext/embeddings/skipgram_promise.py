@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY
+from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY, RANKS
 from dptext.embeddings.earlier import NEIGHBOURS
 from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
 from dptext.privacy.few_digits import rounded_up
@@ -29,7 +29,7 @@ _WITHOUT = {
 }
 
 
-def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStatement:
+def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool, ranks: int = 1) -> PrivacyStatement:
     """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
 
     Raises:
@@ -50,8 +50,8 @@ def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool) -> PrivacyStat
         neighbours=_neighbours(plan, level),
         trust=Trust.CENTRAL,
         mechanism="skip-gram",
-        parameters=_parameters(plan, level),
-        assumptions=_assumptions(plan) if private else (),
+        parameters=_parameters(plan, level) | ({"ranks": ranks} if ranks > 1 else {}),
+        assumptions=(*_assumptions(plan), *((RANKS,) if ranks > 1 else ())) if private else (),
         exposed=(plan.earlier.exposed,),
         seeded=seeded,
         release_id=new_release_id(),

@@ -13,6 +13,7 @@ from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, writ
 from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.pairs import PairDrawing
+from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.embeddings.dpsgd.tables import Tables
 from dptext.embeddings.dpsgd.training import Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
@@ -25,7 +26,15 @@ __all__ = ["Run", "training_of"]
 Singles = npt.NDArray[np.float32]
 
 
-def training_of(plan: SkipGramPlan, store: UserStore, tables: Singles, key: NoiseKey, *, done: int = 0) -> Training:
+def training_of(
+    plan: SkipGramPlan,
+    store: UserStore,
+    tables: Singles,
+    key: NoiseKey,
+    *,
+    done: int = 0,
+    ranks: Ranks = ALONE,
+) -> Training:
     """The training of a plan, with tables that it changes in place after so many steps."""
     recipe, participation, words = plan.recipe, plan.participation, len(plan.rows)
     return Training(
@@ -49,9 +58,11 @@ def training_of(plan: SkipGramPlan, store: UserStore, tables: Singles, key: Nois
             lazy=plan.form == "lazy",
             both=plan.both,
             done=done,
+            ranks=ranks,
         ),
         key=key,
-        parameters=plan.fingerprint,
+        # with a seed all ranks have one key, and must not have one noise
+        parameters=plan.fingerprint + (b"" if ranks is ALONE else b"%d of %d" % (ranks.number, ranks.count)),
     )
 
 
@@ -64,6 +75,7 @@ class Run:
         checkpoint: where it is kept; None: nowhere.
         every: how many steps lie between.
         resume: go on from it, if it is there.
+        ranks: who else trains. The first one has the checkpoint.
 
     Raises:
         ParameterError: it is there, and ``resume`` was not said.
@@ -74,9 +86,12 @@ class Run:
     checkpoint: Path | None
     every: int
     resume: bool
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         self._found: Checkpoint | None = None
+        if self.ranks.number > 0:
+            self.checkpoint = None
         if self.checkpoint is None:
             return
         if not self.resume and self.checkpoint.exists():
@@ -90,16 +105,17 @@ class Run:
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
         """All steps that are left, on these users; the tables with all noise."""
-        found = self._found
+        found = self.ranks.begun(self._found, (2 * len(self.plan.rows), self.plan.dimension))
         done = 0 if found is None else found.steps
-        training = training_of(self.plan, store, self.plan.start() if found is None else found.tables, key, done=done)
+        tables = self.plan.start() if found is None else found.tables
+        training = training_of(self.plan, store, tables, key, done=done, ranks=self.ranks)
         steps = self.plan.participation.steps
         progress(done)
         for step in range(done, steps):
             training.step(step)
             if self.checkpoint is not None and (step + 1) % self.every == 0 and step + 1 < steps:
-                tables = training.settled(step + 1)
-                write_checkpoint(self.checkpoint, Checkpoint(tables, step + 1), self.plan.fingerprint)
+                settled = training.settled(step + 1)
+                write_checkpoint(self.checkpoint, Checkpoint(settled, step + 1), self.plan.fingerprint)
             progress(step + 1)
         tables = training.settled(steps)
         if self.checkpoint is not None:

@@ -19,7 +19,7 @@ from dptext.text.keys import spelled_key
 from dptext.text.parquet import as_lists
 from dptext.text.sorted_runs import Digests
 
-__all__ = ["Digester", "Level", "LevelCodes", "Part", "UserUnit", "parts_of"]
+__all__ = ["Digester", "Level", "LevelCodes", "Part", "UserUnit", "parts_of", "user_name"]
 
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
@@ -105,7 +105,7 @@ class Digester:
             for number, user in enumerate(part.users, part.first):
                 digest = once.get(user) if type(user) is str else None
                 if digest is None:
-                    digest = self._digest(_name(user, number))
+                    digest = self._digest(user_name(user, number))
                     if type(user) is str:
                         once[user] = digest
                 found.append(digest)
@@ -116,7 +116,12 @@ class Digester:
         return hashlib.blake2b(content, digest_size=16, key=self._key).digest()
 
 
-def _name(user: object, number: int) -> str:
+def user_name(user: object, number: int) -> str:
+    """How the user of a row is spelled.
+
+    Raises:
+        DataError: the row has none.
+    """
     name = spelled_key(user)
     if name is None:
         raise DataError(

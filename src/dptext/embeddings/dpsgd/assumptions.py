@@ -1,6 +1,6 @@
 """What the proofs of a training take for granted, in the words of a statement."""
 
-__all__ = ["IEEE", "LAZY"]
+__all__ = ["IEEE", "LAZY", "RANKS"]
 
 IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square root is rounded to the nearest number"
 """Of all of them."""
@@ -10,3 +10,9 @@ LAZY = (
     "times that hang on the texts, adds nothing"
 )
 """Of lazy noise (`dptext.embeddings.dpsgd.tables`)."""
+
+RANKS = (
+    "all ranks, and the network between them, belong to whoever holds the texts: sums without noise go from one to the "
+    "other"
+)
+"""Of a training on several ranks (`dptext.embeddings.dpsgd.ranks`)."""

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.noise import CellNoise, drift, move
+from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["Tables"]
@@ -40,6 +41,7 @@ class Tables:
         lazy: see the module.
         both: False: only context vectors are trained; word vectors stay as they are.
         done: steps behind it, whose noise is in the matrix.
+        ranks: who else trains; the lazy form is for one process alone.
 
     Attributes:
         places: (2 V,) int32, where a row of the matrix stands in the sum.
@@ -55,8 +57,10 @@ class Tables:
         lazy: bool,
         both: bool = True,
         done: int = 0,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.matrix, self.lazy, self.both, self._rates, self._noise = matrix, lazy, both, rates, noise
+        self._ranks = ranks
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
         self._touched = self._all[:0] if lazy else self._all
@@ -87,10 +91,14 @@ class Tables:
     def descend(self, step: int, bits: RandomBits) -> None:
         """Take the step, and empty the sum; in the dense form with its noise."""
         rate = float(self._rates[step])
+        self._ranks.add_up(self.sums)
         if self._noise is None or self.lazy:
             move(self.matrix, self._touched, self.sums, rate)
         else:
-            self._noise.descend(self.matrix, self._touched, self.sums, rate, bits)
+            here = self._ranks.rows(len(self._touched))
+            self._noise.descend(self.matrix, self._touched[here], self.sums[here], rate, bits)
+            self.sums[: here.start], self.sums[here.stop :] = 0, 0  # other ranks' rows
+            self._ranks.exchange(self.matrix[self._all[0] :])
             self._clock[self._touched] = step + 1
         if self.lazy:
             self.places[self._touched] = -1
