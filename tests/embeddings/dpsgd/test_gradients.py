@@ -162,16 +162,20 @@ def test_a_user_changes_the_sum_by_his_own_cells_and_nothing_else():
 
 
 def test_sums_never_run_over_and_stay_as_near_as_they_were():
-    """A sum at its limit is cut before the next addition: two sums come no farther apart."""
-    tables, pairs = tables_of(9, scale=2.0), pairs_of(9, 4000)
-    ends = np.arange(1, 4001)
-    for start in (MOST + CELLS, MOST - 5, -MOST + 3):
+    """A sum at its limit stays there: with and without any one user, the first or the last, two sums are no farther
+    apart than his own cells. (A sum that is cut before each addition, not after it, would pass the limit by what the
+    last user adds, and fall back where one more comes.)"""
+    count = 4000
+    tables, pairs = tables_of(9, scale=2.0), pairs_of(9, count)
+    ends = np.arange(1, count + 1)
+    for start in (MOST, MOST - 5, -MOST + 3):
         begin = np.full(tables.shape, start, dtype=np.int32)
         one = cells_of(tables, pairs, ends, start=begin)
-        other = cells_of(tables, pairs[1:], ends[:-1], start=begin)
-        moved = cells_of(tables, pairs[:1], [1])
-        assert np.abs(one).max() <= MOST + CELLS
-        assert (np.abs(one - other) <= np.abs(moved)).all()
+        assert np.abs(one).max() <= MOST
+        for user in (0, count // 2, count - 2, count - 1):
+            other = cells_of(tables, np.delete(pairs, user, axis=0), ends[:-1], start=begin)
+            moved = cells_of(tables, pairs[user : user + 1], [1])
+            assert (np.abs(one - other) <= np.abs(moved)).all()
 
 
 def test_users_without_pairs_add_nothing():

@@ -17,13 +17,14 @@ the whole numbers
 
     trunc(g * min(1, C / ||g||) * (1 - 2^-20) * CELLS / C).         (cells)
 
-*Their Euclidean length is at most `CELLS`,* whatever the texts and the tables are: the length is a double, from at most
-2^23 squares of single-precision numbers, which doubles hold; so it is right to 2^-30 of itself, one rounding of the
-factor and one of each product add 2^-23, and rounding towards zero makes nothing longer. Where the length is no finite
-number the unit adds nothing. The sum is cut to `MOST` on either side before each addition, so that it never runs over:
-cutting two numbers brings them no farther apart, so with and without a unit the sums differ by its own cells and never
-by more, in every coordinate. So the sum moves by at most `CELLS` in Euclidean length, C in the real world, when a unit
-comes or goes: exactly, as floating-point sums would not. |
+*Their Euclidean length is at most `CELLS`,* whatever the texts and the tables are: the length is a double, from squares
+of single-precision numbers, which doubles hold, added up in a row and then row by row; with fewer than 2^21 rows and
+2^21 numbers in each it is right to 2^-30 of itself, one rounding of the factor and one of each product add 2^-23, and
+rounding towards zero makes nothing longer. Where the length is no finite number the unit adds nothing. The sum is cut
+to `MOST` on either side after each addition, so that it never runs over, and never stands above what it is cut to:
+without a unit it is what it was, with the unit it moves by its own cells at most, and cutting what comes later brings
+the two no farther apart, in every coordinate. So the sum moves by at most `CELLS` in Euclidean length, C in the real
+world, when a unit comes or goes: exactly, as floating-point sums would not. |
 """
 
 from __future__ import annotations
@@ -183,12 +184,12 @@ def _factor(squared: float, limit: float, unit: float) -> float:
 def _add_cells(row: Singles, factor: float, into: Cells) -> None:
     scale = np.float32(factor)
     for axis in range(len(row)):
-        sum_so_far = into[axis]
-        if sum_so_far > _MOST:
-            sum_so_far = _MOST
-        if sum_so_far < _LEAST:
-            sum_so_far = _LEAST
-        into[axis] = np.int32(sum_so_far + np.int32(row[axis] * scale))
+        total = np.int32(into[axis] + np.int32(row[axis] * scale))
+        if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
+            total = _MOST
+        if total < _LEAST:
+            total = _LEAST
+        into[axis] = total
 
 
 @compiled
