@@ -125,7 +125,7 @@ def test_the_length_of_a_single_pair_has_a_closed_form():
 
 # -- the bound --------------------------------------------------------------------------------------------------
 
-HOSTILE = [0.0, 1e-45, 1e-30, 1.0, 1e10, 1e30, 3e38, math.inf, math.nan]
+HOSTILE = [0.0, 1e-45, 1e-36, 1e-30, 1.0, 1e10, 1e30, 3e38, math.inf, math.nan]
 
 
 @settings(deadline=None, max_examples=150)
@@ -135,7 +135,7 @@ HOSTILE = [0.0, 1e-45, 1e-30, 1.0, 1e10, 1e30, 3e38, math.inf, math.nan]
     scale=st.sampled_from(HOSTILE),
     spoiled=st.lists(st.tuples(st.integers(0, 2 * WORDS - 1), st.sampled_from(HOSTILE)), max_size=4),
     words=st.integers(1, WORDS),
-    clip=st.sampled_from([1e-3, 1.0, 7.0, (1.0, 1.0), (1e-3, 5.0)]),
+    clip=st.sampled_from([1e-20, 1e-3, 1.0, 7.0, 1e20, (1.0, 1.0), (1e-3, 5.0), (1e-20, 1e-20), (1e-20, 1e20)]),
 )
 def test_no_user_adds_more_than_the_length_promised(seed, count, scale, spoiled, words, clip):
     """In exact integers, for hostile tables and texts."""
@@ -193,7 +193,11 @@ def test_without_bounds_each_unit_is_followed_at_once():
     assert np.abs(tables - expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("given", [0.0, -1.0, math.nan, math.inf, (1.0,), (1.0, 0.0), (1.0, 1.0, 1.0), "1"])
+@pytest.mark.parametrize(
+    "given", [0.0, -1.0, math.nan, math.inf, 1e-40, 1e40, (1.0,), (1.0, 0.0), (1.0, 1.0, 1.0), "1", (1e-310, 1e-310)]
+)
 def test_norms_that_are_none(given):
+    """Those too for which a length of 1 has more cells than a number of single precision holds: cut by such a factor,
+    zeros were no numbers, and as cells the longest there are."""
     with pytest.raises(ParameterError, match="clip must be"):
         Clipping.of(given)

@@ -13,6 +13,8 @@ __all__ = ["CELLS", "Clipping"]
 CELLS = 2**18
 """The length C, in units of the sum of a step, in which all numbers are whole."""
 
+_LEAST, _MOST = 1e-20, 1e20  # far from where single precision ends: cells for a length of 1 must be a number there
+
 
 @dataclass(frozen=True)
 class Clipping:
@@ -34,13 +36,13 @@ class Clipping:
         """One norm, or one for each table.
 
         Raises:
-            ParameterError: not one norm or two; a norm that is no finite number above 0.
+            ParameterError: not one norm or two; a norm that is no number from 1e-20 to 1e20.
         """
         if not isinstance(given, tuple | list):
-            return cls(checked_amount("clip", given))
+            return cls(_checked(given))
         if len(given) != 2:
             raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(given)}")
-        words, contexts = (checked_amount("clip", each) for each in given)
+        words, contexts = (_checked(each) for each in given)
         return cls(math.hypot(words, contexts), words, contexts)
 
     @property
@@ -48,3 +50,10 @@ class Clipping:
         """In cells: of both tables together, or 0; of words, of contexts; how many cells a length of 1 has."""
         unit = CELLS / self.norm
         return (0.0 if self.words else float(CELLS), self.words * unit, self.contexts * unit, unit)
+
+
+def _checked(value: float) -> float:
+    norm = checked_amount("clip", value)
+    if not _LEAST <= norm <= _MOST:
+        raise ParameterError(f"clip must be between {_LEAST:g} and {_MOST:g}, got {norm:g}")
+    return norm
