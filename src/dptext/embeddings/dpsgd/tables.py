@@ -68,7 +68,9 @@ class Tables:
         self.places[self._touched] = np.arange(len(self._touched), dtype=np.int32)
         self.sums = np.zeros((len(self._touched), dimension), dtype=np.int32)
         self._clock = np.full(count, done, dtype=np.int32)  # so many steps' noise a row has
-        self._power = np.concatenate([[0.0], np.cumsum(rates**2)])
+        # of the steps that are left, added up from the last one: rates fall, and sums from the first one would lose
+        # the last steps' noise to rounding
+        self._left = np.concatenate([np.cumsum(rates[::-1] ** 2)[::-1], [0.0]])
 
     def read(self, step: int, rows: Rows, bits: RandomBits) -> None:
         """Make rows ready to be read in a step (counted from 0), once a step; only these may be touched.
@@ -115,6 +117,6 @@ class Tables:
         if self._noise is None:
             return
         late = rows[self._clock[rows] < step]
-        spreads = self._noise.sigma * np.sqrt(self._power[step] - self._power[self._clock[late]])
+        spreads = self._noise.sigma * np.sqrt(self._left[self._clock[late]] - self._left[step])
         drift(self.matrix, late, spreads, bits)
         self._clock[late] = step
