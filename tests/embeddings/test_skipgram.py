@@ -317,6 +317,27 @@ def test_resuming_with_other_parameters_is_refused(vectors, tmp_path, other):
     assert path.read_bytes() == before
 
 
+def test_resuming_at_the_levels_of_another_column_is_refused(vectors, tmp_path):
+    """Who began at the rate of one column and went on at that of another would be promised what one of them costs."""
+    levels = Participation(
+        noise_multiplier=2.0, steps=6, delta=1e-6, rates={"strict": 0.05, "open": 1.0}, default="open"
+    )
+    documents = people(5, attributes={"wish": "open", "other": "strict"})
+
+    def progress(state):
+        if state.step == 4:
+            raise StoppedError
+
+    path = tmp_path / "run"
+    with pytest.raises(StoppedError):
+        model(vectors, epsilon=levels, level="wish").fit(
+            documents, checkpoint=path, checkpoint_every=3, progress=progress
+        )
+    for other in ("other", None):
+        with pytest.raises(RefusedError, match="other parameters"):
+            model(vectors, epsilon=levels, level=other).fit(documents, checkpoint=path, resume=True)
+
+
 def test_what_is_no_checkpoint(vectors, tmp_path):
     path = tmp_path / "run"
     with pytest.raises(ParameterError, match="say which"):
@@ -330,7 +351,9 @@ def test_what_is_no_checkpoint(vectors, tmp_path):
     path.unlink()
     interrupted(vectors, path, 4)
     whole = path.read_bytes()
-    for damaged in (whole[:-4], whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"1234"):
+    fewer_steps = whole.replace(b'"steps": 3', b'"steps": 2')
+    assert fewer_steps != whole
+    for damaged in (whole[:-4], whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"1234", fewer_steps):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match="damaged"):
             model(vectors).fit(people(3), checkpoint=path, resume=True)

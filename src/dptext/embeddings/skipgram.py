@@ -211,7 +211,7 @@ class SkipGram:
         plan = self.plan()
         if ranks.count > 1:
             plan = plan.shared()
-        ranks.agree(plan.fingerprint + repr((attribute_of(self.level), self.seed)).encode())
+        ranks.agree(plan.fingerprint + repr(self.seed).encode())
         participation = plan.participation
         statements = {
             level: statement_of(plan, level, seeded=self.seed is not None, ranks=ranks.count)

@@ -16,7 +16,7 @@ from dptext.embeddings.dpsgd.learned import SHARE, learned
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, checked_choice, checked_whole
 from dptext.embeddings.earlier import Earlier
-from dptext.embeddings.level_promise import checked_policy, level_parameters
+from dptext.embeddings.level_promise import attribute_of, checked_policy, level_parameters
 from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.refinement import public_base
 from dptext.errors import ParameterError
@@ -52,6 +52,7 @@ class SkipGramPlan:
         users: the public number of units, for the denominator.
         dimension: of the vectors.
         policy: how users come by their levels, where not all are declared.
+        level: the attribute that says how often somebody takes part.
     """
 
     words: Vocabulary
@@ -65,6 +66,7 @@ class SkipGramPlan:
     users: int
     dimension: int
     policy: BudgetPolicy | None = None
+    level: str | None = None
 
     @classmethod
     def of(
@@ -117,6 +119,7 @@ class SkipGramPlan:
             users=ASSUMED_USERS if public_users is None else public_users,
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
             policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
+            level=attribute_of(level),
         )
 
     def shared(self) -> SkipGramPlan:
@@ -168,6 +171,7 @@ class SkipGramPlan:
             "participation": [self.participation.noise_multiplier, self.participation.steps, self.participation.delta],
             "rates": dict(self.participation.rates),
             "default": self.participation.default,
+            "level": self.level,  # under another one, people would go on at rates that are not those they began with
             "mode": self.mode,
             "users": self.users,
             "dimension": self.dimension,

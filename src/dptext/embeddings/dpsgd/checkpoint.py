@@ -60,7 +60,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> N
         "parameters": parameters.hex(),
         "steps": checkpoint.steps,
         "shape": list(tables.shape),
-        "sha256": hashlib.sha256(tables.data).hexdigest(),
+        "sha256": _digest(checkpoint.steps, tables),
     }
     with replacing(path, owner_only=True) as stream:
         stream.write(json.dumps(head).encode() + b"\n")
@@ -97,10 +97,17 @@ def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Ch
         return None
     except OSError as error:
         raise error if isinstance(error, StorageError) else StorageError.of("read", path, error) from None
-    whole = head.get("shape") == list(shape) and hashlib.sha256(tables.data).hexdigest() == head.get("sha256")
-    if not whole or type(head.get("steps")) is not int:
+    whole = head.get("shape") == list(shape) and type(head.get("steps")) is int
+    if not whole or _digest(head["steps"], tables) != head.get("sha256"):
         raise DataError(f"the checkpoint {name} is damaged: delete it, and begin anew")
     return Checkpoint(tables.reshape(shape).astype(np.float32, copy=False), head["steps"])
+
+
+def _digest(steps: int, tables: npt.NDArray[np.float32]) -> str:
+    """Of the number of steps too: with a smaller one, steps would be taken again."""
+    digest = hashlib.sha256(b"%d steps " % steps)
+    digest.update(tables.data)
+    return digest.hexdigest()
 
 
 def _head(stream: IO[bytes]) -> dict[str, Any] | None:
