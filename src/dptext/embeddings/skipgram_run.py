@@ -63,6 +63,7 @@ def training_of(
         key=key,
         # with a seed all ranks have one key, and must not have one noise
         parameters=plan.fingerprint + (b"" if ranks is ALONE else b"%d of %d" % (ranks.number, ranks.count)),
+        content=store.digest() if key.seeded else b"",
     )
 
 

@@ -55,6 +55,7 @@ class Training:
         tables: where it has come to.
         key: of its randomness.
         parameters: digest of all that is public.
+        content: digest of the texts, where the key comes from a seed: with other texts it must not repeat its noise.
     """
 
     store: UserStore
@@ -67,6 +68,7 @@ class Training:
     tables: Tables
     key: NoiseKey
     parameters: bytes
+    content: bytes = b""
 
     def __post_init__(self) -> None:
         rows, dimension = self.tables.matrix.shape
@@ -99,7 +101,7 @@ class Training:
         self.tables.descend(step, self._bits(step, _NOISE))
 
     def _bits(self, step: int, use: int) -> RandomBits:
-        return self.key.stream(self.parameters, _USES * step + use, b"")
+        return self.key.stream(self.parameters, _USES * step + use, self.content)
 
     def _sampled(self, step: int) -> npt.NDArray[np.int64]:
         """Users by number; or slots of pairs."""
