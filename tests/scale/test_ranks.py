@@ -192,9 +192,23 @@ def test_a_user_is_on_one_rank_however_he_is_spelled():
         held.update(users)
     assert set(held.values()) == {1}
     assert sum(1 for n in range(3) for _ in Alike(n, 3).own(documents, "user")) == len(documents)
-    sizes = [sum(1 for _ in Alike(n, 3).own(documents, "document")) for n in range(3)]
-    assert sum(sizes) == len(documents)
-    assert min(sizes) > 20
+
+
+def test_a_document_is_on_one_rank_wherever_it_stands():
+    """Also where ranks read in different orders, or one more document comes first."""
+    documents = [dptext.Document(text) for text in ("a", "a", None, "", *(f"text {n}" for n in range(100)))]
+    held = [[each.text for each in Alike(n, 3).own(documents, "document")] for n in range(3)]
+    assert sum(map(len, held)) == len(documents)
+    assert min(map(len, held)) > 20
+    assert not set(held[0]) & set(held[1])
+    for number in range(3):
+        turned = [each.text for each in Alike(number, 3).own([dptext.Document("new"), *documents[::-1]], "document")]
+        assert [text for text in turned[::-1] if text != "new"] == held[number]
+
+
+def test_what_is_no_document():
+    with pytest.raises(dptext.errors.DataError, match="row 1 must be a Document"):
+        list(Alike(0, 2).own(["a"], "user"))
 
 
 def test_a_row_without_a_user_is_named():

@@ -5,7 +5,8 @@
     if torch.distributed.get_rank() == 0:
         model.save("vectors")
 
-Every rank reads all documents and keeps those of its own users, a share that follows from their names; it samples and
+Every rank reads all documents and keeps those of its own users, a share that follows from their names (of single
+documents: from what they say, so equal ones are on one rank); it samples and
 bounds these; the sums are added up over the network; noise comes once. The proof is in
 `dptext.embeddings.dpsgd.ranks`. A rank that dies ends the training on all of them, with an error that says so; the
 checkpoint, which the first rank writes, goes on from there, on as many ranks as one likes.
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint
 from dptext.embeddings.dpsgd.gradients import MOST
 from dptext.embeddings.dpsgd.ranks import Ranks
-from dptext.errors import ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.text.authored import UserUnit, user_name
 from dptext.text.documents import Document, DocumentReader
 from dptext.text.files import extra
@@ -73,7 +74,11 @@ class TorchRanks(Ranks):
             )
 
     def own(self, documents: DocumentReader | Iterable[Document], unit: UserUnit) -> Iterator[Document]:
-        """The documents of the users that this rank holds; which, follows from their names alone."""
+        """The documents of the users that this rank holds; which, follows from their names alone.
+
+        Single documents are dealt by what they say: by their place, one more document would move all that follow to
+        other ranks, and a rank that reads them in another order would take what others have.
+        """
         if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
             raise ParameterError(
                 "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect "
@@ -83,7 +88,9 @@ class TorchRanks(Ranks):
 
     def _own(self, documents: DocumentReader | Iterable[Document], unit: UserUnit) -> Iterator[Document]:
         for row, document in enumerate(documents, 1):
-            name = str(row) if unit == "document" else user_name(document.user, row)
+            if not isinstance(document, Document):
+                raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
+            name = str(document.text) if unit == "document" else user_name(document.user, row)
             digest = hashlib.sha256(b"dptext rank " + name.encode("utf-8", "surrogatepass")).digest()
             if int.from_bytes(digest[:8], "big") % self.count == self.number:
                 yield document

@@ -4,7 +4,8 @@ The users are dealt to the ranks, each of them with all his texts to one. In a s
 bounds their gradients and adds them up; the sums of all ranks are added up; and noise comes to the total **once**.
 
 **Guarantee**: that of `dptext.embeddings.dpsgd.training`, for any number of ranks. *Proof.* (1) A user is on one rank,
-which follows from his name alone, so his coin is thrown once and he adds at most `CELLS` to one rank's sum.
+which follows from his name alone (of a single document: from what it says), so his coin is thrown once, he adds at most
+`CELLS` to one rank's sum, and with him or without him all others are where they are.
 (2) Each rank cuts its sum to `MOST` / ranks on either side: cutting brings two numbers no farther apart, so the total
 of all ranks still moves by his own cells at most, and never runs over. (3) The total gets noise of sigma on each of its
 numbers, from one rank alone, under a key that no other rank has; what each rank knows of the tables is what that rank
