@@ -20,8 +20,9 @@ __all__ = ["statement_of", "under_substitution"]
 
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 _PAIR = (
-    "two collections of pairs of words that stand near each other, one of which holds one more pair: far less than a "
-    "word of a text, which is in many pairs, and nothing that protects a person"
+    "two collections of pairs, each a word and one that stands near it (two words that stand near each other are two "
+    "pairs, one from each side), one of which holds one more pair: far less than a word of a text, which is in many "
+    "pairs, and nothing that protects a person"
 )
 _WITHOUT = {
     "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
