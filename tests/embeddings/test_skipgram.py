@@ -409,7 +409,9 @@ def test_progress_tells_what_was_spent(vectors):
         ({"distance": math.inf}, "distance must be"),
         ({"most_words": 0}, "most_words must be"),
         ({"vocabulary": ("tea",)}, "private_vocabulary"),
+        ({"distance": 1e300}, "distance must be"),
         ({"public_users": 0}, "public_users must be"),
+        ({"public_users": "50"}, "public_users must be"),
         ({"seed": "1"}, "seed must be"),
     ],
 )
@@ -425,6 +427,16 @@ def test_no_documents_and_wrong_ones(vectors):
         fitted("tea", vectors)
     with pytest.raises(DataError, match="row 1 must be a Document"):
         fitted(["tea"], vectors)
+
+
+def test_lazy_noise_is_not_taken_where_single_precision_shows_beside_it(vectors):
+    """There one user more decides how a number is rounded, and the noise that comes after it moves nothing."""
+    few = {"dimension": 4, "pairs": 1, "sampling_rate": 0.01, "public_users": 10}
+    assert model(vectors, **few).plan().form == "lazy"
+    assert model(vectors, **few, distance=1e-4).plan().form == "dense"
+    assert model(vectors, **few, distance=1e-4, mode="clipped").plan().form == "lazy"
+    with pytest.raises(ParameterError, match="leave out noise='lazy'"):
+        model(vectors, **few, distance=1e-4, noise="lazy").plan()
 
 
 def test_a_delta_too_large_for_so_many_users(vectors):

@@ -32,8 +32,10 @@ __all__ = ["Mode", "SkipGramPlan"]
 Mode: TypeAlias = Literal["private", "clipped", "plain"]
 Singles = npt.NDArray[np.float32]
 
-_MOST_DIMENSIONS, _MOST_TRAINED = 1000, 10**7
+_MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
 _DIMENSION = 100
+_LEAST_LAZY = 2.0**-12  # of noise in all, where tables go as far as they do by default: a thousand single roundings
+_USUAL = 1000.0
 _SCALE = 3.0  # the length of public vectors in the training: scores w.c then reach as far as they have to
 
 
@@ -107,7 +109,7 @@ class SkipGramPlan:
         if len(rows) < 3:
             raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
         participation = _participation(epsilon, delta, mode, recipe, steps, sampling_rate)
-        return cls(
+        plan = cls(
             words=words,
             rows=rows,
             trained=Vocabulary(words.words[row] for row in rows.tolist()),
@@ -116,11 +118,13 @@ class SkipGramPlan:
             recipe=recipe,
             participation=participation,
             mode=mode,
-            users=ASSUMED_USERS if public_users is None else public_users,
+            users=ASSUMED_USERS if public_users is None else checked_whole("public_users", public_users, _MOST_USERS),
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
             policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
             level=attribute_of(level),
         )
+        _ = plan.form  # may refuse
+        return plan
 
     def shared(self) -> SkipGramPlan:
         """The same for several ranks.
@@ -160,8 +164,24 @@ class SkipGramPlan:
 
     @property
     def form(self) -> NoiseForm:
-        """Dense or lazy noise."""
-        return self.recipe.form(len(self.rows), self.denominator)
+        """Dense or lazy noise.
+
+        Lazy noise comes to numbers of single precision. Where it is so little that their rounding shows beside it, it
+        would hide nothing, and the exact noise of the dense form is taken.
+
+        Raises:
+            ParameterError: it is so little, and lazy noise was asked for.
+        """
+        form = self.recipe.form(len(self.rows), self.denominator)
+        least = _LEAST_LAZY * max(1.0, self.recipe.distance / _USUAL)
+        if form == "dense" or self.mode != "private" or self.noise_of_tables >= least:
+            return form
+        if self.recipe.noise == "lazy":
+            raise ParameterError(
+                "lazy noise comes to numbers of single precision, and here it is so little that their rounding shows "
+                "beside it: leave out noise='lazy'"
+            )
+        return "dense"
 
     @property
     def fingerprint(self) -> bytes:

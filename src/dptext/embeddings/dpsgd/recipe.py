@@ -21,6 +21,7 @@ NoiseForm: TypeAlias = Literal["dense", "lazy"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _MOST = {"window": 100, "negatives": 100, "pairs": 10_000, "most_words": 10_000_000}
+_FARTHEST = 1e20  # far from where numbers of single precision, and squares, end
 _LAZY_BELOW = 0.35  # of the rows are touched: then noise when it is due is less work than noise on all rows
 
 
@@ -65,6 +66,8 @@ class Recipe:
             object.__setattr__(self, "pairs", 1)
         Clipping.of(self.clip)
         object.__setattr__(self, "distance", checked_amount("distance", self.distance))
+        if self.distance > _FARTHEST:
+            raise ParameterError(f"distance must be at most {_FARTHEST:g}, got {self.distance:g}")
         if isinstance(self.subsample, bool) or self.subsample != 0:
             object.__setattr__(self, "subsample", checked_amount("subsample", self.subsample))
 
