@@ -218,6 +218,20 @@ def test_a_seed_does_not_repeat_its_noise_on_other_texts(vectors):
     assert (fitted(documents, vectors, **options).vectors_.matrix == one.vectors_.matrix).all()
 
 
+def test_a_seed_does_not_repeat_lazy_noise_at_other_checkpoints(vectors, tmp_path):
+    """Lazy noise is caught up before a checkpoint: the same numbers would come to the tables in other sizes, and two
+    multiples of one noise give away what is below them."""
+    silent = [dptext.Document("", user="a")]
+    options = {"dimension": 4, "noise": "lazy", "steps": 9}
+    start = fitted(silent, vectors, **options, mode="clipped").vectors_.matrix
+    noise = []
+    for every in (4, 2):
+        fit = model(vectors, **options).fit(silent, checkpoint=tmp_path / "run", checkpoint_every=every)
+        noise.append(fit.vectors_.matrix - start)
+    one, other = (each[:38].ravel() for each in noise)
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.42  # of 152 numbers: a probability of 1e-7; with one noise it was .59
+
+
 def test_a_hostile_text_raises_nothing(vectors):
     texts = ["tea " * 100_000, "", None, "\0", "tea", "tea cup " * 3, "🜁" * 1000, "tax"]
     documents = [dptext.Document(text, user=str(user)) for user, text in enumerate(texts)]

@@ -33,9 +33,14 @@ def training_of(
     key: NoiseKey,
     *,
     done: int = 0,
+    every: int = 0,
     ranks: Ranks = ALONE,
 ) -> Training:
-    """The training of a plan, with tables that it changes in place after so many steps."""
+    """The training of a plan, with tables that it changes in place after so many steps.
+
+    ``every``: so many steps lie between two checkpoints; 0: there are none. Lazy noise is caught up before each.
+    """
+    caught_up = b"%d" % every if plan.form == "lazy" else b""
     recipe, participation, words = plan.recipe, plan.participation, len(plan.rows)
     return Training(
         store=store,
@@ -63,7 +68,7 @@ def training_of(
         key=key,
         # with a seed all ranks have one key, and must not have one noise
         parameters=plan.fingerprint + (b"" if ranks is ALONE else b"%d of %d" % (ranks.number, ranks.count)),
-        content=store.digest() if key.seeded else b"",
+        content=store.digest() + caught_up if key.seeded else b"",
     )
 
 
@@ -109,7 +114,8 @@ class Run:
         found = self.ranks.begun(self._found, (2 * len(self.plan.rows), self.plan.dimension))
         done = 0 if found is None else found.steps
         tables = self.plan.start() if found is None else found.tables
-        training = training_of(self.plan, store, tables, key, done=done, ranks=self.ranks)
+        every = 0 if self.checkpoint is None else self.every
+        training = training_of(self.plan, store, tables, key, done=done, every=every, ranks=self.ranks)
         steps = self.plan.participation.steps
         progress(done)
         for step in range(done, steps):

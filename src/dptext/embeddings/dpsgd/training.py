@@ -55,7 +55,8 @@ class Training:
         tables: where it has come to.
         key: of its randomness.
         parameters: digest of all that is public.
-        content: digest of the texts, where the key comes from a seed: with other texts it must not repeat its noise.
+        content: where the key comes from a seed, a digest of all else that the noise hangs on, first of all of the
+            texts: with other ones it must not be repeated.
     """
 
     store: UserStore
