@@ -152,6 +152,24 @@ def test_vectors_that_were_released_before_are_composed_in(vectors):
     assert "skip-gram + skip-gram" in again.statement_.mechanism
 
 
+def test_words_alone_of_vectors_that_were_released_before_are_counted_too(vectors):
+    """A word that was learned from these users is in the list: that list is not public."""
+    documents = [dptext.Document("kettle teabag cup", user=str(user)) for user in range(50)]
+    before = fitted(documents, vectors, vocabulary=learned(("teabag",)))
+    again = fitted(documents, before.vectors_, dimension=4)
+    assert "teabag" in again.vectors_.words
+    assert again.statement_.guarantee.epsilon == pytest.approx(before.statement_.guarantee.epsilon + 8.0, abs=0.02)
+    assert again.statement_.exposed[0] == (
+        "the list of words that have a vector: those of vectors that were released under a promise of their own, "
+        "counted in above"
+    )
+    with pytest.raises(RefusedError, match="no proved sum"):
+        fitted(documents, before.vectors_, dimension=4, unit="document")
+    public = fitted(documents, vectors, dimension=4).statement_
+    assert public.guarantee.epsilon <= 8.0
+    assert "it is public" in public.exposed[0]
+
+
 def test_levels_take_part_at_their_own_rates(vectors):
     rates = {"strict": 0.05, "open": 0.5}
     levels = Participation(noise_multiplier=2.0, steps=10, delta=1e-6, rates=rates, default="strict")

@@ -42,17 +42,20 @@ class Earlier:
         public: the vectors that the first of them had; None: there were none.
         vocabulary: the last of them, learned from the same people; None: all are public.
         predictor: what was promised when the predictor of levels was trained; None: on public labels, or there is none.
+        listed: vectors of which the words alone were taken: what was promised of those vectors is about their words
+            too.
     """
 
     words: Vocabulary
     public: WordVectors | None
     vocabulary: PrivateVocabulary | None
     predictor: PrivacyStatement | None = None
+    listed: WordVectors | None = None
 
     @property
     def statements(self) -> dict[str, PrivacyStatement]:
         """Of what was not public."""
-        released = (("vocabulary", self.vocabulary), ("vectors", self.public))
+        released = (("vocabulary", self.vocabulary), ("vectors", self._vectors))
         found = {name: each.statement for name, each in released if each is not None}
         found["predictor"] = self.predictor
         return {name: each for name, each in found.items() if each is not None}
@@ -139,9 +142,13 @@ class Earlier:
         return "the list of words that have a vector: " + self._origin
 
     @property
+    def _vectors(self) -> WordVectors | None:
+        return self.listed if self.public is None else self.public
+
+    @property
     def _origin(self) -> str:
         first = "public words"
-        if self.public is not None and self.public.statement is not None:
+        if "vectors" in self.statements:
             first = "those of vectors that were released under a promise of their own, counted in above"
         if self.vocabulary is not None:
             return (

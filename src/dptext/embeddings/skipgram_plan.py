@@ -55,6 +55,7 @@ class SkipGramPlan:
         dimension: of the vectors.
         policy: how users come by their levels, where not all are declared.
         level: the attribute that says how often somebody takes part.
+        listed: vectors of which the words alone are taken.
     """
 
     words: Vocabulary
@@ -69,6 +70,7 @@ class SkipGramPlan:
     dimension: int
     policy: BudgetPolicy | None = None
     level: str | None = None
+    listed: WordVectors | None = None
 
     @classmethod
     def of(
@@ -122,6 +124,7 @@ class SkipGramPlan:
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
             policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
             level=attribute_of(level),
+            listed=found if isinstance(found, WordVectors) and public is None else None,
         )
         _ = plan.form  # may refuse
         return plan
@@ -143,7 +146,8 @@ class SkipGramPlan:
     @property
     def earlier(self) -> Earlier:
         """What the release builds on."""
-        return Earlier(self.words, self.public, self.vocabulary, None if self.policy is None else self.policy.training)
+        predictor = None if self.policy is None else self.policy.training
+        return Earlier(self.words, self.public, self.vocabulary, predictor, self.listed)
 
     @property
     def denominator(self) -> float:
