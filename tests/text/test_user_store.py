@@ -64,3 +64,25 @@ def test_a_user_costs_ten_bytes():
 def test_a_place_that_cannot_be_written():
     with pytest.raises(StorageError, match="temporary file"), stored_users([], folder="/nowhere/at/all"):
         pass
+
+
+def test_other_texts_other_users_and_other_levels_have_other_digests():
+    def digest(*said):
+        documents = [Document(text, user=user, attributes={"wish": wish}) for text, user, wish in said]
+        with (
+            users_of(documents, WORDS, level="wish", seed=1) as users,
+            stored_users(users, lambda levels: ord(levels[0])) as store,
+        ):
+            return store.digest()
+
+    first = ("cat sat", "a", "x")
+    others = [
+        (first, ("mat", "a", "x")),
+        (first, ("mat", "b", "x")),
+        (("cat sat mat", "a", "x"),),
+        (("cat sat", "a", "y"),),
+        (("cat", "a", "x"), ("sat", "a", "x")),
+    ]
+    assert digest(first) == digest(first)
+    with stored_users([]) as nobody:
+        assert len({digest(first), nobody.digest(), *(digest(*other) for other in others)}) == 2 + len(others)
