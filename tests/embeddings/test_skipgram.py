@@ -152,6 +152,12 @@ def test_vectors_that_were_released_before_are_composed_in(vectors):
     assert "skip-gram + skip-gram" in again.statement_.mechanism
 
 
+def test_a_participation_of_numbers_of_numpy(vectors):
+    given = {"noise_multiplier": np.float32(2), "steps": np.int64(3), "rates": {"a": np.float32(0.5)}, "default": "a"}
+    fit = fitted(people(2), vectors, epsilon=Participation(delta=1e-6, **given))
+    assert PrivacyStatement.from_json(fit.statement_.to_json()) == fit.statement_
+
+
 def test_words_alone_of_vectors_that_were_released_before_are_counted_too(vectors):
     """A word that was learned from these users is in the list: that list is not public."""
     documents = [dptext.Document("kettle teabag cup", user=str(user)) for user in range(50)]

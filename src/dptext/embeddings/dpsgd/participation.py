@@ -54,13 +54,19 @@ class Participation:
     default: str = EVERYONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rates", MappingProxyType(dict(self.rates)))
         object.__setattr__(self, "delta", checked_delta(self.delta))
+        rates: dict[str, float] = {}
         for level, rate in self.rates.items():
-            # the checks of a SampledGaussian hold without noise too
-            SampledGaussian(noise_multiplier=self.noise_multiplier or 1.0, sampling_rate=rate, steps=self.steps)
-            if threshold(rate) < 1:
+            # the checks of a SampledGaussian hold without noise too, and its numbers are Python's, whatever was given
+            checked = SampledGaussian(
+                noise_multiplier=self.noise_multiplier or 1.0, sampling_rate=rate, steps=self.steps
+            )
+            rates[level] = checked.sampling_rate
+            if threshold(rates[level]) < 1:
                 raise ParameterError(f"the sampling rate of level {level!r} must be at least 2^-32")
+            object.__setattr__(self, "steps", checked.steps)
+            object.__setattr__(self, "noise_multiplier", checked.noise_multiplier if self.noise_multiplier else 0.0)
+        object.__setattr__(self, "rates", MappingProxyType(rates))
         if self.default not in self.rates:
             raise ParameterError("default must be one of the levels")
 
