@@ -27,6 +27,7 @@ from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.files import VectorRelease, encode_file, statement_for_user, vectors_in
+from dptext.representations.hiding.encoder import HidingEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.recommend import Recommendation, recommend
@@ -77,6 +78,7 @@ __all__ = [
     "FileRelease",
     "Gaussian",
     "Guarantee",
+    "HidingEncoder",
     "Hybrid",
     "L2Laplace",
     "Laplace",

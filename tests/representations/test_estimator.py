@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 
 import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
-from dptext.representations import estimator
+from dptext.representations import sources
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.estimator import PrivateEncoder
 from dptext.representations.mean_of_words import MeanOfWords
@@ -168,7 +168,7 @@ def lengths(texts):
 
 
 def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tmp_path):
-    monkeypatch.setattr(estimator, "_known_vectors", lambda _: glove)
+    monkeypatch.setattr(sources, "_known_vectors", lambda _: glove)
     dptext.save_vectors(glove, tmp_path / "glove.vec")
     for given, name in (
         ("glove-6b-50d", "mean of word vectors"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +13,12 @@ from dptext.errors import MissingExtraError, ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.representations.bounds import BOUNDS, Bound, fit_bound
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import CallableEncoder, TextEncoder, checked_texts
+from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.release import DeviceEncoder
-from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
-from dptext.vectors.formats import load_vectors
+from dptext.representations.sources import encoder_of
 from dptext.vectors.word_vectors import WordVectors
 
 try:
@@ -36,8 +33,6 @@ except ImportError:
 __all__ = ["PrivateEncoder"]
 
 _USUAL = PrivUnit(epsilon=8.0)
-_WORDS = 50_000
-_WEIGHTING = 1e-3
 _NATURAL = {
     Domain.SPHERE: "normalise",
     Domain.BALL: "clip",
@@ -91,6 +86,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         RefusedError: from ``fit_transform``: the texts to be protected would be fitted on.
 
     >>> vectors = (["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]])
+    >>> from dptext.vectors.formats import load_vectors
     >>> words = load_vectors(vectors)
     >>> encoder = PrivateEncoder(words, PrivUnit(epsilon=4.0), public_name="made up")
     >>> encoder.fit(["good film", "bad plot", "good plot", "bad"]).transform(["bad film", ""]).shape
@@ -142,7 +138,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         labels = y
         if self.public_texts is not None:
             public_texts, labels = self.public_texts, self.public_labels
-        encoder = _encoder(self.encoder)
+        encoder = encoder_of(self.encoder)
         randomizer = PrivUnit(epsilon=8.0) if self.randomizer is None else self.randomizer
         if not isinstance(randomizer, Randomizer):
             raise ParameterError(
@@ -247,33 +243,3 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _more_tags(self) -> dict[str, Any]:
         """The same for scikit-learn before 1.6."""
         return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
-
-
-def _encoder(source: Any) -> TextEncoder:
-    """The encoder that was asked for."""
-    if isinstance(source, TextEncoder):
-        return source
-    if isinstance(source, WordVectors):
-        return MeanOfWords(source, weighting=_WEIGHTING)
-    if isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
-        if name in KNOWN_MODELS or (Path(name) / "modules.json").exists():
-            return SentenceEncoder(source)
-        return _means(name)
-    if callable(source):
-        return CallableEncoder(source)
-    raise ParameterError(
-        "encoder must be a known name, a path, WordVectors, a TextEncoder or a function from a list of texts to an "
-        f"array, got {type(source).__name__}"
-    )
-
-
-def _means(name: str) -> MeanOfWords:
-    vectors = _known_vectors(name) if name == "glove-6b-50d" else load_vectors(name, limit=_WORDS)
-    return MeanOfWords(vectors, weighting=_WEIGHTING)
-
-
-@lru_cache(maxsize=1)
-def _known_vectors(name: str) -> WordVectors:
-    """Vectors of a package, which do not change while the program runs: a search fits many times."""
-    return load_vectors(name, limit=_WORDS)

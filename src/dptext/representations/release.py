@@ -144,13 +144,15 @@ class DeviceEncoder:
     def statement(self) -> PrivacyStatement:
         """What is promised for one text; ``encode`` with a seed promises it only to those who do not know the seed."""
         noise = self.randomizer.statement(self.bound.dimension)
+        # an encoder that was trained on texts without protection says so, and holds its promise for itself as it is
+        trained: tuple[str, ...] = getattr(self.encoder, "exposed", tuple)()
         return noise.replace(
-            neighbours="any two texts whatever",
+            neighbours="any two texts whatever" + (", the trained encoder staying the same" if trained else ""),
             parameters=self.parameters(),
             assumptions=tuple(
                 dict.fromkeys((*self.encoder.assumptions(), *self.bound.assumptions(), *noise.assumptions))
             ),
-            exposed=("the number of texts, and their order",),
+            exposed=("the number of texts, and their order", *trained),
         )
 
     def parameters(self) -> dict[str, Parameter]:

@@ -1,0 +1,143 @@
+"""The game that is trained: an encoder and a task head on one side, one adversary an attribute on the other (torch).
+
+With h the encoder, v = bound(h(x)) and z = v + noise, heads D and T attributes, the encoder's side minimises
+
+    L_task(D(z)) + L_rebuilt + alpha / T sum_t H_t + lambda ||theta||^2                                 (encoder)
+
+(Beigi et al. 2019, equation 1, with H_t in place of -L_t) and each adversary its own loss L_t(D_t(z)). By ``aim``,
+
+    confuse: H_t = cross-entropy of D_t's answer to the shares of the classes                           (confuse)
+    oppose:  H_t = -L_t(D_t(z))                                                                         (oppose)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dptext.representations.hiding.noise import NoiseInTheLoop
+from dptext.representations.hiding.options import HidingOptions
+from dptext.representations.hiding.targets import Target
+
+__all__ = ["Game"]
+
+
+class Game:
+    """Both sides and their optimisers.
+
+    Args:
+        torch: the module.
+        body: a module from a batch of inputs to (n, d) raw vectors.
+        rebuilt: its own loss, that of writing a batch again from z; None: it has none.
+        dimension: d.
+        task, attributes: labels of all rows.
+        noise: bound and noise.
+        options: how to train.
+    """
+
+    def __init__(
+        self,
+        torch: Any,
+        body: Any,
+        rebuilt: Callable[[Any, Any], Any] | None,
+        dimension: int,
+        task: Target,
+        attributes: Sequence[Target],
+        noise: NoiseInTheLoop,
+        options: HidingOptions,
+    ) -> None:
+        self._torch, self._noise, self._options = torch, noise, options
+        self.body, self._rebuilds = body, rebuilt
+        self.task = _head(torch, dimension, len(task.classes), options.adversary_units, 1)
+        self.adversaries = torch.nn.ModuleList(
+            _head(torch, dimension, len(each.classes), options.adversary_units, options.adversary_layers)
+            for each in attributes
+        )
+        self._labels = [torch.from_numpy(each.codes) for each in (task, *attributes)]
+        self._weights = [torch.from_numpy(each.weights) for each in (task, *attributes)]
+        self._priors = [torch.from_numpy(each.priors) for each in attributes]
+        ours = [*body.parameters(), *self.task.parameters()]
+        if noise.theta is not None:
+            ours.append(noise.theta)
+        how = {"lr": options.learning_rate, "weight_decay": 2 * options.lambda_, "fused": True}
+        self.ours = torch.optim.Adam([each for each in ours if each.requires_grad], **how)
+        self.theirs = torch.optim.Adam(self.adversaries.parameters(), **how)
+
+    def step(self, batch: Any, rows: Any) -> tuple[float, float]:
+        """One step of everybody on a batch; (task loss, mean loss of the adversaries)."""
+        v = self._noise.bound(self.body(batch))
+        if self._options.game == "reversal":
+            return self._reversed(batch, v, rows)
+        theirs = 0.0
+        if self._options.alpha:
+            for _ in range(self._options.adversary_steps):
+                theirs = self._adversaries_move(self._noise.add(v.detach()).detach(), rows)
+        z = self._noise.add(v)
+        task = self._loss(0, self.task(z), rows)
+        loss = task + self._rebuilt(batch, z)
+        if self._options.alpha:
+            loss = loss + self._options.alpha * self._hidden(z, rows)  # eq. (encoder)
+        self.ours.zero_grad()
+        loss.backward()
+        self.ours.step()
+        return float(task.detach()), theirs
+
+    def rebuild(self, batch: Any) -> float:
+        """One step of the encoder alone, without noise, towards writing a batch again."""
+        loss = self._rebuilt(batch, self._noise.bound(self.body(batch)))
+        self.ours.zero_grad()
+        loss.backward()
+        self.ours.step()
+        return float(loss.detach())
+
+    def _adversaries_move(self, z: Any, rows: Any) -> float:
+        losses = [self._loss(place, head(z), rows) for place, head in enumerate(self.adversaries, 1)]
+        loss = sum(losses)
+        self.theirs.zero_grad()
+        loss.backward()
+        self.theirs.step()
+        return float(loss.detach()) / len(losses)
+
+    def _hidden(self, z: Any, rows: Any) -> Any:
+        """The mean over attributes of H_t."""
+        found = []
+        for place, head in enumerate(self.adversaries, 1):
+            answer = head(z)
+            if self._options.aim == "confuse":
+                logs = self._torch.nn.functional.log_softmax(answer, dim=1)
+                found.append(-(logs @ self._priors[place - 1]).mean())  # eq. (confuse)
+            else:
+                found.append(-self._loss(place, answer, rows))  # eq. (oppose)
+        return sum(found) / len(found)
+
+    def _reversed(self, batch: Any, v: Any, rows: Any) -> tuple[float, float]:
+        """Gradient reversal (Ganin and Lempitsky 2015): forwards z, backwards -alpha / T of the gradient."""
+        z = self._noise.add(v)
+        turned = z.detach() - (z - z.detach()) * (self._options.alpha / len(self.adversaries))
+        task = self._loss(0, self.task(z), rows)
+        theirs = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self.adversaries, 1))
+        loss = task + self._rebuilt(batch, z) + theirs
+        self.ours.zero_grad()
+        self.theirs.zero_grad()
+        loss.backward()
+        self.ours.step()
+        self.theirs.step()
+        return float(task.detach()), float(theirs.detach()) / len(self.adversaries)
+
+    def _rebuilt(self, batch: Any, z: Any) -> Any:
+        return 0.0 if self._rebuilds is None else self._rebuilds(batch, z)
+
+    def _loss(self, place: int, answer: Any, rows: Any) -> Any:
+        """Weighted cross-entropy of the rows that have a label; 0 where none of the batch has."""
+        labels = self._labels[place][rows]
+        weights = self._weights[place][labels.clamp(min=0)] * (labels >= 0)
+        each = self._torch.nn.functional.cross_entropy(answer, labels.clamp(min=0), reduction="none")
+        return (each * weights).sum() / weights.sum().clamp(min=1e-12)
+
+
+def _head(torch: Any, width: int, classes: int, units: int, layers: int) -> Any:
+    modules: list[Any] = []
+    for _ in range(layers):
+        modules += [torch.nn.Linear(width, units), torch.nn.ReLU()]
+        width = units
+    return torch.nn.Sequential(*modules, torch.nn.Linear(width, classes))
