@@ -9,6 +9,7 @@ from typing import Any
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
+from dptext.representations.capped import CappedLaplace
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME, OUE, SUE
@@ -23,6 +24,7 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
         PrivUnit,
         PrivUnitG,
         L2Laplace,
+        CappedLaplace,
         Laplace,
         Gaussian,
         Piecewise,

@@ -22,8 +22,6 @@ from dptext.representations.tensors import read_tensors, tensor_bytes
 from dptext.text.files import replacing
 
 if TYPE_CHECKING:
-    from dptext.representations.hiding.game import Game
-    from dptext.representations.hiding.noise import NoiseInTheLoop
     from dptext.representations.hiding.training import HidingEpoch
 
 __all__ = ["CheckpointFile", "Reached", "RunState"]
@@ -33,32 +31,38 @@ _FORMAT = "dptext hiding training 1"
 
 
 class RunState:
-    """All arrays of a run: both sides, what their optimisers remember, and the encoder's side at its best.
+    """All arrays of a run: weights, what optimisers remember, and the weights at their best.
 
     Args:
         torch: the module.
-        game, noise: what is trained.
+        modules, optimisers: what is trained, and by what, by name.
+        others: single parameters, by name.
     """
 
-    def __init__(self, torch: Any, game: Game, noise: NoiseInTheLoop) -> None:
-        self._torch, self._game = torch, game
-        self._modules = {"body": game.body, "task": game.task, "adversaries": game.adversaries}
-        self._theta = noise.theta
+    def __init__(
+        self,
+        torch: Any,
+        modules: Mapping[str, Any],
+        optimisers: Mapping[str, Any],
+        others: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._torch, self._modules, self._optimisers = torch, modules, optimisers
+        self._others = dict(others or {})
         self._best: dict[str, Any] | None = None
 
     def keep(self) -> None:
-        """Remember both sides as they are now."""
+        """Remember the weights as they are now."""
         self._best = {name: each.detach().clone() for name, each in self._weights().items()}
 
     def back(self) -> None:
-        """Set both sides to what was remembered last."""
+        """Set the weights to what was remembered last."""
         if self._best is not None:
             self._set(self._weights(), self._best)
 
     def arrays(self) -> dict[str, Array]:
         """By name."""
         found = dict(self._weights())
-        for name, optimiser in (("ours", self._game.ours), ("theirs", self._game.theirs)):
+        for name, optimiser in self._optimisers.items():
             for place, each in optimiser.state_dict()["state"].items():
                 found |= {f"{name}.{place}.{key}": value for key, value in each.items()}
         found |= {f"best.{name}": each for name, each in (self._best or {}).items()}
@@ -70,7 +74,7 @@ class RunState:
         self._set(self._weights(), tensors)
         best = {name.removeprefix("best."): each for name, each in tensors.items() if name.startswith("best.")}
         self._best = best or None
-        for name, optimiser in (("ours", self._game.ours), ("theirs", self._game.theirs)):
+        for name, optimiser in self._optimisers.items():
             state: dict[int, dict[str, Any]] = {}
             for key, each in tensors.items():
                 if key.startswith(f"{name}."):
@@ -82,7 +86,7 @@ class RunState:
         found = {
             f"{name}.{key}": each for name, module in self._modules.items() for key, each in module.state_dict().items()
         }
-        return found if self._theta is None else found | {"theta": self._theta}
+        return found | self._others
 
     def _set(self, weights: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         with self._torch.no_grad():

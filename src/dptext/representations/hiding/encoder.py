@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError
-from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.randomness import RandomBits, seed_bytes
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.representations.additive import L2Laplace
 from dptext.representations.bounds import Bound
-from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.capped import CappedLaplace
+from dptext.representations.domains import Domain
 from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts
+from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.hiding.body import LayersBody
 from dptext.representations.hiding.checkpoint import CheckpointFile
 from dptext.representations.hiding.game import Game
+from dptext.representations.hiding.gru import GruDecoder
+from dptext.representations.hiding.gru_body import GruBody
+from dptext.representations.hiding.held_out import Reader, parted
+from dptext.representations.hiding.inputs import as_vectors, run_digest, vectors_to_train_on
 from dptext.representations.hiding.layers import HidingLayers, LayeredEncoder
 from dptext.representations.hiding.noise import NoiseInTheLoop, checked_channel
 from dptext.representations.hiding.options import HidingOptions
-from dptext.representations.hiding.provenance import Provenance
+from dptext.representations.hiding.provenance import Provenance, statement_of_vectors
 from dptext.representations.hiding.targets import Target, checked_targets
-from dptext.representations.hiding.training import HidingEpoch, parted, train
+from dptext.representations.hiding.training import HidingEpoch, first_weights, run_epochs
 from dptext.representations.mlp import one_torch_thread
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel, Private, Randomizer, checked_dimension
@@ -62,15 +66,18 @@ class HidingEncoder:
     Defaults were chosen on synthetic vectors (``benchmarks/hiding.py`` prints the comparison).
 
     Args:
-        encoder: what is underneath: what `PrivateEncoder` takes, or None, where ``fit`` gets vectors and no text is
-            ever to be encoded.
+        encoder: what is underneath: what `PrivateEncoder` takes (layers are trained on top of it); None, where ``fit``
+            gets vectors and no text is ever to be encoded; ``"gru"`` or an `AutoEncoder`: a recurrent network that is
+            trained to write its text again, and then as a whole (an `AutoEncoder` that was fitted is not fitted again).
         randomizer: the noise and its budget; None: none, and no promise.
         dimension: d, of the vectors that are released. Few are better at small budgets.
         hidden: units of a hidden layer between encoder and vector; None: a linear map.
         bound: how vectors get a known size: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``,
             ``"cube"``.
-        alpha, lambda_, game, aim, adversary_steps, adversary_units, adversary_layers, learning_rate, batch_size,
-            epochs, class_weight, validation_fraction, patience: see `HidingOptions`.
+        learn_epsilon: learn the budget below that of the randomizer, an `L2Laplace`, which is then the cap c1; the
+            statement promises the cap (`dptext.representations.capped`).
+        alpha, lambda_, game, aim, adversary_steps, adversary_units, adversary_layers, adversary_haste, rebuild,
+            learning_rate, batch_size, epochs, class_weight, validation_fraction, patience: see `HidingOptions`.
         public: whether ``fit`` declares what it gets public.
         public_name: what that is, for the statement.
         checkpoint: a file in which the run is kept after every epoch, and from which it goes on if it is there; it
@@ -79,8 +86,10 @@ class HidingEncoder:
         seed: of training. What ``transform`` draws is fresh whatever the seed.
 
     Attributes:
-        layers_: frozen `HidingLayers`, from vectors of the encoder to vectors before the bound.
-        text_encoder_: frozen, the encoder with the layers on top; only where there is an encoder.
+        layers_: frozen `HidingLayers`, from vectors of the encoder to vectors before the bound; not of ``"gru"``.
+        text_encoder_: frozen, the encoder with the layers on top, or the recurrent one; only where there is an encoder.
+        decoder_: frozen `GruDecoder`; only of ``"gru"``.
+        randomizer_: the noise of the release, with the budget that was learnt.
         bound_: frozen `Bound`.
         release_: frozen `DeviceEncoder`, to be saved for devices; only with encoder and randomizer.
         statement_: what the *last* call of ``transform`` promised.
@@ -102,7 +111,9 @@ class HidingEncoder:
 
     layers_: HidingLayers
     text_encoder_: TextEncoder
+    decoder_: GruDecoder
     bound_: Bound
+    randomizer_: Randomizer | None
     release_: DeviceEncoder
     statement_: PrivacyStatement
     epochs_: tuple[HidingEpoch, ...]
@@ -118,6 +129,7 @@ class HidingEncoder:
         dimension: int = 64,
         hidden: int | None = None,
         bound: str = "auto",
+        learn_epsilon: bool = False,
         alpha: float = 1.0,
         lambda_: float = HidingOptions.lambda_,
         game: str = HidingOptions.game,
@@ -125,6 +137,8 @@ class HidingEncoder:
         adversary_steps: int = HidingOptions.adversary_steps,
         adversary_units: int = HidingOptions.adversary_units,
         adversary_layers: int = HidingOptions.adversary_layers,
+        adversary_haste: float = HidingOptions.adversary_haste,
+        rebuild: float = HidingOptions.rebuild,
         learning_rate: float = HidingOptions.learning_rate,
         batch_size: int = HidingOptions.batch_size,
         epochs: int = HidingOptions.epochs,
@@ -142,6 +156,7 @@ class HidingEncoder:
         self.dimension = dimension
         self.hidden = hidden
         self.bound = bound
+        self.learn_epsilon = learn_epsilon
         self.alpha = alpha
         self.lambda_ = lambda_
         self.game = game
@@ -149,6 +164,8 @@ class HidingEncoder:
         self.adversary_steps = adversary_steps
         self.adversary_units = adversary_units
         self.adversary_layers = adversary_layers
+        self.adversary_haste = adversary_haste
+        self.rebuild = rebuild
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.epochs = epochs
@@ -187,52 +204,108 @@ class HidingEncoder:
         dimension = checked_dimension(self.dimension, least=2)
         domain, channel = self._noise(dimension)
         torch = extra("torch", "train", "HidingEncoder")
-        encoder = None if self.encoder is None else encoder_of(self.encoder)
-        vectors, of_texts = _vectors_of(texts_or_vectors, encoder)
-        kept, hidden = checked_targets(len(vectors), task, attributes, options.class_weight)
-        if groups is not None and len(groups) != len(vectors):
-            raise ParameterError(f"groups has {len(groups)} entries for {len(vectors)} rows: give one a row")
+        encoder, auto = self._underneath(dimension)
+        inputs: Any = (
+            checked_texts(texts_or_vectors) if auto is not None else vectors_to_train_on(texts_or_vectors, encoder)  # type: ignore[arg-type]
+        )
+        kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
+        if groups is not None and len(groups) != len(inputs):
+            raise ParameterError(f"groups has {len(groups)} entries for {len(inputs)} rows: give one a row")
+        start, file = self._start(options, inputs, (kept, *hidden), groups)
+        parts = parted(len(inputs), groups, kept, hidden, options.validation_fraction, start)
         provenance = Provenance(
             trained_on=self.public_name,
-            texts=len(vectors),
+            texts=len(inputs),
             public=self.public,
             hidden=", ".join(each.name for each in hidden),
         )
-        start = int.from_bytes(RandomBits(self.seed).take(8), "little") >> 1
-        file = None
-        if self.checkpoint is not None:
-            digest = _digest(self, options, vectors, (kept, *hidden), groups)
-            file = CheckpointFile(self.checkpoint, digest, start)
-            start = file.start
+        before: tuple[HidingEpoch, ...] = ()
+        if auto is not None:
+            if hasattr(auto, "text_encoder_"):
+                provenance = provenance.after(auto.text_encoder_.provenance)
+            else:
+                auto = copy.copy(auto).fit([inputs[row] for row in parts[0]])
+            before = auto.epochs_
         with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
-            torch.manual_seed(int.from_bytes(seed_bytes(b"hiding: first weights", start)[:8], "little") >> 1)
-            parts = parted(len(vectors), groups, kept, options.validation_fraction, start)
-            body = LayersBody(torch, vectors, parts[0], self.hidden, dimension)
-            noise = NoiseInTheLoop(torch, domain, channel, learn=False)
-            game = Game(torch, body.module, None, dimension, kept, hidden, noise, options)
-            self.epochs_, self.best_ = train(
+            first_weights(torch, start)
+            body: LayersBody | GruBody
+            if auto is None:
+                body = LayersBody(torch, inputs, parts[0], self.hidden, dimension)
+            else:
+                body = auto.body(torch, inputs)
+            noise = NoiseInTheLoop(torch, domain, channel, learn=self.learn_epsilon)
+            reader = Reader(torch, body, body.module, noise, kept, hidden, options.alpha, parts, start)
+            rebuilt = body.rebuilt if isinstance(body, GruBody) else None
+            game = Game(torch, body.module, reader, rebuilt, dimension, kept, hidden, noise, options)
+            told, self.best_ = run_epochs(
                 torch,
                 body,
                 game,
-                noise,
-                kept,
-                hidden,
-                options,
-                parts=parts,
-                rebuild_epochs=0,
+                parts[0],
+                epochs=options.epochs,
+                batch_size=options.batch_size,
+                patience=options.patience,
                 start=start,
                 progress=self.progress,
                 checkpoint=file,
             )
-            self.layers_ = body.layers()
-        kind = _KINDS[domain]
-        self.bound_ = Bound(mean=np.zeros(dimension), kind=kind, radius=None if kind == "normalise" else 1.0)
-        self.provenance_ = provenance
-        if encoder is not None and (of_texts or encoder.dimension == self.layers_.encoder_dimension):
-            self.text_encoder_ = LayeredEncoder(encoder, self.layers_, provenance)
-            if self.randomizer is not None:
-                self.release_ = DeviceEncoder(self.text_encoder_, self.bound_, self.randomizer)
+        self.epochs_ = (*before, *told)
+        self._freeze(body, encoder, domain, noise.share, provenance)
         return self
+
+    def _freeze(
+        self,
+        body: LayersBody | GruBody,
+        encoder: TextEncoder | None,
+        domain: Domain,
+        share: float,
+        provenance: Provenance,
+    ) -> None:
+        """Keep what was learnt, and nothing of a training before."""
+        for name in ("layers_", "text_encoder_", "decoder_", "release_", "statement_"):
+            vars(self).pop(name, None)
+        self.provenance_ = provenance
+        self.randomizer_ = self.randomizer
+        if self.learn_epsilon and isinstance(self.randomizer, L2Laplace):
+            self.randomizer_ = CappedLaplace(**self.randomizer.options(), share=share)  # type: ignore[arg-type]
+        if isinstance(body, GruBody):
+            self.text_encoder_, self.decoder_ = body.encoder(provenance), body.decoder()
+        else:
+            self.layers_ = body.layers()
+            if encoder is not None:
+                self.text_encoder_ = LayeredEncoder(encoder, self.layers_, provenance)
+        kind = _KINDS[domain]
+        radius = None if kind == "normalise" else 1.0
+        self.bound_ = Bound(mean=np.zeros(int(self.dimension)), kind=kind, radius=radius)
+        if self.randomizer_ is not None and hasattr(self, "text_encoder_"):
+            self.release_ = DeviceEncoder(self.text_encoder_, self.bound_, self.randomizer_)
+
+    def _underneath(self, dimension: int) -> tuple[TextEncoder | None, AutoEncoder | None]:
+        """The encoder that layers are trained on, or the auto-encoder that is trained further."""
+        source = _auto(self, dimension) if isinstance(self.encoder, str) and self.encoder == "gru" else self.encoder
+        if isinstance(source, AutoEncoder):
+            if source.dimension != dimension:
+                raise ParameterError(
+                    f"the auto-encoder has vectors of {source.dimension} numbers, dimension is {dimension}: give both "
+                    "the same"
+                )
+            return None, source
+        return None if source is None else encoder_of(source), None
+
+    def _start(
+        self, options: HidingOptions, inputs: Any, targets: Sequence[Target], groups: Sequence[Any] | None
+    ) -> tuple[int, CheckpointFile | None]:
+        """What all random choices hang on, and the file of the run."""
+        start = int.from_bytes(RandomBits(self.seed).take(8), "little") >> 1
+        if self.checkpoint is None:
+            return start, None
+        told = {name: getattr(self, name) for name in ("dimension", "hidden", "bound", "learn_epsilon", "seed")}
+        noise = None if self.randomizer is None else [self.randomizer.name, self.randomizer.options()]
+        told |= {**asdict(options), "randomizer": noise}
+        if isinstance(self.encoder, AutoEncoder):
+            told["encoder"] = self.encoder.described()
+        file = CheckpointFile(self.checkpoint, run_digest(told, inputs, targets, groups), start)
+        return file.start, file
 
     def _noise(self, dimension: int) -> tuple[Domain, Channel | None]:
         """Where vectors are bounded to, and the noise that is added there."""
@@ -241,12 +314,14 @@ class HidingEncoder:
                 f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(self.randomizer).__name__}"
             )
         channel = None if self.randomizer is None else self.randomizer.channel(dimension)
-        checked_channel(channel, learn=False)
-        if self.bound == "auto":
+        checked_channel(channel, learn=bool(self.learn_epsilon))
+        if isinstance(self.bound, str) and self.bound == "auto":
             return Domain.SPHERE if channel is None else channel.domain, channel
         by_kind = {kind: domain for domain, kind in _KINDS.items()}
         if not isinstance(self.bound, str) or self.bound not in by_kind:
             raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, by_kind))}, got {self.bound!r}")
+        if channel is not None and channel.domain is not by_kind[self.bound] and channel.domain is Domain.SPHERE:
+            raise ParameterError(f"{channel.name} takes vectors of the {channel.domain}: choose bound='normalise'")
         return by_kind[self.bound], channel
 
     # -- an encoder like any other --------------------------------------------------------------------------------
@@ -254,10 +329,12 @@ class HidingEncoder:
     def encode(self, texts: Iterable[str | None] | npt.ArrayLike, *, progress: Progress | None = None) -> Vectors:
         """(n, d) float32, before bound and noise, of texts or of (n, D) vectors. *Not private.*"""
         self._check_fitted()
-        given = _as_vectors(texts)
-        if given is not None:
-            return self.layers_.apply(given)
-        return self._texts_encoder().encode(texts, progress=progress)  # type: ignore[arg-type]
+        given = as_vectors(texts)
+        if given is None:
+            return self._texts_encoder().encode(texts, progress=progress)  # type: ignore[arg-type]
+        if not hasattr(self, "layers_"):
+            raise ParameterError("a recurrent encoder reads texts, not vectors")
+        return self.layers_.apply(given)
 
     def clean(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike) -> npt.NDArray[np.float32]:
         """(n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
@@ -274,9 +351,22 @@ class HidingEncoder:
         """
         clean = self.bound_.apply(self.encode(texts_or_vectors))
         self.statement_ = self.statement(seeded=seed is not None)
-        if self.randomizer is None:
+        if self.randomizer_ is None:
             return clean.astype(np.float32)
-        return self.randomizer.channel(clean.shape[1]).sample(clean, RandomBits(seed))
+        return self.randomizer_.channel(clean.shape[1]).sample(clean, RandomBits(seed))
+
+    def decode(self, vectors: npt.ArrayLike) -> list[str]:
+        """Texts that the decoder writes from (n, d) vectors, such as those of ``transform``.
+
+        **Guarantee**: that of the vectors. Writing a text from what was released is post-processing.
+
+        Raises:
+            ParameterError: an encoder without a decoder (all but ``"gru"``); another shape.
+        """
+        self._check_fitted()
+        if not hasattr(self, "decoder_"):
+            raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
+        return self.decoder_.decode(vectors)
 
     def statement(self, *, seeded: bool = False) -> PrivacyStatement:
         """What is promised for one text, or vector, that goes through ``transform``."""
@@ -284,25 +374,7 @@ class HidingEncoder:
         if hasattr(self, "release_"):
             return self.release_.statement.replace(seeded=seeded)
         parameters = {**self.parameters(), **self.bound_.parameters()}
-        if self.randomizer is None:
-            return PrivacyStatement(
-                guarantee=NoGuarantee("empirical: trained against adversaries, without noise"),
-                unit=Unit.DOCUMENT,
-                relation=Relation.SUBSTITUTION,
-                neighbours="any two texts whatever",
-                trust=Trust.LOCAL,
-                mechanism="HidingEncoder",
-                parameters=parameters,
-                assumptions=self.assumptions(),
-                exposed=("the vectors as they are", *self.provenance_.exposed()),
-                software=f"dptext {version('dptext')}",
-            )
-        noise = self.randomizer.statement(self.layers_.dimension, seeded=seeded)
-        return noise.replace(
-            parameters={**parameters, **noise.parameters},
-            assumptions=tuple(dict.fromkeys((*self.assumptions(), *noise.assumptions))),
-            exposed=(*noise.exposed, *self.provenance_.exposed()),
-        )
+        return statement_of_vectors(self.randomizer_, parameters, self.provenance_, self.bound_.dimension, seeded)
 
     def parameters(self) -> dict[str, Parameter]:
         """What identifies the trained encoder, for statements."""
@@ -334,58 +406,21 @@ class HidingEncoder:
         return self.text_encoder_
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "layers_"):
+        if not hasattr(self, "bound_"):
             raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")
 
 
-def _as_vectors(given: Any) -> Floats | None:
-    """An (n, D) array, where that is what was given."""
-    if hasattr(given, "ndim") and getattr(given, "ndim", 0) == 2 and hasattr(given, "__array__"):
-        return checked_vectors(np.asarray(given))
-    if isinstance(given, list | tuple) and given and isinstance(given[0], list | tuple | np.ndarray):
-        return checked_vectors(given)
-    return None
-
-
-def _vectors_of(given: Any, encoder: TextEncoder | None) -> tuple[npt.NDArray[np.float32], bool]:
-    """(n, D) float32 of texts or vectors, and whether they were texts."""
-    vectors: npt.NDArray[Any] | None = _as_vectors(given)
-    of_texts = vectors is None
-    if vectors is None:
-        if encoder is None:
-            raise ParameterError("without an encoder, fit takes vectors of shape (n, D): give them, or an encoder")
-        vectors = encoder.encode(checked_texts(given))
-    elif encoder is not None and encoder.dimension != vectors.shape[1]:
-        raise ParameterError(
-            f"the vectors have {vectors.shape[1]} numbers, the encoder gives {encoder.dimension}: give vectors of this "
-            "encoder, or encoder=None"
-        )
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if bad.size:
-        raise DataError(f"row {bad[0]}: vectors to train on must be finite numbers; leave it out or repair it")
-    return vectors.astype(np.float32), of_texts
-
-
-def _digest(
-    hiding: HidingEncoder,
-    options: HidingOptions,
-    vectors: npt.NDArray[np.float32],
-    targets: Sequence[Target],
-    groups: Sequence[Any] | None,
-) -> str:
-    """Of all that a run hangs on: another digest, another run."""
-    told = {
-        **asdict(options),
-        "dimension": hiding.dimension,
-        "hidden": hiding.hidden,
-        "bound": hiding.bound,
-        "randomizer": None if hiding.randomizer is None else [hiding.randomizer.name, hiding.randomizer.options()],
-        "seed": hiding.seed,
-    }
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode())
-    digest.update(np.ascontiguousarray(vectors).tobytes())
-    for target in targets:
-        digest.update(f"{target.name}\0{target.classes!r}".encode("utf-8", "surrogatepass"))
-        digest.update(target.codes.tobytes())
-    digest.update(repr(None if groups is None else list(groups)).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+def _auto(hiding: HidingEncoder, dimension: int) -> AutoEncoder:
+    """The auto-encoder that is meant by its name."""
+    beside = None
+    if hiding.checkpoint is not None:
+        path = Path(hiding.checkpoint)
+        beside = path.with_name(f"{path.name}.gru")
+    return AutoEncoder(
+        dimension=dimension,
+        public=hiding.public,
+        public_name=hiding.public_name,
+        checkpoint=beside,
+        progress=hiding.progress,
+        seed=hiding.seed,
+    )

@@ -2,7 +2,7 @@
 
 With h the encoder, v = bound(h(x)) and z = v + noise, heads D and T attributes, the encoder's side minimises
 
-    L_task(D(z)) + L_rebuilt + alpha / T sum_t H_t + lambda ||theta||^2                                 (encoder)
+    L_task(D(z)) + mu L_rebuilt(z) + alpha / T sum_t H_t + lambda ||theta||^2                                 (encoder)
 
 (Beigi et al. 2019, equation 1, with H_t in place of -L_t) and each adversary its own loss L_t(D_t(z)). By ``aim``,
 
@@ -15,19 +15,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.hiding.checkpoint import RunState
 from dptext.representations.hiding.noise import NoiseInTheLoop
 from dptext.representations.hiding.options import HidingOptions
 from dptext.representations.hiding.targets import Target
+from dptext.representations.hiding.tradeoff import TradeOff
 
 __all__ = ["Game"]
 
 
 class Game:
-    """Both sides and their optimisers.
+    """Both sides and their optimisers; see `dptext.representations.hiding.training.Player`.
 
     Args:
         torch: the module.
         body: a module from a batch of inputs to (n, d) raw vectors.
+        reader: looks at held-out rows.
         rebuilt: its own loss, that of writing a batch again from z; None: it has none.
         dimension: d.
         task, attributes: labels of all rows.
@@ -35,10 +39,13 @@ class Game:
         options: how to train.
     """
 
+    phase = "hide"
+
     def __init__(
         self,
         torch: Any,
         body: Any,
+        reader: Callable[[], TradeOff | None],
         rebuilt: Callable[[Any, Any], Any] | None,
         dimension: int,
         task: Target,
@@ -47,7 +54,7 @@ class Game:
         options: HidingOptions,
     ) -> None:
         self._torch, self._noise, self._options = torch, noise, options
-        self.body, self._rebuilds = body, rebuilt
+        self.body, self._rebuilds, self._reader = body, rebuilt, reader
         self.task = _head(torch, dimension, len(task.classes), options.adversary_units, 1)
         self.adversaries = torch.nn.ModuleList(
             _head(torch, dimension, len(each.classes), options.adversary_units, options.adversary_layers)
@@ -59,9 +66,16 @@ class Game:
         ours = [*body.parameters(), *self.task.parameters()]
         if noise.theta is not None:
             ours.append(noise.theta)
-        how = {"lr": options.learning_rate, "weight_decay": 2 * options.lambda_, "fused": True}
-        self.ours = torch.optim.Adam([each for each in ours if each.requires_grad], **how)
-        self.theirs = torch.optim.Adam(self.adversaries.parameters(), **how)
+        how = {"weight_decay": 2 * options.lambda_, "fused": True}
+        self.ours = torch.optim.Adam(ours, lr=options.learning_rate, **how)
+        theirs = options.learning_rate * options.adversary_haste
+        self.theirs = torch.optim.Adam(self.adversaries.parameters(), lr=theirs, **how)
+        self.state = RunState(
+            torch,
+            {"body": body, "task": self.task, "adversaries": self.adversaries},
+            {"ours": self.ours, "theirs": self.theirs},
+            {} if noise.theta is None else {"theta": noise.theta},
+        )
 
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:
         """One step of everybody on a batch; (task loss, mean loss of the adversaries)."""
@@ -82,13 +96,13 @@ class Game:
         self.ours.step()
         return float(task.detach()), theirs
 
-    def rebuild(self, batch: Any) -> float:
-        """One step of the encoder alone, without noise, towards writing a batch again."""
-        loss = self._rebuilt(batch, self._noise.bound(self.body(batch)))
-        self.ours.zero_grad()
-        loss.backward()
-        self.ours.step()
-        return float(loss.detach())
+    def begin(self, bits: RandomBits) -> None:
+        """Draw noise from this stream from now on."""
+        self._noise.begin(bits)
+
+    def look(self) -> TradeOff | None:
+        """What fresh readers get out of held-out rows."""
+        return self._reader()
 
     def _adversaries_move(self, z: Any, rows: Any) -> float:
         losses = [self._loss(place, head(z), rows) for place, head in enumerate(self.adversaries, 1)]
@@ -125,7 +139,10 @@ class Game:
         return float(task.detach()), float(theirs.detach()) / len(self.adversaries)
 
     def _rebuilt(self, batch: Any, z: Any) -> Any:
-        return 0.0 if self._rebuilds is None else self._rebuilds(batch, z)
+        """The loss of writing the batch again, as much of it as counts."""
+        if self._rebuilds is None or not self._options.rebuild:
+            return 0.0
+        return self._options.rebuild * self._rebuilds(batch, z)
 
     def _loss(self, place: int, answer: Any, rows: Any) -> Any:
         """Weighted cross-entropy of the rows that have a label; 0 where none of the batch has."""

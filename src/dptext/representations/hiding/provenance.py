@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 from dptext.errors import ParameterError
-from dptext.privacy.statement import Parameter
+from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.representations.randomizer import Randomizer
 
-__all__ = ["Provenance"]
+__all__ = ["Provenance", "statement_of_vectors"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +52,10 @@ class Provenance:
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about the training, and what it does not promise."""
         name = "texts" if self.trained_on is None else f"'{self.trained_on}'"
-        counted = f"{name} ({self.texts} texts, their labels and attributes)"
+        counted = f"{name} ({self.texts} texts, and their labels, if any)"
         promised = (
-            f"the promise is that of the noise alone; that {self.hidden or 'an attribute'} is hidden beyond it was "
-            "trained for, not proved"
+            f"the promise, if there is one, is that of the noise; that {self.hidden or 'an attribute'} is hidden "
+            "beyond it was trained for, not proved"
         )
         if self.texts == 0:
             return ("the trained encoder is public: it was not computed from protected texts", promised)
@@ -75,6 +80,48 @@ class Provenance:
             "and vectors made with it, show of their texts, labels and attributes",
         )
 
+    def after(self, earlier: Provenance) -> Provenance:
+        """Of a training that went on from another one."""
+        names = [name for name in (earlier.trained_on, self.trained_on) if name is not None]
+        return Provenance(
+            trained_on=" and ".join(dict.fromkeys(names)) or None,
+            texts=earlier.texts + self.texts,
+            public=earlier.public and self.public,
+            hidden=self.hidden,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """For a file."""
         return asdict(self)
+
+
+def statement_of_vectors(
+    randomizer: Randomizer | None,
+    parameters: Mapping[str, Parameter],
+    provenance: Provenance,
+    dimension: int,
+    seeded: bool,
+) -> PrivacyStatement:
+    """What is promised for a vector that goes through a trained map and then through the noise, if there is any."""
+    trained = provenance.exposed()
+    neighbours = "any two vectors whatever" + (", the trained encoder staying the same" if trained else "")
+    if randomizer is None:
+        return PrivacyStatement(
+            guarantee=NoGuarantee("empirical: trained against adversaries, and released without noise"),
+            unit=Unit.DOCUMENT,
+            relation=Relation.SUBSTITUTION,
+            neighbours=neighbours,
+            trust=Trust.LOCAL,
+            mechanism="HidingEncoder",
+            parameters=parameters,
+            assumptions=provenance.assumptions(),
+            exposed=("the vectors, as they are without noise", *trained),
+            software=f"dptext {version('dptext')}",
+        )
+    noise = randomizer.statement(dimension, seeded=seeded)
+    return noise.replace(
+        neighbours=neighbours,
+        parameters={**parameters, **noise.parameters},
+        assumptions=tuple(dict.fromkeys((*provenance.assumptions(), *noise.assumptions))),
+        exposed=(*noise.exposed, *trained),
+    )
