@@ -1,4 +1,4 @@
-"""A device encoder as a folder: ``encoder.safetensors`` (mean, directions, and the words and vectors of `MeanOfWords`),
+"""A device encoder as a folder: ``encoder.safetensors`` (mean, directions, and the arrays of the encoder),
 ``config.json`` (format, version, what the parts are, digests of the other files) and ``privacy.json`` (its statement).
 Word vectors that were released under a statement of their own have it in ``vectors.privacy.json``.
 
@@ -18,23 +18,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-import numpy.typing as npt
-
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import Bound
-from dptext.representations.embedding_bag import EmbeddingBag
 from dptext.representations.encoders import TextEncoder
-from dptext.representations.mean_of_words import MeanOfWords
-from dptext.representations.ngrams import NGrams
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
-from dptext.representations.sentence_encoder import SentenceEncoder
+from dptext.representations.stored_encoders import described, rebuilt
 from dptext.representations.tensors import read_tensors, tensor_bytes
 from dptext.text.files import whole_folder
-from dptext.vectors.header import encoded_words
-from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
 
@@ -86,14 +78,14 @@ def write_device(
         raise ParameterError(
             f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
         )
-    config, tensors, training = _described(encoder)
+    config, tensors, training = described(encoder)
     tensors["mean"] = bound.mean
     if bound.directions is not None:
         tensors["directions"] = bound.directions
     files = {_TENSORS: b"".join(tensor_bytes(tensors)), _PRIVACY: (statement.to_json() + "\n").encode()}
     if training is not None:
         files[_TRAINING] = (training.to_json() + "\n").encode()
-    described = {
+    announced = {
         "format": _FORMAT,
         "version": _VERSION,
         "software": statement.software,
@@ -102,29 +94,10 @@ def write_device(
         "randomizer": {"name": randomizer.name, "options": randomizer.options()},
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    files[_CONFIG] = (json.dumps(described, indent=2, allow_nan=False) + "\n").encode()
+    files[_CONFIG] = (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode()
     with whole_folder(target) as part:
         for name, content in files.items():
             (part / name).write_bytes(content)
-
-
-def _described(encoder: TextEncoder) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]], PrivacyStatement | None]:
-    """What the configuration says of an encoder, its arrays, and the statement of its vectors."""
-    if isinstance(encoder, MeanOfWords):
-        vectors = encoder.vectors
-        for row, word in enumerate(vectors.words):
-            if "\n" in word:
-                raise DataError(f"row {row}: the word holds a line feed, which the file cannot; leave it out")
-        words = np.frombuffer(b"\n".join(encoded_words(vectors.words)), dtype=np.uint8)
-        config = {"kind": encoder.name, "source": vectors.source, "weighting": encoder.weighting}
-        return config, {"words": words, "vectors": vectors.matrix}, vectors.statement
-    if isinstance(encoder, EmbeddingBag):
-        config = {"kind": encoder.name, "most": encoder.ngrams.most}
-        config |= {"trained_on": encoder.trained_on, "trained_texts": encoder.trained_texts}
-        return config, {"vectors": encoder.matrix}, None
-    if isinstance(encoder, SentenceEncoder):
-        return {"kind": encoder.name, "model": encoder.model, "batch_size": encoder.batch_size}, {}, None
-    return {"kind": "given", "name": encoder.name}, {}, None
 
 
 # -- in -------------------------------------------------------------------------------------------------------
@@ -151,9 +124,7 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
     try:
         bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
         randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
-        found = encoder
-        if found is None:
-            found = _encoder(config["encoder"], tensors, training, source)
+        found = rebuilt(config["encoder"], tensors, training, source, encoder)
     except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
         _foreign(source, error)
     mine = found.parameters()
@@ -219,28 +190,6 @@ def _config(place: Path, source: str) -> dict[str, Any]:
     if not isinstance(options, dict) or not isinstance(config["randomizer"].get("name"), str):
         _foreign(source)
     return config
-
-
-def _encoder(
-    config: dict[str, Any], tensors: dict[str, npt.NDArray[Any]], training: PrivacyStatement | None, source: str
-) -> TextEncoder:
-    kind = config.get("kind")
-    if kind == MeanOfWords.name:
-        words = tensors["words"].tobytes().decode().split("\n")
-        vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
-        return MeanOfWords(vectors, weighting=config["weighting"])
-    if kind == EmbeddingBag.name:
-        ngrams = NGrams(most=config["most"], buckets=len(tensors["vectors"]))
-        told = {name: config[name] for name in ("trained_on", "trained_texts")}
-        return EmbeddingBag(tensors["vectors"], ngrams, **told)
-    if kind == SentenceEncoder.name:
-        try:
-            return SentenceEncoder(str(config["model"]), batch_size=config["batch_size"])
-        except ParameterError as error:
-            raise DataError(
-                f"{source}: the model of the encoder is not here ({error}); give it as encoder=SentenceEncoder(folder)"
-            ) from None
-    raise DataError(f"{source}: its encoder is a caller's, which no folder holds; give the same one as encoder=...")
 
 
 def _statement(content: bytes, source: str, name: str) -> PrivacyStatement:

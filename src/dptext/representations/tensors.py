@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
 
-__all__ = ["read_tensors", "tensor_bytes"]
+__all__ = ["read_metadata", "read_tensors", "tensor_bytes"]
 
 Array = npt.NDArray[Any]
 
@@ -87,10 +87,8 @@ def read_tensors(content: bytes, *, source: str) -> dict[str, Array]:
     Raises:
         DataError: cut, damaged, or of another format.
     """
-    size = int.from_bytes(content[:8], "little")
-    if len(content) < 8 or size > _LONGEST_HEADER or 8 + size > len(content):
-        _refuse(source, "its header is cut")
-    header = _header(content[8 : 8 + size], source)
+    size = _header_size(content, source)
+    header, _ = _header(content[8 : 8 + size], source)
     body = memoryview(content)[8 + size :]
     arrays = {}
     end = 0
@@ -110,7 +108,24 @@ def read_tensors(content: bytes, *, source: str) -> dict[str, Array]:
     return arrays
 
 
-def _header(text: bytes, source: str) -> dict[str, Any]:
+def read_metadata(content: bytes, *, source: str) -> dict[str, str]:
+    """What was said beside the arrays of a file.
+
+    Raises:
+        DataError: as for `read_tensors`.
+    """
+    return _header(content[8 : 8 + _header_size(content, source)], source)[1]
+
+
+def _header_size(content: bytes, source: str) -> int:
+    size = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or size > _LONGEST_HEADER or 8 + size > len(content):
+        _refuse(source, "its header is cut")
+    return size
+
+
+def _header(text: bytes, source: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What it says of arrays, and of all else."""
     header: Any = None
     if text[:1] == b"{":
         try:
@@ -122,7 +137,7 @@ def _header(text: bytes, source: str) -> dict[str, Any]:
     metadata = header.pop(_METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         _refuse(source, "its metadata are not strings")
-    return header
+    return header, metadata
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

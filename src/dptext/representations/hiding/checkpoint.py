@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
 from dptext.representations.hiding.tradeoff import TradeOff
-from dptext.representations.tensors import read_tensors, tensor_bytes
+from dptext.representations.tensors import read_metadata, read_tensors, tensor_bytes
 from dptext.text.files import replacing
 
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ class CheckpointFile:
         except OSError as error:
             raise StorageError.of("read", self.path, error) from None
         self._arrays = read_tensors(content, source=self.path.name)
+        told = read_metadata(content, source=self.path.name)
         head: Any = None
         with suppress(ValueError, KeyError, RecursionError):
-            size = int.from_bytes(content[:8], "little")
-            head = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["training"])
+            head = json.loads(told["training"])
         if not isinstance(head, dict) or head.get("format") != _FORMAT:
             raise DataError(f"{self.path.name}: expected the checkpoint of a hiding encoder, got another file")
         if head.get("parameters") != self.parameters:
@@ -136,7 +136,7 @@ class CheckpointFile:
                 f"{self.path.name} belongs to another training (texts, labels, options or seed differ): name another "
                 "file, or remove it"
             )
-        self._head, self.start = head, int(head["start"])
+        self._head, self.start = head, int(head.get("start", 0))
 
     def read(self, state: RunState) -> Reached | None:
         """Put the run where the file has it, if there is a file."""

@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from dptext.representations.additive import L2Laplace
 from dptext.representations.bounds import Bound
 from dptext.representations.capped import CappedLaplace
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts
+from dptext.representations.encoders import Progress, TextEncoder, Vectors
 from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.hiding.body import LayersBody
 from dptext.representations.hiding.checkpoint import CheckpointFile
@@ -27,16 +26,16 @@ from dptext.representations.hiding.game import Game
 from dptext.representations.hiding.gru import GruDecoder
 from dptext.representations.hiding.gru_body import GruBody
 from dptext.representations.hiding.held_out import Reader, parted
-from dptext.representations.hiding.inputs import as_vectors, run_digest, vectors_to_train_on
+from dptext.representations.hiding.inputs import as_vectors, run_digest, texts_to_train_on, vectors_to_train_on
 from dptext.representations.hiding.layers import HidingLayers, LayeredEncoder
-from dptext.representations.hiding.noise import NoiseInTheLoop, checked_channel
+from dptext.representations.hiding.noise import KINDS, NoiseInTheLoop, domain_and_channel
 from dptext.representations.hiding.options import HidingOptions
 from dptext.representations.hiding.provenance import Provenance, statement_of_vectors
-from dptext.representations.hiding.targets import Target, checked_targets
+from dptext.representations.hiding.targets import checked_targets
 from dptext.representations.hiding.training import HidingEpoch, first_weights, run_epochs
 from dptext.representations.mlp import one_torch_thread
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.randomizer import Channel, Private, Randomizer, checked_dimension
+from dptext.representations.randomizer import Private, Randomizer, checked_dimension
 from dptext.representations.release import DeviceEncoder
 from dptext.representations.sources import encoder_of
 from dptext.text.files import extra
@@ -45,7 +44,6 @@ from dptext.threads import one_blas_thread
 __all__ = ["HidingEncoder"]
 
 _USUAL = PrivUnit(epsilon=8.0)
-_KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
 
 
 class HidingEncoder:
@@ -62,8 +60,6 @@ class HidingEncoder:
     that ``fit`` gets are not protected**: with ``public=True`` (the default) this call declares them public; with
     ``public=False`` the statement says that it holds for other documents than these. Without a randomizer nothing is
     promised at all.
-
-    Defaults were chosen on synthetic vectors (``benchmarks/hiding.py`` prints the comparison).
 
     Args:
         encoder: what is underneath: what `PrivateEncoder` takes (layers are trained on top of it); None, where ``fit``
@@ -202,16 +198,21 @@ class HidingEncoder:
         """
         options = HidingOptions(**{each.name: getattr(self, each.name) for each in fields(HidingOptions)})
         dimension = checked_dimension(self.dimension, least=2)
-        domain, channel = self._noise(dimension)
+        domain, channel = domain_and_channel(self.randomizer, dimension, self.bound, learn=bool(self.learn_epsilon))
         torch = extra("torch", "train", "HidingEncoder")
         encoder, auto = self._underneath(dimension)
         inputs: Any = (
-            checked_texts(texts_or_vectors) if auto is not None else vectors_to_train_on(texts_or_vectors, encoder)  # type: ignore[arg-type]
+            vectors_to_train_on(texts_or_vectors, encoder) if auto is None else texts_to_train_on(texts_or_vectors)
         )
         kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
         if groups is not None and len(groups) != len(inputs):
             raise ParameterError(f"groups has {len(groups)} entries for {len(inputs)} rows: give one a row")
-        start, file = self._start(options, inputs, (kept, *hidden), groups)
+        start = int.from_bytes(RandomBits(self.seed).take(8), "little") >> 1
+        file = None
+        if self.checkpoint is not None:
+            told = asdict(options) | self._told(dimension)
+            file = CheckpointFile(self.checkpoint, run_digest(told, inputs, (kept, *hidden), groups), start)
+            start = file.start
         parts = parted(len(inputs), groups, kept, hidden, options.validation_fraction, start)
         provenance = Provenance(
             trained_on=self.public_name,
@@ -224,7 +225,7 @@ class HidingEncoder:
             if hasattr(auto, "text_encoder_"):
                 provenance = provenance.after(auto.text_encoder_.provenance)
             else:
-                auto = copy.copy(auto).fit([inputs[row] for row in parts[0]])
+                auto = copy.copy(auto).fit(inputs)
             before = auto.epochs_
         with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
             first_weights(torch, start)
@@ -237,7 +238,7 @@ class HidingEncoder:
             reader = Reader(torch, body, body.module, noise, kept, hidden, options.alpha, parts, start)
             rebuilt = body.rebuilt if isinstance(body, GruBody) else None
             game = Game(torch, body.module, reader, rebuilt, dimension, kept, hidden, noise, options)
-            told, self.best_ = run_epochs(
+            after, self.best_ = run_epochs(
                 torch,
                 body,
                 game,
@@ -249,9 +250,32 @@ class HidingEncoder:
                 progress=self.progress,
                 checkpoint=file,
             )
-        self.epochs_ = (*before, *told)
+        self.epochs_ = (*before, *after)
         self._freeze(body, encoder, domain, noise.share, provenance)
         return self
+
+    def _underneath(self, dimension: int) -> tuple[TextEncoder | None, AutoEncoder | None]:
+        """The encoder that layers are trained on, or the auto-encoder that is trained further."""
+        source = self.encoder
+        if isinstance(source, str) and source == "gru":
+            beside = None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}.gru"
+            names = ("public", "public_name", "progress", "seed")
+            given = {name: getattr(self, name) for name in names}
+            source = AutoEncoder(dimension=dimension, checkpoint=beside, **given)
+        if not isinstance(source, AutoEncoder):
+            return None if source is None else encoder_of(source), None
+        if source.dimension != dimension:
+            raise ParameterError(
+                f"the auto-encoder has vectors of {source.dimension} numbers, dimension is {dimension}: give both alike"
+            )
+        return None, source
+
+    def _told(self, dimension: int) -> dict[str, Any]:
+        """What a run hangs on beside options and data."""
+        noise = None if self.randomizer is None else [self.randomizer.name, self.randomizer.options()]
+        auto = self.encoder.described() if isinstance(self.encoder, AutoEncoder) else None
+        told = {name: getattr(self, name) for name in ("hidden", "bound", "learn_epsilon", "seed")}
+        return told | {"dimension": dimension, "randomizer": noise, "auto": auto}
 
     def _freeze(
         self,
@@ -274,55 +298,11 @@ class HidingEncoder:
             self.layers_ = body.layers()
             if encoder is not None:
                 self.text_encoder_ = LayeredEncoder(encoder, self.layers_, provenance)
-        kind = _KINDS[domain]
+        kind = KINDS[domain]
         radius = None if kind == "normalise" else 1.0
         self.bound_ = Bound(mean=np.zeros(int(self.dimension)), kind=kind, radius=radius)
         if self.randomizer_ is not None and hasattr(self, "text_encoder_"):
             self.release_ = DeviceEncoder(self.text_encoder_, self.bound_, self.randomizer_)
-
-    def _underneath(self, dimension: int) -> tuple[TextEncoder | None, AutoEncoder | None]:
-        """The encoder that layers are trained on, or the auto-encoder that is trained further."""
-        source = _auto(self, dimension) if isinstance(self.encoder, str) and self.encoder == "gru" else self.encoder
-        if isinstance(source, AutoEncoder):
-            if source.dimension != dimension:
-                raise ParameterError(
-                    f"the auto-encoder has vectors of {source.dimension} numbers, dimension is {dimension}: give both "
-                    "the same"
-                )
-            return None, source
-        return None if source is None else encoder_of(source), None
-
-    def _start(
-        self, options: HidingOptions, inputs: Any, targets: Sequence[Target], groups: Sequence[Any] | None
-    ) -> tuple[int, CheckpointFile | None]:
-        """What all random choices hang on, and the file of the run."""
-        start = int.from_bytes(RandomBits(self.seed).take(8), "little") >> 1
-        if self.checkpoint is None:
-            return start, None
-        told = {name: getattr(self, name) for name in ("dimension", "hidden", "bound", "learn_epsilon", "seed")}
-        noise = None if self.randomizer is None else [self.randomizer.name, self.randomizer.options()]
-        told |= {**asdict(options), "randomizer": noise}
-        if isinstance(self.encoder, AutoEncoder):
-            told["encoder"] = self.encoder.described()
-        file = CheckpointFile(self.checkpoint, run_digest(told, inputs, targets, groups), start)
-        return file.start, file
-
-    def _noise(self, dimension: int) -> tuple[Domain, Channel | None]:
-        """Where vectors are bounded to, and the noise that is added there."""
-        if self.randomizer is not None and not isinstance(self.randomizer, Randomizer):
-            raise ParameterError(
-                f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(self.randomizer).__name__}"
-            )
-        channel = None if self.randomizer is None else self.randomizer.channel(dimension)
-        checked_channel(channel, learn=bool(self.learn_epsilon))
-        if isinstance(self.bound, str) and self.bound == "auto":
-            return Domain.SPHERE if channel is None else channel.domain, channel
-        by_kind = {kind: domain for domain, kind in _KINDS.items()}
-        if not isinstance(self.bound, str) or self.bound not in by_kind:
-            raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, by_kind))}, got {self.bound!r}")
-        if channel is not None and channel.domain is not by_kind[self.bound] and channel.domain is Domain.SPHERE:
-            raise ParameterError(f"{channel.name} takes vectors of the {channel.domain}: choose bound='normalise'")
-        return by_kind[self.bound], channel
 
     # -- an encoder like any other --------------------------------------------------------------------------------
 
@@ -368,6 +348,20 @@ class HidingEncoder:
             raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
         return self.decoder_.decode(vectors)
 
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``release_`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there.
+
+        Raises:
+            ParameterError: there is no ``release_``: no encoder of texts, or no randomizer; something is there already.
+            StorageError: it cannot be written.
+        """
+        self._check_fitted()
+        if not hasattr(self, "release_"):
+            raise ParameterError(
+                "a device needs an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"
+            )
+        self.release_.save(folder)
+
     def statement(self, *, seeded: bool = False) -> PrivacyStatement:
         """What is promised for one text, or vector, that goes through ``transform``."""
         self._check_fitted()
@@ -408,19 +402,3 @@ class HidingEncoder:
     def _check_fitted(self) -> None:
         if not hasattr(self, "bound_"):
             raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")
-
-
-def _auto(hiding: HidingEncoder, dimension: int) -> AutoEncoder:
-    """The auto-encoder that is meant by its name."""
-    beside = None
-    if hiding.checkpoint is not None:
-        path = Path(hiding.checkpoint)
-        beside = path.with_name(f"{path.name}.gru")
-    return AutoEncoder(
-        dimension=dimension,
-        public=hiding.public,
-        public_name=hiding.public_name,
-        checkpoint=beside,
-        progress=hiding.progress,
-        seed=hiding.seed,
-    )

@@ -12,24 +12,29 @@ A text's vector is a linear map of its last state, or of the mean of its states;
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
 from dptext.representations.hiding.provenance import Provenance
 from dptext.representations.hiding.words import END, WordTable, padded
+from dptext.representations.tensors import read_metadata, read_tensors, tensor_bytes
+from dptext.text.files import replacing
 
 __all__ = ["POOLINGS", "GruDecoder", "GruEncoder"]
 
 POOLINGS = ("last", "mean")
+_DECODER = "dptext GRU decoder 1"
 _TEXTS_AT_ONCE = 64
 _WITHIN = 1e6  # of a vector that is decoded: beyond, gates are shut anyway
 
@@ -175,6 +180,41 @@ class GruDecoder:
                 rows[:, place] = words
             texts += [self.table.text(each) for each in rows.tolist()]
         return texts
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as one file, whole or not at all, for `load` where vectors arrive.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        told = {"format": _DECODER, "longest": str(self.table.longest)}
+        arrays: dict[str, npt.NDArray[Any]] = dict(self.arrays)
+        arrays["words"] = np.frombuffer("\n".join(self.table.words).encode(), dtype=np.uint8)
+        with replacing(path) as file:
+            for part in tensor_bytes(arrays, told):
+                file.write(part)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> GruDecoder:
+        """What `save` wrote.
+
+        Raises:
+            StorageError: it cannot be read.
+            DataError: it is damaged, or something else.
+        """
+        name = Path(path).name
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise StorageError.of("read", path, error) from None
+        arrays, told = read_tensors(content, source=name), read_metadata(content, source=name)
+        try:
+            if told["format"] == _DECODER:
+                words = arrays.pop("words").tobytes().decode().split("\n")
+                return cls(WordTable(tuple(words), int(told["longest"])), arrays)
+        except (KeyError, ValueError):  # a ParameterError is one, too
+            pass
+        raise DataError(f"{name}: expected what GruDecoder.save writes, got something else; get it again")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GruDecoder, (self.table, dict(self.arrays))

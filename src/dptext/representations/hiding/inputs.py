@@ -15,7 +15,7 @@ from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.hiding.targets import Target
 
-__all__ = ["as_vectors", "run_digest", "vectors_to_train_on"]
+__all__ = ["as_vectors", "run_digest", "texts_to_train_on", "vectors_to_train_on"]
 
 
 def as_vectors(given: Any) -> Floats | None:
@@ -54,6 +54,18 @@ def vectors_to_train_on(given: Any, encoder: TextEncoder | None) -> npt.NDArray[
     if bad.size:
         raise DataError(f"row {bad[0] + 1}: vectors to train on must be finite numbers; leave it out or repair it")
     return single
+
+
+def texts_to_train_on(given: Any) -> list[str]:
+    """The texts, where texts it must be.
+
+    Raises:
+        ParameterError: vectors.
+        DataError: an entry that is no string.
+    """
+    if as_vectors(given) is not None:
+        raise ParameterError("a recurrent encoder is trained on texts, got vectors")
+    return checked_texts(given)
 
 
 def run_digest(

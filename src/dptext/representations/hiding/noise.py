@@ -9,7 +9,7 @@ That is exact for additive noise, and right in expectation to first order for ev
 Training texts are public here (or not protected), so no privacy rests on this noise; it is drawn by the exact channel
 all the same, because that costs little.
 
-The noise of Laplace channels is in proportion to 1 / epsilon, so that there a budget can be *learnt below a cap* c1:
+The noise of L2-Laplace is in proportion to 1 / epsilon, so that there a budget can be *learnt below a cap* c1:
 
     epsilon = c1 sigmoid(theta),   z = x + (sample(x; c1) - x) c1 / epsilon                              (learnt)
 """
@@ -23,16 +23,23 @@ import numpy as np
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.additive import L2Laplace
 from dptext.representations.domains import Domain
-from dptext.representations.randomizer import Channel
+from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.split_training import bounding
 
-__all__ = ["LEARNABLE", "NoiseInTheLoop", "checked_channel"]
+__all__ = ["KINDS", "NoiseInTheLoop", "domain_and_channel"]
 
-LEARNABLE = ("L2Laplace", "Laplace")
+KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
+"""The last step of a bound into each domain that a gradient is known into."""
+
 _START = 2.0  # theta: the budget starts at 88% of the cap
-
-_DOMAINS = (Domain.SPHERE, Domain.BALL, Domain.CUBE)
+_WITHIN = {
+    Domain.SPHERE: (Domain.SPHERE,),
+    Domain.BALL: (Domain.BALL, Domain.SPHERE),
+    Domain.CUBE: (Domain.CUBE, Domain.BALL, Domain.SPHERE),
+}
+"""Domains whose vectors are all of a domain."""
 
 
 class NoiseInTheLoop:
@@ -75,27 +82,41 @@ class NoiseInTheLoop:
         return 1.0 if self.theta is None else 1 / (1 + math.exp(-float(self.theta.detach())))
 
 
-def checked_channel(channel: Channel | None, *, learn: bool) -> None:
-    """Refuse a channel that no gradient is known through.
+def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bool) -> tuple[Domain, Channel | None]:
+    """Where vectors are bounded to, and the noise that is added there.
+
+    Args:
+        randomizer: or None.
+        dimension: d.
+        bound: ``"auto"`` (where the randomizer takes its vectors from; the sphere without one), or one of `KINDS`.
+        learn: whether the budget is to be learnt.
 
     Raises:
-        ParameterError: its outputs are no vectors, or its budget cannot be learnt.
+        ParameterError: no randomizer, or one through which no gradient is known; a bound that does not go with it; a
+            budget that cannot be learnt.
     """
-    if channel is None:
-        if learn:
-            raise ParameterError("no budget can be learnt without a randomizer: give L2Laplace(epsilon=...)")
-        return
-    if (
-        channel.width != channel.dimension
-        or channel.domain not in _DOMAINS
-        or type(channel).noiseless is not Channel.noiseless
-    ):
+    if randomizer is not None and not isinstance(randomizer, Randomizer):
+        raise ParameterError(
+            f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(randomizer).__name__}"
+        )
+    by_kind = {kind: domain for domain, kind in KINDS.items()}
+    if not isinstance(bound, str) or bound not in ("auto", *by_kind):
+        raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, by_kind))}, got {bound!r}")
+    if learn and not isinstance(randomizer, L2Laplace):
+        raise ParameterError(
+            "a budget is learnt where the noise is in proportion to 1 / epsilon: give L2Laplace(epsilon=...), whose "
+            "epsilon is the cap"
+        )
+    if randomizer is None:
+        return by_kind.get(bound, Domain.SPHERE), None
+    channel = randomizer.channel(dimension)
+    changed = type(channel).noiseless is not Channel.noiseless
+    if channel.width != channel.dimension or channel.domain not in KINDS or changed:
         raise ParameterError(
             f"an encoder learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
             "L2Laplace or Gaussian"
         )
-    if learn and channel.name not in LEARNABLE:
-        raise ParameterError(
-            f"a budget is learnt where the noise is in proportion to 1 / epsilon ({', '.join(LEARNABLE)}), not for "
-            f"{channel.name}"
-        )
+    domain = by_kind.get(bound, channel.domain)
+    if domain not in _WITHIN[channel.domain]:
+        raise ParameterError(f"{channel.name} takes vectors of the {channel.domain}, bound={bound!r} gives others")
+    return domain, channel

@@ -47,13 +47,16 @@ class WordTable:
         object.__setattr__(self, "words", tuple(self.words))
         if isinstance(self.longest, bool) or not isinstance(self.longest, int | np.integer) or self.longest < 1:
             raise ParameterError(f"longest must be a number of words of at least 1, got {self.longest!r}")
-        if any(not isinstance(word, str) or not word or word.split() != [word] for word in self.words):
-            raise ParameterError("the words of a table must be text, and without white space")
+        if any(not isinstance(word, str) or not _can_stand(word) for word in self.words):
+            raise ParameterError(
+                f"the words of a table must be text without white space, and none of {' and '.join(_RESERVED)}, which "
+                "have rows of their own"
+            )
         distinct = {*self.words}
         if len(distinct) != len(self.words) or any(fold(word) != word for word in self.words):
             raise ParameterError("the words of a table must be distinct, and folded (lower case)")
-        if not self.words or distinct & {*_RESERVED}:
-            raise ParameterError(f"a table needs words, and {' and '.join(_RESERVED)} are rows of their own in it")
+        if not self.words:
+            raise ParameterError("a table needs words, got none")
 
     @classmethod
     def of_texts(cls, texts: Iterable[str], *, most: int, longest: int) -> WordTable:
@@ -65,8 +68,8 @@ class WordTable:
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update({*_CUT.words_of(text)})
-        common = [word for word, count in counts.items() if count >= _FEWEST_TEXTS and word.split() == [word]]
-        common = sorted({*common} - {*_RESERVED}, key=lambda word: (-counts[word], word))[:most]
+        common = [word for word, count in counts.items() if count >= _FEWEST_TEXTS and _can_stand(word)]
+        common = sorted(common, key=lambda word: (-counts[word], word))[:most]
         if not common:
             raise ParameterError("no word stands in two of the texts: give more texts, or words=[...]")
         return cls(tuple(common), longest)
@@ -75,7 +78,7 @@ class WordTable:
     def of_words(cls, words: Sequence[str], *, longest: int) -> WordTable:
         """Words that are public, in the order given; those that come out alike when folded count once."""
         folded = dict.fromkeys(fold(word) for word in words)
-        return cls(tuple(word for word in folded if word.split() == [word] and word not in _RESERVED), longest)
+        return cls(tuple(word for word in folded if _can_stand(word)), longest)
 
     @property
     def size(self) -> int:
@@ -113,6 +116,11 @@ class WordTable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WordTable, (self.words, self.longest)
+
+
+def _can_stand(word: str) -> bool:
+    """Whether a word can be written beside others, and into a file."""
+    return word.split() == [word] and word not in _RESERVED and not any("\ud800" <= each <= "\udfff" for each in word)
 
 
 def padded(rows: Buckets) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]:

@@ -1,0 +1,31 @@
+"""Vectors and texts in which a task and attributes show, one of them in a way that no linear reader sees."""
+
+import numpy as np
+
+
+def vectors(rows=3000, seed=0):
+    """(n, 24) vectors, a task of three classes, a binary attribute (half of it an exclusive or), one of three."""
+    draw = np.random.default_rng(seed)
+    task, one, other = draw.integers(0, 3, rows), draw.integers(0, 2, rows), draw.integers(0, 3, rows)
+    x = draw.normal(size=(rows, 24))
+    x[:, :3] += 2.5 * np.eye(3)[task]
+    x[:, 3] += 1.5 * (2 * one - 1)
+    sign = draw.choice([-1, 1], rows)
+    x[:, 4] += 1.5 * sign
+    x[:, 5] += 1.5 * sign * (2 * one - 1)
+    x[:, 6:9] += 1.5 * np.eye(3)[other]
+    return x @ np.random.default_rng(99).normal(size=(24, 24)) / 5, task, one, other
+
+
+def texts(rows=400, seed=0):
+    """Texts of ten words, some of which tell a topic or a group."""
+    draw = np.random.default_rng(seed)
+    topic, group = draw.integers(0, 2, rows), draw.integers(0, 2, rows)
+    words = [["ship", "sea", "sail"], ["wheat", "field", "plough"]], [["she", "her"], ["he", "his"]]
+    made = []
+    for one, other in zip(topic, group, strict=True):
+        chosen = [*draw.choice(words[0][one], 4), *draw.choice(words[1][other], 2)]
+        chosen += [f"word{number}" for number in draw.integers(0, 40, 4)]
+        draw.shuffle(chosen)
+        made.append(" ".join(chosen))
+    return made, topic.tolist(), ["f" if each else "m" for each in group]
