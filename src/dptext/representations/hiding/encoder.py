@@ -226,7 +226,7 @@ class HidingEncoder:
                 provenance = provenance.after(auto.text_encoder_.provenance)
             else:
                 auto = copy.copy(auto).fit(inputs)
-            before = auto.epochs_
+                before = auto.epochs_
         with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
             first_weights(torch, start)
             body: LayersBody | GruBody
@@ -318,7 +318,8 @@ class HidingEncoder:
 
     def clean(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike) -> npt.NDArray[np.float32]:
         """(n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
-        return self.bound_.apply(self.encode(texts_or_vectors)).astype(np.float32)
+        encoded = self.encode(texts_or_vectors)
+        return self.bound_.apply(encoded).astype(np.float32)
 
     def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
         """(n, d) float32 vectors, bounded and with fresh noise: a new release; ``statement_`` speaks of it.
@@ -329,7 +330,8 @@ class HidingEncoder:
             texts_or_vectors: as for ``fit``.
             seed: None for cryptographic randomness; an integer for tests and papers only: it voids the promise.
         """
-        clean = self.bound_.apply(self.encode(texts_or_vectors))
+        encoded = self.encode(texts_or_vectors)
+        clean = self.bound_.apply(encoded)
         self.statement_ = self.statement(seeded=seed is not None)
         if self.randomizer_ is None:
             return clean.astype(np.float32)

@@ -1,10 +1,13 @@
 """The recurrent encoder and decoder while they are trained (torch), and the loss of writing a text again.
 
 The decoder sees the word before, of which a quarter is masked so that it has to look at the vector, and the vector
-itself at every step. Its answer is a choice among the words of the table; in training, among the right one and a sample
-of others drawn by row, whose scores are corrected by how often each is drawn (Jean et al. 2015, equation 11):
+itself at every step. Its answer is a choice among the words of the table; in training the sum over all of them is
+estimated by importance sampling (Bengio and Senecal 2008), from K words drawn by row:
 
-    score(w) = q . e_w + b_w - log(K p_w),   p_w = log((k + 2) / (k + 1)) / log(V + 1) for the word of row k   (sampled)
+    sum_w exp(s_w)  ~  exp(s_right) + sum_{k <= K} exp(s_k) / (K p_k),    s_w = q . e_w + b_w             (sampled)
+    p_w = log((r + 2) / (r + 1)) / log(V + 1) for the word of row r
+
+in which draws of the right word itself count nothing. The estimate of the sum is unbiased.
 """
 
 from __future__ import annotations
@@ -131,12 +134,12 @@ class GruBody:
         return self._choice(parts["project"](states[inside]), wanted[inside])
 
     def _choice(self, queries: Any, wanted: Any) -> Any:
-        """Cross-entropy of the right word among a sample of others, eq. (sampled)."""
+        """Cross-entropy of the right word, eq. (sampled)."""
         torch, parts = self._torch, self.module.parts
         drawn = torch.empty(_SAMPLED, dtype=torch.float64).uniform_()
         others = (torch.exp(drawn * math.log(self._table.size + 1)).long() - 1).clamp(0, self._table.size - 1)
         right = (queries * parts["embedding"](wanted)).sum(dim=1)
-        right = right + parts["words_bias"](wanted)[:, 0] - self._corrections[wanted]
+        right = right + parts["words_bias"](wanted)[:, 0]
         scores = queries @ parts["embedding"](others).T + parts["words_bias"](others)[:, 0] - self._corrections[others]
         scores = scores.masked_fill(wanted[:, None] == others, _NEVER)
         return (torch.logsumexp(torch.cat([right[:, None], scores], dim=1), dim=1) - right).mean()

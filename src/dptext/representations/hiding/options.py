@@ -62,7 +62,7 @@ class HidingOptions:
     epochs: int = 10
     class_weight: str | None = "balanced"
     validation_fraction: float = 0.1
-    patience: int = 5
+    patience: int = 10
 
     def __post_init__(self) -> None:
         for name in (*_COUNTS, "adversary_layers"):

@@ -1,9 +1,41 @@
 """Vectors and texts in which a task and attributes show, one of them in a way that no linear reader sees."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+import pytest
 
 
-def vectors(rows=3000, seed=0):
+@dataclass(frozen=True)
+class Made:
+    """Rows, what is to be kept, and what is to be hidden."""
+
+    rows: Any
+    task: Any
+    attributes: dict[str, Any]
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """As `HidingEncoder.fit` takes them."""
+        return {"task": self.task, "attributes": self.attributes}
+
+
+@pytest.fixture(scope="session")
+def made_vectors():
+    """A task of three classes, a binary attribute (half of it an exclusive or), and one of three classes."""
+    x, task, one, other = vectors()
+    return Made(x, task, {"one": one, "other": other})
+
+
+@pytest.fixture(scope="session")
+def made_texts():
+    """Topics to be kept, groups to be hidden."""
+    made, topic, group = texts()
+    return Made(made, topic, {"group": group})
+
+
+def vectors(rows=5000, seed=0):
     """(n, 24) vectors, a task of three classes, a binary attribute (half of it an exclusive or), one of three."""
     draw = np.random.default_rng(seed)
     task, one, other = draw.integers(0, 3, rows), draw.integers(0, 2, rows), draw.integers(0, 3, rows)
