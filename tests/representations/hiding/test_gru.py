@@ -1,4 +1,4 @@
-"""The recurrent encoder: numpy computes what torch learnt, every text has a vector of its own, and vectors are written."""
+"""The recurrent encoder: numpy computes what torch learnt, a text has a vector of its own, and vectors are written."""
 
 import pickle
 import subprocess
