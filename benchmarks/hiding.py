@@ -1,0 +1,142 @@
+"""How long a hiding encoder takes to train, in how much memory, and which game hides best: see benchmarks/README.md.
+
+Command: ``python benchmarks/hiding.py [--documents 30000] [--epochs 10] [--only time|games]``. The documents are of
+words drawn as texts have them, 60 to a document; times do not hang on what the words say. The games are played on
+made-up vectors, where it is known what there is to hide.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.neural_network import MLPClassifier
+from zipf import texts
+
+import dptext
+from dptext.representations.hiding.autoencoder import AutoEncoder
+
+WORDS, LENGTH = 20_000, 60
+ROWS, TRAINED = 12_000, 8_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Hiding encoders.")
+    parser.add_argument("--documents", type=int, default=30_000)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--only", choices=["time", "games"])
+    options = parser.parse_args()
+    if options.only != "games":
+        times(options.documents, options.epochs)
+    if options.only != "time":
+        games()
+
+
+# -- time and memory ----------------------------------------------------------------------------------------------
+
+
+def times(documents: int, epochs: int) -> None:
+    rows = list(texts([f"w{rank}" for rank in range(WORDS)], documents, LENGTH))
+    draw = np.random.default_rng(1)
+    labels = {
+        "task": draw.integers(0, 5, documents),
+        "attributes": {"gender": draw.integers(0, 2, documents), "age": draw.integers(0, 3, documents)},
+    }
+    noise = dptext.PrivUnit(epsilon=8.0)
+    print(f"{documents:,} documents of {LENGTH} words, {epochs} epochs, one thread\n")
+    print("| what | CPU seconds | wall seconds | peak memory, GiB |\n|---|---:|---:|---:|")
+    auto = AutoEncoder(epochs=epochs, seed=1)
+    measured("auto-encoder, d = 64", lambda: auto.fit(rows))
+    stored = measured("its vectors (numpy)", lambda: auto.text_encoder_.encode(rows))
+    assert stored is not None
+    layered = dptext.HidingEncoder(None, noise, epochs=epochs, seed=1)
+    measured("hiding, layers on these vectors", lambda: layered.fit(stored, **labels))
+    whole = dptext.HidingEncoder(auto, noise, epochs=epochs, seed=1)
+    measured("hiding, the whole network", lambda: whole.fit(rows, **labels))
+    measured("release of all documents", lambda: whole.transform(rows))
+    print()
+
+
+def measured(name: str, work: Any) -> Any:
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = work()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"| {name} | {cpu:.0f} | {wall:.0f} | {peak:.2f} |", flush=True)
+    return result
+
+
+# -- which game ---------------------------------------------------------------------------------------------------
+
+
+def games() -> None:
+    x, task, attributes = made_up()
+    print("Balanced accuracy of fresh attackers (the better of logistic regression and a perceptron) on new rows, mean")
+    print("of 3 seeds. A guess: task .25, linear and exclusive or .50, correlated .33 (.67 where the task is known).\n")
+    print("| noise | game | aim | haste | steps | task | linear + exclusive or | correlated |")
+    print("|---|---|---|---:|---:|---:|---:|---:|")
+    raw = [attacked(x, each) for each in (task, *attributes.values())]
+    print(f"| none | the vectors as they are | | | | {' | '.join(f'{each:.3f}' for each in raw)} |")
+    for name, noise in (("none", None), ("PrivUnit, epsilon 8", dptext.PrivUnit(epsilon=8.0))):
+        for game, aim, haste, steps, alpha in (
+            ("none (alpha 0)", "oppose", 1.0, 1, 0.0),
+            ("alternating", "oppose", 1.0, 3, 1.0),
+            ("alternating", "oppose", 5.0, 1, 1.0),
+            ("alternating", "oppose", 5.0, 3, 1.0),
+            ("alternating", "confuse", 1.0, 3, 1.0),
+            ("alternating", "confuse", 5.0, 3, 1.0),
+            ("reversal", "oppose", 1.0, 1, 1.0),
+            ("reversal", "oppose", 5.0, 1, 1.0),
+        ):
+            played = {"game": game, "aim": aim, "adversary_haste": haste, "adversary_steps": steps} if alpha else {}
+            found = []
+            for seed in (1, 2, 3):
+                hiding = dptext.HidingEncoder(None, noise, dimension=16, alpha=alpha, seed=seed, **played)
+                hiding.fit(
+                    x[:TRAINED],
+                    task=task[:TRAINED],
+                    attributes={name: each[:TRAINED] for name, each in attributes.items()},
+                )
+                vectors = hiding.transform(x, seed=seed)
+                found.append([attacked(vectors, each) for each in (task, *attributes.values())])
+            numbers = " | ".join(f"{each:.3f}" for each in np.mean(found, axis=0))
+            print(f"| {name} | {game} | {aim} | {haste:g} | {steps} | {numbers} |", flush=True)
+
+
+def made_up() -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    draw = np.random.default_rng(0)
+    task, one = draw.integers(0, 4, ROWS), draw.integers(0, 2, ROWS)
+    other = np.where(draw.random(ROWS) < 0.5, task % 3, draw.integers(0, 3, ROWS))
+    x = draw.normal(size=(ROWS, 48))
+    x[:, :4] += 1.6 * np.eye(4)[task]
+    x[:, 4] += 1.5 * (2 * one - 1)
+    x[:, 0] += 0.7 * (2 * one - 1)  # in a direction that tells the task, too
+    sign = draw.choice([-1, 1], ROWS)
+    x[:, 6] += 1.5 * sign
+    x[:, 7] += 1.5 * sign * (2 * one - 1)
+    x[:, 8:11] += 1.3 * np.eye(3)[other]
+    return x @ draw.normal(size=(48, 48)) / 7, task, {"one": one, "other": other}
+
+
+def attacked(vectors: np.ndarray, labels: np.ndarray) -> float:
+    """By attackers trained on the rows of the training, judged on the others."""
+    found = []
+    for attacker in (
+        LogisticRegression(max_iter=300, class_weight="balanced"),
+        MLPClassifier((64,), max_iter=20, random_state=0),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            attacker.fit(vectors[:TRAINED], labels[:TRAINED])
+        found.append(balanced_accuracy_score(labels[TRAINED:], attacker.predict(vectors[TRAINED:])))
+    return max(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""``dptext encode --hide``: train, apply, and say who is not protected."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.representations.files import vectors_in
+
+pytest.importorskip("torch")
+pytest.importorskip("pyarrow")
+
+SECRET = "qsecretq"
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch, glove):
+    monkeypatch.chdir(tmp_path)
+    dptext.save_vectors(dptext.load_vectors(glove, limit=300), "small.txt")
+    write("in.jsonl", 60, 1)
+    write("public.jsonl", 80, 2)
+    return tmp_path
+
+
+def write(name, count, seed):
+    draw = np.random.default_rng(seed)
+    with open(name, "w") as stream:
+        for number in range(count):
+            topic, gender = draw.integers(0, 2, 2)
+            words = [["war", "city"], ["music", "water"]][topic] + [["man"], ["year"]][gender]
+            row = {"text": " ".join([*draw.choice(words, 6), SECRET]), "topic": int(topic), "gender": "fm"[gender]}
+            stream.write(json.dumps(row | {"age": [20, 30, None][number % 3], "id": number}) + "\n")
+
+
+def hide(run, *more, name="in.jsonl"):
+    usual = ["--encoder", "small.txt", "--epsilon", 8] if "--encoder" not in more else ["--epsilon", 8]
+    return run(
+        "encode", name, "-o", "out.parquet", "--hide", "gender", "--task", "topic", "--dimension", 4, "--epochs", 2,
+        *usual, *more,
+    )  # fmt: skip
+
+
+def statement():
+    return dptext.PrivacyStatement.from_json(Path("out.parquet.privacy.json").read_text())
+
+
+def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
+    code, out, err = hide(run, "--hide", "age", "--keep", "id", "--json")
+    assert code == 0, err
+    assert "Training on 60 rows of the input itself, which this does not protect" in err
+    assert re.search(r"epoch 2 of 2: fresh readers get .* of gender \d\.\d\d, age", err)
+    assert "NOT PROTECTED by the training" in err
+    assert SECRET not in out + err
+    told = json.loads(out)["statement"]
+    assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in told["exposed"])
+    assert statement().neighbours.endswith("the trained encoder staying the same")
+    assert statement().parameters["encoder_hides"] == "gender, age"
+    assert np.concatenate([*vectors_in("out.parquet")]).shape == (60, 4)
+    assert "NOT PROTECTED" in hide(run, "--force", "-q")[2]  # quiet or not
+
+
+def test_public_rows_are_trained_on_and_named(work, run):
+    code, _, err = hide(run, "--train", "public.jsonl", "--seed", 3, "--alpha", 0.5)
+    assert code == 0, err
+    assert "Training on 80 public rows" in err
+    assert "NOT PROTECTED" not in err
+    assert statement().parameters["encoder_trained_on"] == "public.jsonl"
+    assert statement().parameters["encoder_trained_on_public"] is True
+    assert statement().neighbours == "any two texts whatever"
+    first = Path("out.parquet").read_bytes()
+    assert hide(run, "--train", "public.jsonl", "--seed", 3, "--alpha", 0.5, "--force")[0] == 0
+    assert Path("out.parquet").read_bytes() == first
+
+
+def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
+    import pandas
+
+    rows = pandas.read_json("in.jsonl", lines=True)
+    rows.to_csv("in.csv", index=False)
+    rows.to_parquet("in.parquet")
+    for name in ("in.csv", "in.parquet"):
+        code, _, err = hide(run, "--hide", "age", "--force", name=name)
+        assert code == 0, err
+    code, _, err = hide(run, "--encoder", "gru", "--train", "public.jsonl", "--force", "--save", "device")
+    assert code == 0, err
+    assert "reading and writing, loss of a word" in err
+    assert statement().parameters["encoder"] == "GRU"
+    assert sorted(each.name for each in Path().glob("device*")) == ["device"]  # no checkpoint is left
+    code, _, err = run("encode", "in.jsonl", "-o", "again.parquet", "--encoder", "device")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task", "topic"], "--task speak of a training that hides something: add --hide"),
+        (["--train", "public.jsonl", "--epochs", "2"], "--train, --epochs speak of a training"),
+        (["--hide", "gender"], "--hide needs a task"),
+        (["--hide", "gender", "--task", "gender"], "must be different columns"),
+        (["--hide", "gender", "--task", "topic", "--keep", "gender"], "--keep gender would write what --hide gender"),
+        (["--hide", "gender", "--task", "topic", "--public", "public.jsonl"], "--public and --hide do not go together"),
+        (["--hide", "gender", "--task", "topic", "--resume"], "--hide trains a new one"),
+        (["--hide", "gender", "--task", "topic", "--train", "in.jsonl"], "is among the inputs"),
+        (["--hide", "gender", "--task", "topic", "--alpha", "-1"], "alpha must be a number"),
+        (["--hide", "gender", "--task", "topic", "--randomizer", "OptimizedUnary"], "sends something else"),
+    ],
+)
+def test_options_that_do_not_go_together(work, run, options, message):
+    code, _, err = run("encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, *options)
+    assert code == 2
+    assert message in err
+    assert not Path("out.parquet").exists()
+
+
+def test_bad_labels_are_one_line_without_a_value(work, run):
+    code, _, err = run(
+        "encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, "--hide", "nothing",
+        "--task", "topic",
+    )  # fmt: skip
+    assert code == 1, err
+    assert SECRET not in err
+    rows = [json.loads(line) for line in Path("in.jsonl").read_text().splitlines()]
+    Path("same.jsonl").write_text("".join(json.dumps(row | {"gender": -row["topic"]}) + "\n" for row in rows))
+    code, _, err = hide(run, name="same.jsonl")
+    assert code == 1
+    assert "'gender' says the same as the task" in err
+    code, _, err = run("encode", "-", "-o", "out.parquet", "--epsilon", 8, "--encoder", "small.txt", "--hide", "gender",
+                       "--task", "topic", "--format", ".jsonl")  # fmt: skip
+    assert code == 2
+    assert "the input is read twice" in err
+
+
+def test_a_saved_encoder_is_not_trained_again(work, run):
+    assert hide(run, "--save", "device")[0] == 0
+    code, _, err = hide(run, "--encoder", "device", "--force")
+    assert code == 2
+    assert "is a fitted encoder, and --hide trains one" in err
