@@ -27,6 +27,7 @@ from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.files import VectorRelease, encode_file, statement_for_user, vectors_in
+from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.hiding.encoder import HidingEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit, PrivUnitG
@@ -65,6 +66,7 @@ __all__ = [
     "TEM",
     "ZCDP",
     "ApproxDP",
+    "AutoEncoder",
     "BudgetPolicy",
     "Calibration",
     "CallableEncoder",
