@@ -2,8 +2,8 @@
 
 Command: ``python benchmarks/hiding.py [--documents 30000] [--epochs 10] [--seeds 3] [--only time|games]``.
 
-Documents are of words drawn as texts have them, 60 to each; times do not hang on what the words say. The games are played
-on made-up vectors, where it is known what there is to hide.
+Documents are of words drawn as texts have them, 60 to each; times do not hang on what the words say. The games are
+played on made-up vectors, where it is known what there is to hide.
 """
 
 from __future__ import annotations
