@@ -27,10 +27,10 @@ _COUNTS = ("batch_size", "epochs", "adversary_steps", "patience", "adversary_uni
 class HidingOptions:
     """How to train.
 
-    Game, aim, steps and haste are those that fresh attackers (logistic regression and a perceptron) got least from, at
-    an equal task, on made-up vectors in which one attribute shows linearly and as an exclusive or, and another is
-    correlated with the task (``benchmarks/hiding.py``): adversaries that learn faster than the encoder, and move
-    several times for each of its moves, are what it takes.
+    Game, aim, steps and haste are the only ones tried that kept fresh attackers (logistic regression and a perceptron)
+    from an attribute, with and without noise, at about the same task: on made-up vectors in which it shows linearly and
+    as an exclusive or (``benchmarks/hiding.py``). Adversaries that learn faster than the encoder, and move several
+    times for each of its moves, are what it takes.
 
     Attributes:
         alpha: weight of the attributes: the mean of their losses counts alpha times against that of the task. 0: none.
