@@ -255,3 +255,14 @@ def test_public_words_may_be_given(made_texts, glove):
     assert by_list.text_encoder_.table.words == ("sea", "ship", "field")
     by_vectors = auto(words=glove, epochs=1).fit(made_texts.rows[:50])
     assert len(by_vectors.text_encoder_.table.words) == len(glove) - 1
+    promised = dptext.PrivacyStatement(
+        guarantee=dptext.ApproxDP(1.0, 1e-6),
+        unit=dptext.Unit.USER,
+        relation=dptext.Relation.ADD_REMOVE,
+        neighbours="two corpora, one of which lacks the texts of one user",
+        trust=dptext.Trust.CENTRAL,
+        mechanism="skip-gram",
+    )
+    learned = dptext.load_vectors((["sea", "ship"], [[1.0, 0.0], [0.0, 1.0]]), statement=promised)
+    with pytest.raises(RefusedError, match="give public words"):
+        auto(words=learned).fit(made_texts.rows)

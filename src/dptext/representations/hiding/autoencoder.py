@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import checked_texts
 from dptext.representations.hiding.checkpoint import CheckpointFile, RunState
@@ -104,7 +104,7 @@ class AutoEncoder:
         Raises:
             ParameterError: an argument out of range; texts that share no word.
             DataError: no texts; an entry that is no string.
-            RefusedError: the checkpoint belongs to another training.
+            RefusedError: the checkpoint belongs to another training; words of vectors that carry a statement.
             MissingExtraError: torch is not installed.
         """
         self._check()
@@ -147,6 +147,11 @@ class AutoEncoder:
         """The words that it knows, if these are the texts."""
         words = self.words
         if isinstance(words, WordVectors):
+            if words.statement is not None:
+                raise RefusedError(
+                    "the words of vectors with a statement are part of what was released under it, and this training "
+                    "does not count it in: give public words"
+                )
             words = words.words
         if isinstance(words, int | np.integer) and not isinstance(words, bool):
             if words < 1:
