@@ -75,6 +75,19 @@ class BoundsIndex:
         """(n, blocks) bounds of the given rows."""
         return np.asarray(self._bounds[rows])
 
+    @property
+    def array(self) -> Bounds:
+        """(rows, blocks) all of it, as it lies in the file."""
+        bounds: Bounds = self._bounds
+        return bounds
+
+    @classmethod
+    def of_array(cls, path: Path, bounds: Bounds) -> BoundsIndex:
+        """The index again where its file is not: from what `array` gave."""
+        index = cls.__new__(cls)
+        index.path, index._bounds = path, bounds
+        return index
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_reopened, (self.path, self._bounds.shape))  # the file, not its content
 

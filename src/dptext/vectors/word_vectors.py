@@ -145,7 +145,8 @@ class WordVectors:
 def _rebuild(
     words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: str, statement: PrivacyStatement | None
 ) -> WordVectors:
-    return WordVectors(words, matrix, source=source, statement=statement)
+    # nobody else holds what came out of a pickle; and where that is a mapped file, a copy would be one for each process
+    return WordVectors(words, matrix, source=source, statement=statement, copy=False)
 
 
 def _checked_statement(statement: PrivacyStatement | None) -> PrivacyStatement | None:
