@@ -16,7 +16,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.privacy.ledger import Ledger
-from dptext.representations.files import VECTOR, encode_file, statement_for_user
+from dptext.representations.files import VECTOR, encode_file, statement_for_user, vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.text import blocks, documents, parquet
 from dptext.text.files import file_digest
@@ -425,3 +425,15 @@ def test_the_promise_for_a_person_is_the_sum_over_his_texts(encoder):
             statement_for_user(statement, texts=texts)
     with pytest.raises(ParameterError, match="expected a statement for one text"):
         statement_for_user(of_user, texts=2)
+
+
+def test_vectors_of_a_folder_of_parts_are_read_and_ragged_ones_are_refused(tmp_path):
+    """As Spark writes them: parts, some without rows, of lists whose type does not say their length."""
+    numbers = pa.list_(pa.float32())
+    for name, rows in (("part-0", [[1.0, 2.0], [3.0, 4.0]]), ("part-1", []), ("part-2", [[5.0, 6.0]])):
+        pq.write_table(pa.table({"vector": pa.array(rows, numbers)}), tmp_path / f"{name}.snappy.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    assert np.concatenate(list(vectors_in(tmp_path))).tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    pq.write_table(pa.table({"vector": pa.array([[1.0], [1.0, 2.0]], numbers)}), tmp_path / "part-3.parquet")
+    with pytest.raises(DataError, match="a vector is missing"):
+        list(vectors_in(tmp_path))

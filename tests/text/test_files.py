@@ -26,9 +26,11 @@ from dptext.text.files import (
     OpenedFile,
     beside,
     compress,
+    digest_of_parts,
     extra,
     file_digest,
     file_format,
+    folder_digest,
     replacing,
 )
 from dptext.text.writers import DocumentWriter
@@ -437,3 +439,16 @@ def test_a_file_for_its_owner_only_is_that_from_the_first_byte_on(tmp_path):
     with replacing(path) as stream:
         stream.write(b"other")
     assert mode(path) != 0o600
+
+
+def test_the_digest_of_a_folder_is_that_of_its_parts_and_of_nothing_else(tmp_path):
+    (tmp_path / "part-0").write_bytes(b"one")
+    (tmp_path / "part-1").write_bytes(b"two")
+    once = folder_digest(tmp_path)
+    for mark in ("_SUCCESS", ".part-0.crc"):
+        (tmp_path / mark).write_bytes(b"mark")
+    assert folder_digest(tmp_path) == once
+    digests = {name: file_digest(tmp_path / name) for name in ("part-1", "part-0")}
+    assert digest_of_parts(digests) == once
+    (tmp_path / "part-1").rename(tmp_path / "part-2")
+    assert folder_digest(tmp_path) != once

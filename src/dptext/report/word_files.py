@@ -10,6 +10,7 @@ from dptext.audits.verdict import Verdict
 from dptext.privacy.statement import PrivacyStatement
 from dptext.report.checks import Check, check_digest
 from dptext.text.documents import read_documents
+from dptext.text.folders import find_files
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 
@@ -43,7 +44,8 @@ def _check_data(statement: PrivacyStatement, data: Path, text: str, mechanism: W
         return [digest]
     known = words_that_can_come_out(mechanism.vectors.vocabulary)
     documents = foreign = 0
-    for document in read_documents(data, text=text):
+    parts = [path for path, _ in find_files([data])]  # of a folder, as Spark writes it
+    for document in read_documents(parts, text=text):
         documents += 1
         foreign += count_foreign_words(document.text or "", known)
     seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"

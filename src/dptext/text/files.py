@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,9 +27,11 @@ __all__ = [
     "OpenedFile",
     "beside",
     "compress",
+    "digest_of_parts",
     "extra",
     "file_digest",
     "file_format",
+    "folder_digest",
     "replacing",
     "shown",
     "whole_folder",
@@ -194,6 +196,22 @@ class _ZstdFile(io.RawIOBase):
             if self._frame.eof:
                 data, self._frame = self._frame.unused_data, None
         return b"".join(parts)
+
+
+def digest_of_parts(digests: Mapping[str, str]) -> str:
+    """One digest of a folder of parts (as Spark writes it), from the digests of its files by name."""
+    lines = "".join(f"{name}\0{digests[name]}\n" for name in sorted(digests))
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def folder_digest(folder: Path) -> str:
+    """`digest_of_parts` of a folder; hidden files, and those that an engine marks with ``_``, are no parts.
+
+    Raises:
+        StorageError: a part cannot be read.
+    """
+    parts = [each for each in folder.iterdir() if each.is_file() and not each.name.startswith(("_", "."))]
+    return digest_of_parts({each.name: file_digest(each) for each in parts})
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

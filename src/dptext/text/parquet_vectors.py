@@ -42,13 +42,17 @@ def as_vectors(
 
 
 def vector_blocks(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
-    """A column of lists of a fixed size as (n, k) arrays, block by block.
+    """A column of lists of one length as (n, k) arrays, block by block; of a folder, that of its parts.
 
     Raises:
         StorageError: the file cannot be opened.
         DataError: it is not parquet, was damaged, or holds no such column.
     """
     arrow = pyarrow()
+    if path.is_dir():
+        for part in sorted(each for each in path.glob("*.parquet") if not each.name.startswith(("_", "."))):
+            yield from vector_blocks(part, name)
+        return
     try:
         with path.open("rb") as opened:
             os.fstat(opened.fileno())
@@ -56,24 +60,33 @@ def vector_blocks(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
         raise StorageError.of("open", path, error) from None
     problem = f"{shown(path)}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
     with suppress(arrow.ArrowException, OSError), arrow.parquet.ParquetFile(path) as file:
-        width = _width(arrow, file.schema_arrow, name)
-        if width:
+        if _holds_vectors(arrow, file.schema_arrow, name):
             problem = f"{shown(path)} was cut or damaged, or a vector is missing; copy the file again"
             for batch in file.iter_batches(_ROWS, columns=[name]):
-                column = batch.column(0)
-                if column.null_count:
+                vectors = _as_matrix(arrow, batch.column(0))
+                if vectors is None:
                     break
-                numbers = column.flatten().to_numpy(zero_copy_only=False)
-                yield np.asarray(numbers, dtype=np.float32).reshape(len(column), width)
+                yield vectors
             else:
                 return
     raise DataError(problem)
 
 
-def _width(arrow: Any, schema: Any, name: str) -> int:
-    """How many numbers a vector of the column has; 0 where there is no such column."""
+def _holds_vectors(arrow: Any, schema: Any, name: str) -> bool:
+    """Whether there is one such column, of lists of a fixed size (as dptext writes) or not (as Spark does)."""
     if schema.names.count(name) != 1:
-        return 0
+        return False
     kind = schema.field(name).type
-    is_vector = arrow.types.is_fixed_size_list(kind) and arrow.types.is_floating(kind.value_type)
-    return int(kind.list_size) if is_vector else 0
+    is_list = arrow.types.is_fixed_size_list(kind) or arrow.types.is_list(kind)
+    return is_list and bool(arrow.types.is_floating(kind.value_type))
+
+
+def _as_matrix(arrow: Any, column: Any) -> npt.NDArray[np.float32] | None:
+    """The vectors of a batch; None where one is missing or has another length than the first."""
+    if column.null_count:
+        return None
+    numbers = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
+    if arrow.types.is_fixed_size_list(column.type):
+        return numbers.reshape(len(column), column.type.list_size)
+    lengths = np.diff(column.offsets.to_numpy())
+    return None if (lengths != lengths[:1]).any() else numbers.reshape(len(column), int(lengths[0]))

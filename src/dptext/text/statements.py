@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import file_digest
+from dptext.text.files import file_digest, folder_digest
 from dptext.text.release import statement_path
 
 __all__ = ["data_agrees", "data_and_statement", "read_statement"]
@@ -44,4 +44,4 @@ def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
     """Whether the digests agree; None where there is nothing to compare."""
     if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
         return None
-    return file_digest(data) == statement.data_sha256
+    return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256
