@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.embeddings.level_promise import attribute_of
 from dptext.embeddings.plan import MOST_WORDS, WINDOW, Plan
@@ -125,6 +126,16 @@ class Cooccurrence:
             processes=self.processes,
         ) as users:
             total = plan.total(users)
+        return self.released(plan, total, bits)
+
+    def released(self, plan: Plan, total: npt.NDArray[np.int64], bits: RandomBits) -> Self:
+        """Make the release of a sum that was made elsewhere (`dptext.scale.spark.fit`), and keep it as `fit` does.
+
+        Args:
+            plan: of `plan`.
+            total: (V, k) the sum of the users' matrices, of `Plan.total`; **private**.
+            bits: of this release alone.
+        """
         release = plan.release(total, bits)
         self.release_, self.vectors_, self.budgets_ = release.matrix, release.vectors, plan.budgets
         self.statement_, self.statements_ = release.statement, release.statements
