@@ -1,0 +1,48 @@
+"""A Spark session on two local cores, where pyspark and Java are."""
+
+import os
+import shutil
+import sys
+
+import pytest
+
+
+def _has_java():
+    home = os.environ.get("JAVA_HOME")
+    return bool(shutil.which("java") or (home and os.path.exists(os.path.join(home, "bin", "java"))))
+
+
+@pytest.fixture(scope="session")
+def event_log(tmp_path_factory):
+    """Where Spark writes down what it does."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(event_log, tmp_path_factory):
+    """Two cores; a task that dies is tried again."""
+    sql = pytest.importorskip("pyspark.sql")
+    if not _has_java():
+        pytest.skip("Spark needs Java")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # small jobs: compiling costs more than it saves
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": event_log.as_uri(),
+        "spark.local.dir": str(tmp_path_factory.mktemp("local")),
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    builder = sql.SparkSession.builder.master("local[2,4]").appName("dptext tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
