@@ -23,6 +23,7 @@ from dptext.cli.console import (
 )
 from dptext.cli.places import is_pipe, places
 from dptext.cli.releases import print_summary, release_all, tell
+from dptext.cli.spark_engine import Engine, check_for_spark, privatize_on_spark
 from dptext.errors import ParameterError, StorageError
 from dptext.privacy.guarantee import MetricDP, at_most
 from dptext.text.documents import read_documents
@@ -132,6 +133,9 @@ def privatize(
         typer.Option(metavar="COLUMN", help="Which row or person a row is, for the ledger (else: the text)."),
     ] = None,
     processes: Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")] = 1,
+    engine: Annotated[
+        Engine, typer.Option(help="What does the work: this machine, or Spark on paths that its cluster sees.")
+    ] = Engine.LOCAL,
     in_format: Annotated[
         str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
     ] = None,
@@ -150,8 +154,6 @@ def privatize(
 ) -> None:
     """Replace every word of a corpus, and write OUT and OUT.privacy.json."""
     kept = tuple(keep or ())
-    to = places(sources, out, in_format=in_format, out_format=out_format)
-    piped = to[0].out == STANDARD
     options = {
         "metric": metric,
         "beta": beta,
@@ -161,6 +163,28 @@ def privatize(
         "index": index,
         **parse_settings(settings or []),
     }
+    if engine is Engine.SPARK:
+        foreign = {"resume": resume, "statement": statement, "out-format": out_format, "processes": processes != 1}
+        check_for_spark(sources, out, {**foreign, "on-error skip": on_error is BadRows.SKIP})
+        built = build_mechanism(mechanism, vectors, limit, epsilon, unknown, options)
+        say(promise_before_start(built), quiet=quiet)
+        privatize_on_spark(
+            sources,
+            out,
+            built,
+            text=text,
+            keep=kept,
+            kind=in_format,
+            seed=seed,
+            force=force,
+            ledger=ledger,
+            ledger_key=ledger_key,
+            as_json=as_json,
+            quiet=quiet,
+        )
+        return
+    to = places(sources, out, in_format=in_format, out_format=out_format)
+    piped = to[0].out == STANDARD
     how: dict[str, Any] = {"text": text, "keep": kept, "on_error": on_error.value, "suffix": in_format}
     if ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
