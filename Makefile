@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo test lint audit bench papers clean help
+.PHONY: demo test lint audit bench papers spark clean help
 
 help:
 	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
+	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
 	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
 	@echo "make clean  remove the environment and what the targets made"
 
@@ -27,6 +28,14 @@ $(VENV)/demo.stamp: $(PROJECT)
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@
+
+# pyspark is large and useless without Java, so it is no part of the usual environment.
+$(VENV)/spark.stamp: $(VENV)/dev.stamp
+	if command -v java; then $(PIP) install --quiet --constraint constraints.txt --editable ".[dev,spark]"; \
+	else echo "there is no Java: the tests of Spark will be skipped"; fi
+	touch $@
+
+spark: $(VENV)/spark.stamp
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,24 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
     statement = dptext.PrivacyStatement.from_json((tmp_path / "private.jsonl.privacy.json").read_text())
     assert "the column 'stars', as it was" in statement.exposed
     assert "Maria" not in (tmp_path / "private.jsonl").read_text()
+
+
+def test_the_spark_example_runs_by_copy_and_paste(tmp_path):
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    (example,) = re.findall(r"```python\n(from pyspark.*?)```", README, re.DOTALL)
+    (tmp_path / "example.py").write_text(example)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # the environment is activated
+    env = {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    env.pop("PYSPARK_PYTHON", None)
+    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "per unit of summed euclidean distance" in done.stdout
+    assert "Maria" not in done.stdout
+    statement = dptext.PrivacyStatement.from_json((tmp_path / "reviews.parquet.privacy.json").read_text())
+    assert statement.parameters["engine"] == "spark"
+    assert (tmp_path / "reviews.parquet" / "_SUCCESS").exists()
 
 
 def test_every_command_and_target_that_the_readme_names_exists():
