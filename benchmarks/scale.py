@@ -1,0 +1,251 @@
+"""A million short documents on two local cores: Spark beside the processes of one machine: see benchmarks/README.md.
+
+Command: ``python benchmarks/scale.py [--documents 1e5 1e6] [--users 1e5 1e6] [--only NAME ...]``; it needs Java.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from zipf import texts
+
+import dptext
+
+SOURCE, LIMIT, EPSILON, LENGTH, FILES, CORES = "glove-6b-50d", 50_000, 5.0, 12, 16, 2
+TICKS = os.sysconf("SC_CLK_TCK")
+FIELDS = re.compile(r"^(Pss|Private_Clean|Private_Dirty): *([0-9]+) kB", re.MULTILINE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Spark beside one machine.")
+    parser.add_argument("--documents", type=float, nargs="*", default=[1e5, 1e6])
+    parser.add_argument("--users", type=float, nargs="*", default=[1e5, 1e6])
+    parser.add_argument("--only", nargs="*", default=[*WORDS, *USERS])
+    parser.add_argument("--folder", type=Path, help="keeps inputs and index for another run")
+    parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)  # in a process of its own
+    options = parser.parse_args()
+    if options.run:
+        name, source, work = options.run
+        print(json.dumps(measure({**WORDS, **USERS}[name], Path(source), Path(work))))
+        return
+    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f} before the run")
+    print(
+        "| what | rows | seconds | start-up s | CPU s | CPU ms a row | worker, private MiB | worker, all MiB | load |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as folder:
+        work = options.folder or Path(folder)
+        work.mkdir(exist_ok=True)
+        for names, sizes, make in ((WORDS, options.documents, write_texts), (USERS, options.users, write_users)):
+            for rows in map(round, sizes):
+                wanted = [name for name in names if name in options.only]
+                if wanted and not (source := work / f"{make.__name__}-{rows}").exists():
+                    make(source, rows)
+                for name in wanted:
+                    report(name, rows, source, work)
+
+
+def report(name: str, rows: int, source: Path, work: Path) -> None:
+    command = [sys.executable, "-W", "ignore", __file__, "--run", name, str(source), str(work)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    used = json.loads(done.stdout.splitlines()[-1])
+    print(
+        f"| {name} | {rows:,} | {used['seconds']:.1f} | {used['startup']:.1f} | {used['cpu']:.1f} | "
+        f"{1000 * used['cpu'] / rows:.3f} | {used['private'] / 1024:,.0f} | {used['pss'] / 1024:,.0f} | "
+        f"{os.getloadavg()[0]:.1f} |",
+        flush=True,
+    )
+
+
+def measure(
+    run: Callable[[Path, Path], tuple[float, Callable[[], object]]], source: Path, work: Path
+) -> dict[str, float]:
+    """Time, CPU of all processes, and memory of the largest worker, while the work is done; start-up apart."""
+    watch = Watch()
+    start = time.perf_counter()
+    act = run(source, work)
+    started = time.perf_counter()
+    before = cpu_of(family())
+    watch.start()
+    act()
+    seconds = time.perf_counter() - started
+    watch.stop()
+    cpu = watch.cpu() - before
+    return {"seconds": seconds, "startup": started - start, "cpu": cpu, "private": watch.private, "pss": watch.pss}
+
+
+class Watch(threading.Thread):
+    """The processes below this one, looked at every half second (Linux)."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.private = self.pss = 0
+        self._ended = threading.Event()
+        self._cpu: dict[int, float] = {}
+
+    def run(self) -> None:
+        while not self._ended.wait(0.5):
+            self._look()
+
+    def _look(self) -> None:
+        for each in family():
+            try:
+                self._cpu[each] = cpu_of([each])
+                command = Path(f"/proc/{each}/cmdline").read_bytes()
+                if each == os.getpid() or b"java" in command.split(b"\0")[0]:
+                    continue
+                found = dict(FIELDS.findall(Path(f"/proc/{each}/smaps_rollup").read_text()))
+            except OSError:
+                continue  # it has just ended
+            private = int(found.get("Private_Clean", 0)) + int(found.get("Private_Dirty", 0))
+            self.private, self.pss = max(self.private, private), max(self.pss, int(found.get("Pss", 0)))
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+        self._look()
+
+    def cpu(self) -> float:
+        return sum(self._cpu.values())
+
+
+def family() -> list[int]:
+    """This process and all below it."""
+    children: dict[int, list[int]] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(each.name))
+    found = [os.getpid()]
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+def cpu_of(processes: list[int]) -> float:
+    total = 0.0
+    for each in processes:
+        try:
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += (int(fields[11]) + int(fields[12])) / TICKS
+    return total
+
+
+# -- what is run ------------------------------------------------------------------------------------------------
+
+
+def mechanism(work: Path) -> dptext.TEM:
+    return dptext.TEM(dptext.load_vectors(SOURCE, limit=LIMIT), epsilon=EPSILON, index=work / "index")
+
+
+def plain(source: Path, work: Path) -> Callable[[], object]:
+    from dptext.words.corpus import privatize_file
+
+    made = mechanism(work)
+    files = sorted(source.glob("*.parquet"))
+    out = work / "plain.parquet"
+    return lambda: privatize_file(files, out, made, keep=["n"], processes=CORES, force=True)
+
+
+def spark_session() -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "4")
+    session = builder.config("spark.driver.memory", "2g").getOrCreate()
+    session.range(CORES).repartition(CORES).mapInArrow(warm, "id long").collect()  # workers are there
+    return session
+
+
+def warm(batches: Any) -> Any:
+    import dptext.scale.tasks  # noqa: F401
+
+    yield from batches
+
+
+def on_spark(how: str) -> Callable[[Path, Path], Callable[[], object]]:
+    def run(source: Path, work: Path) -> Callable[[], object]:
+        import dptext.scale.spark
+
+        made, spark = mechanism(work), spark_session()
+        frame = spark.read.parquet(str(source))
+        out = str(work / f"{how}.parquet")
+        if how == "scan":
+            return lambda: dptext.scale.spark.privatize_scan(frame, made, keep=["n"]).write(out, force=True)
+        ids = "n" if how == "id" else None
+        return lambda: dptext.scale.spark.privatize(frame, made, keep=["n"], id=ids).write(out, force=True)
+
+    return run
+
+
+def plain_users(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001  the shape of a run
+    from dptext.text.documents import read_documents
+
+    model = dptext.Cooccurrence(dptext.load_vectors(SOURCE, limit=20_000), processes=CORES)
+    return lambda: model.fit(read_documents(sorted(source.glob("*.parquet")), user="user"))
+
+
+def spark_users(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001
+    import dptext.scale.spark
+
+    model, spark = dptext.Cooccurrence(dptext.load_vectors(SOURCE, limit=20_000)), spark_session()
+    frame = spark.read.parquet(str(source))
+    return lambda: dptext.scale.spark.fit(model, frame)
+
+
+WORDS = {
+    "processes": plain,
+    "Spark, scan": on_spark("scan"),
+    "Spark, id": on_spark("id"),
+    "Spark, no id": on_spark("label"),
+}
+USERS = {"users, processes": plain_users, "users, Spark": spark_users}
+
+
+# -- what it is run on ------------------------------------------------------------------------------------------
+
+
+def write_texts(folder: Path, rows: int) -> None:
+    """Documents of `LENGTH` words with a number each, in `FILES` files."""
+    write(folder, rows, lambda first, some: {"n": range(first, first + len(some))})
+
+
+def write_users(folder: Path, rows: int) -> None:
+    """The same, three a user, in random order."""
+    order = np.random.default_rng(3).permutation(rows) // 3
+    write(folder, rows, lambda first, some: {"user": order[first : first + len(some)]})
+
+
+def write(folder: Path, rows: int, beside: Callable[[int, list[str]], dict[str, Any]]) -> None:
+    folder.mkdir()
+    known = dptext.load_vectors(SOURCE, limit=LIMIT).words[:-1]
+    made = texts(known, rows, LENGTH)
+    each, first = -(-rows // FILES), 0
+    for number in range(FILES):
+        some = [text for _, text in zip(range(min(each, rows - first)), made, strict=False)]
+        pyarrow.parquet.write_table(pa.table({"text": some, **beside(first, some)}), folder / f"{number:02}.parquet")
+        first += len(some)
+
+
+if __name__ == "__main__":
+    main()
