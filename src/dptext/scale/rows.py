@@ -82,15 +82,18 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
 
 
 def checked_partitions(spark: Any, partitions: int | None) -> int:
-    """How many partitions were asked for; None: as Spark shuffles into anyway.
+    """How many partitions were asked for; None: four for every core that the cluster has now, and no more than groups.
+
+    Spark's own number (200 unless somebody has set it) is too many for a laptop, where each task has a price.
 
     Raises:
         ParameterError: not an integer of at least 1.
     """
-    count = int(spark.conf.get("spark.sql.shuffle.partitions")) if partitions is None else partitions
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ParameterError(f"partitions must be an integer of at least 1, or None, got {count!r}")
-    return count
+    if partitions is None:
+        return min(GROUPS, max(8, 4 * int(spark.sparkContext.defaultParallelism)))
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+        raise ParameterError(f"partitions must be an integer of at least 1, or None, got {partitions!r}")
+    return partitions
 
 
 def by_id(frame: Any, text: str, keep: Sequence[str], ids: Sequence[str], partitions: int) -> Any:

@@ -52,7 +52,7 @@ def privatize(
         id: the column or columns that tell rows apart, if there are any: given without regard to the text (no hash of
             it), and never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows hangs on
             it alone.
-        partitions: of the result; None: Spark's ``spark.sql.shuffle.partitions``. The noise does not depend on it.
+        partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
     **Guarantee** (unit document, substitution among documents of equal layout, local): as the statement of the release

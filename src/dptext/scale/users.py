@@ -67,7 +67,7 @@ def fit(
         user: the column that says who wrote a row; not used where the unit of the model is the document.
         order: a column in the order of which a user's texts count, for users with more than ``most_words`` words; None:
             in an order of their own that no other user has to do with.
-        partitions: how many tasks add up users; None: Spark's ``spark.sql.shuffle.partitions``. Each holds a sum of
+        partitions: how many tasks add up users; None: four for every core that the cluster has now. Each holds a sum of
             the size of the vocabulary times that of a vector, 8 bytes a number.
 
     **Guarantee** (unit user; add/remove; central): that of `Cooccurrence`, word for word.
