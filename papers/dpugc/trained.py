@@ -1,0 +1,218 @@
+"""Trainings of skip-gram from a random start, as the paper has it, and what their vectors were after so many steps.
+
+What is kept lies in the run's ``work`` folder, which is never shared: models without noise are those of real texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from papers.dpugc.corpus import Corpus
+from papers.dpugc.mechanism import DELTA
+
+from dptext import Document, SkipGram, WordVectors
+from dptext.embeddings.dpsgd.clipping import CELLS
+from dptext.embeddings.dpsgd.noise import CellNoise
+from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+from dptext.embeddings.dpsgd.tables import Tables
+from dptext.embeddings.dpsgd.training import Training
+from dptext.embeddings.skipgram_plan import SkipGramPlan
+from dptext.embeddings.skipgram_run import training_of
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.by_user import users_of
+from dptext.text.user_store import UserStore, stored_users
+
+__all__ = ["KINDS", "PAIRS", "USERS", "Kind", "Schedule", "Trainings", "behaviour"]
+
+PRINTED_SIGMA = 5.0  # of the paper's run, which its code names
+LOT = 128  # pairs, the same
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a model is trained.
+
+    Attributes:
+        unit: whose gradient is bounded, if any is: "user", or the paper's "pair".
+        mode: of `dptext.SkipGram`.
+        sigma: a noise multiplier that was not found from an epsilon.
+        times: **a simulation**: the noise divided by so much, as if so many times as many people like these had taken
+            part; it is no release of anybody.
+    """
+
+    unit: str
+    mode: str
+    sigma: float | None = None
+    times: int = 1
+
+
+KINDS = {
+    "plain": Kind("user", "plain"),
+    "clipped": Kind("user", "clipped"),
+    "private": Kind("user", "private"),
+    "simulated: 10 times the people": Kind("user", "private", times=10),
+    "simulated: 100 times the people": Kind("user", "private", times=100),
+    "clipped pairs": Kind("pair", "clipped"),
+    "private pairs": Kind("pair", "private"),
+    "pairs as printed": Kind("pair", "private", sigma=PRINTED_SIGMA),
+}
+USERS = tuple(name for name, kind in KINDS.items() if kind.unit == "user")
+PAIRS = tuple(name for name, kind in KINDS.items() if kind.unit == "pair")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long, and how much at a time.
+
+    Attributes:
+        words: of the vocabulary: the first ones of a public list.
+        dimension: of the vectors.
+        marks: steps after which users' vectors are looked at; the last one ends the training.
+        rate: of users in a step.
+        pairs: of a user in a step.
+        pair_marks: the same for pairs, `LOT` a step.
+        pair_distance: how far tables may go where pairs are bounded: the sum of learning rates.
+    """
+
+    words: int = 5000
+    dimension: int = 50
+    marks: tuple[int, ...] = (0, 20, 50, 100, 200, 500, 1000, 2000)
+    rate: float = 0.05
+    pairs: int = 100
+    pair_marks: tuple[int, ...] = (0, 20, 200, 500, 1000, 5000, 10_000, 50_000, 90_000, 100_000)
+    pair_distance: float = 1000.0
+
+    def marks_of(self, kind: str) -> tuple[int, ...]:
+        return self.marks if KINDS[kind].unit == "user" else self.pair_marks
+
+
+class Trainings:
+    """Vectors of trainings on one corpus, from their files where they have been made before.
+
+    Use it as a context manager: the texts lie in a file without a name while it is open.
+
+    Args:
+        public: its words, not its vectors, are the vocabulary.
+        corpus: users, who count as public here: the denominators take their number from it.
+        schedule: of all trainings.
+        folder: for the files.
+    """
+
+    def __init__(self, public: WordVectors, corpus: Corpus, schedule: Schedule, folder: Path) -> None:
+        self.public, self.corpus, self.schedule, self._folder = public, corpus, schedule, folder
+        self._open = ExitStack()
+
+    def __enter__(self) -> Trainings:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def vectors(self, kind: str, epsilon: float | None, steps: int, seed: int) -> WordVectors:
+        """After so many steps, one of the marks."""
+        name = f"steps-{self.corpus.name}-{kind}-{epsilon}-{seed}".replace(" ", "_").replace(":", "")
+        held = self.corpus.digest, self.public.fingerprint, repr(self.schedule), repr(KINDS[kind]), behaviour()
+        file = self._folder / f"{name}-{hashlib.sha256(repr(held).encode()).hexdigest()[:12]}.npz"
+        if not file.exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            unfinished = file.with_suffix(".part.npz")
+            np.savez(unfinished, **self._trained(kind, epsilon, seed))
+            unfinished.replace(file)
+        with np.load(file) as stored:
+            return WordVectors(self.plan("plain", None).words.words, stored[str(steps)], source=name)
+
+    @cache  # noqa: B019 (a handful of plans, for as long as the experiment lasts)
+    def plan(self, kind: str, epsilon: float | None) -> SkipGramPlan:
+        """All that is decided before a text is read (but for the number of users and words, see the class)."""
+        how, schedule = KINDS[kind], self.schedule
+        common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": how.mode}
+        if how.unit == "user":
+            rate, of_unit = schedule.rate, {"pairs": schedule.pairs, "public_users": self._users}
+        else:
+            slots = 2 * self._words * 5  # places within a window of 5, half of which hold a pair, by its distance
+            rate = min(1.0, 2 * LOT / slots)
+            of_unit = {"unit": "pair", "public_users": slots // 2, "distance": schedule.pair_distance}
+        steps = schedule.marks_of(kind)[-1]
+        budget: dict[str, Any] = {"steps": steps, "sampling_rate": rate, "delta": DELTA}
+        if how.sigma is not None:
+            rates = {EVERYONE: rate}
+            budget = {"epsilon": Participation(noise_multiplier=how.sigma, steps=steps, delta=DELTA, rates=rates)}
+        elif epsilon is not None:
+            budget["epsilon"] = epsilon
+        return SkipGram(self.public, **common, **of_unit, **budget).plan()
+
+    def spent(self, kind: str, epsilon: float | None, steps: int) -> dict[str, float]:
+        """What so many steps cost a unit; of a simulation, what they would cost one of so many more."""
+        participation = self.plan(kind, epsilon).participation
+        account = participation.account(steps=max(1, steps))
+        return {
+            "spent": account.epsilon(delta=DELTA) if steps else 0.0,
+            "noise multiplier": participation.noise_multiplier,
+            "rate": participation.rates[EVERYONE],
+        }
+
+    def _trained(self, kind: str, epsilon: float | None, seed: int) -> dict[str, npt.NDArray[np.float32]]:
+        plan = self.plan(kind, epsilon)
+        training = _with_less_noise(training_of(plan, self._store, plan.start(), NoiseKey(seed)), plan, KINDS[kind])
+        marks = self.schedule.marks_of(kind)
+        found = {}
+        for step in range(marks[-1] + 1):
+            if step in marks:
+                found[str(step)] = plan.finish(training.settled(step))
+            if step < marks[-1]:
+                training.step(step)
+        return found
+
+    @cached_property
+    def _users(self) -> int:
+        return len({document.user for document in self.corpus.documents})
+
+    @cached_property
+    def _words(self) -> int:
+        return sum(map(len, self.corpus.sentences))
+
+    @cached_property
+    def _store(self) -> UserStore:
+        words = self.plan("plain", None).trained
+        return self._open.enter_context(
+            stored_users(self._open.enter_context(users_of(self.corpus.documents, words, seed=1)))
+        )
+
+
+def _with_less_noise(training: Training, plan: SkipGramPlan, how: Kind) -> Training:
+    """The simulation of more people."""
+    if how.times == 1:
+        return training
+    participation = plan.participation
+    rates = plan.recipe.rates(participation.steps) / (plan.denominator * CELLS)
+    noise = CellNoise(participation.noise_multiplier * CELLS / how.times)
+    tables = Tables(training.tables.matrix, rates, noise, lazy=plan.form == "lazy", both=plan.both)
+    return replace(training, tables=tables)
+
+
+@cache
+def behaviour() -> str:
+    """A digest of what trainings make of made-up texts: rows stay good for as long as it is the same."""
+    words = [f"{first}{second}" for first in "bdfgklmn" for second in ("a", "ab", "e", "ed", "i", "il", "o", "om")]
+    public = WordVectors([*words, "<unk>"], np.eye(len(words) + 1, dtype=np.float32))
+    texts = (" ".join(words[(7 * user + place**2) % len(words)] for place in range(30)) for user in range(40))
+    documents = [Document(text, user=str(user)) for user, text in enumerate(texts)]
+    found = hashlib.sha256()
+    small = Schedule(words=len(words), dimension=8, marks=(4,), rate=0.5, pair_marks=(30,))
+    with Trainings(public, Corpus("small", documents), small, Path()) as trainings:
+        for kind, how in KINDS.items():
+            epsilon = 8.0 if how.mode == "private" and how.sigma is None else None
+            made = trainings._trained(kind, epsilon, 1)
+            for matrix in made.values():
+                found.update(np.round(matrix, 2).tobytes())  # other machines round otherwise
+    return found.hexdigest()[:16]
+
+
