@@ -78,8 +78,9 @@ class Schedule:
         marks: steps after which users' vectors are looked at; the last one ends the training.
         rate: of users in a step.
         pairs: of a user in a step.
+        distance: how far tables may go where users are bounded: the sum of learning rates.
         pair_marks: the same for pairs, `LOT` a step.
-        pair_distance: how far tables may go where pairs are bounded: the sum of learning rates.
+        pair_distance: the same for pairs.
     """
 
     words: int = 5000
@@ -87,6 +88,7 @@ class Schedule:
     marks: tuple[int, ...] = (0, 20, 50, 100, 200, 500, 1000, 2000)
     rate: float = 0.05
     pairs: int = 100
+    distance: float = 300.0
     pair_marks: tuple[int, ...] = (0, 20, 200, 500, 1000, 5000, 10_000, 50_000, 90_000, 100_000)
     pair_distance: float = 1000.0
 
@@ -135,7 +137,8 @@ class Trainings:
         how, schedule = KINDS[kind], self.schedule
         common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": how.mode}
         if how.unit == "user":
-            rate, of_unit = schedule.rate, {"pairs": schedule.pairs, "public_users": self._users}
+            rate = schedule.rate
+            of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
         else:
             slots = 2 * self._words * 5  # places within a window of 5, half of which hold a pair, by its distance
             rate = min(1.0, 2 * LOT / slots)

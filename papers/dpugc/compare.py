@@ -1,0 +1,164 @@
+"""Skip-gram under DP-SGD beside the one noisy release, from the same public vectors, at equal epsilon of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from papers.dpugc.corpus import Corpus
+from papers.dpugc.intervals import crossed
+from papers.dpugc.mechanism import DELTA
+from papers.dpugc.models import Model, Models
+from papers.dpugc.semantic import LISTS, correlation, cosines_of, ranks, rated
+from papers.dpugc.trained import behaviour
+
+from dptext import SkipGram, WordVectors
+from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+from dptext.embeddings.skipgram_plan import SkipGramPlan
+from dptext.embeddings.skipgram_run import training_of
+from dptext.privacy.noise_key import NoiseKey
+from dptext.text.by_user import users_of
+from dptext.text.user_store import UserStore, stored_users
+
+__all__ = ["SKIP_GRAM", "SKIP_GRAM_CLIPPED", "SKIP_GRAM_LARGER", "TIMES", "Compare", "Compared"]
+
+SKIP_GRAM, SKIP_GRAM_CLIPPED = "skip-gram", "skip-gram, no noise"
+TIMES = 10
+SKIP_GRAM_LARGER = f"skip-gram, simulated: {TIMES} times the people"
+
+Floats = npt.NDArray[np.float64]
+
+
+class Compared(Models):
+    """The models of part one, and skip-gram from the same public vectors.
+
+    Use it as a context manager: the texts lie in a file without a name while it is open.
+
+    Args:
+        public: public vectors.
+        folder: for the files.
+        corpus: of all models; the number of its users counts as public here.
+        pairs: of a user in a step, for skip-gram.
+        steps: everybody takes part in each: most signal for the noise where users are few.
+    """
+
+    def __init__(self, public: WordVectors, folder: Path, corpus: Corpus, *, pairs: int, steps: int = 20) -> None:
+        super().__init__(public, folder)
+        self._corpus, self._pairs, self._steps = corpus, pairs, steps
+        self._open = ExitStack()
+        self._held: UserStore | None = None
+
+    def __enter__(self) -> Compared:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
+        """The vectors of one run."""
+        if not model.kind.startswith(SKIP_GRAM):
+            return super().of(model, corpus, run)
+        name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
+        held = corpus.digest, self.public.fingerprint, self._pairs, self._steps, behaviour()
+        stored = self._stored(name, held, lambda: {"matrix": self._trained(model, run)})
+        return WordVectors(self.public.words, stored["matrix"], source=name)
+
+    @cache  # noqa: B019 (a handful of plans, for as long as the experiment lasts)
+    def skip_gram_plan(self, model: Model) -> SkipGramPlan:
+        """All that is decided before a text is read (but for the number of users)."""
+        plan = SkipGram(
+            self.public,
+            epsilon=model.epsilon or 1.0,
+            mode="clipped" if model.kind == SKIP_GRAM_CLIPPED else "private",
+            delta=DELTA,
+            steps=self._steps,
+            sampling_rate=1.0,
+            public_users=len({document.user for document in self._corpus.documents}),
+            pairs=self._pairs,
+        ).plan()
+        if model.kind != SKIP_GRAM_LARGER:
+            return plan
+        less = Participation(
+            noise_multiplier=plan.participation.noise_multiplier / TIMES,
+            steps=self._steps,
+            delta=DELTA,
+            rates={EVERYONE: 1.0},
+        )
+        return replace(plan, participation=less)
+
+    def _trained(self, model: Model, run: int) -> npt.NDArray[np.float32]:
+        plan = self.skip_gram_plan(model)
+        if self._held is None:
+            users = self._open.enter_context(users_of(self._corpus.documents, plan.trained, seed=1))
+            self._held = self._open.enter_context(stored_users(users))
+        training = training_of(plan, self._held, plan.start(), NoiseKey(run))
+        for step in range(self._steps):
+            training.step(step)
+        return plan.finish(training.settled(self._steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Compare:
+    """What cells of this part share.
+
+    Attributes:
+        models: vectors.
+        corpus: the same.
+        folder: of the benchmarks' files.
+        runs: seeds of what is random.
+        resamples: of the intervals.
+    """
+
+    models: Compared
+    corpus: Corpus
+    folder: Path
+    runs: Sequence[int]
+    resamples: int = 1000
+
+    def cell(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
+        """Spearman's correlation of a model on a benchmark, and how much more it is than that of another one.
+
+        Settings: ``model``, ``epsilon``; ``beside`` and its ``beside epsilon``; ``benchmark``. Means over runs, run by
+        run against the same run of the other; the interval is over pairs and runs (`papers.dpugc.intervals`).
+        """
+        pairs = rated(self.folder, settings["benchmark"])
+        model, other = (
+            Model(settings[name], settings[epsilon])
+            for name, epsilon in (("model", "epsilon"), ("beside", "beside epsilon"))
+        )
+        count = len(self.runs) if model.is_random or other.is_random else 1
+        cosines, others = (self._cosines(each, count, pairs) for each in (model, other))
+        there = np.isfinite(cosines).all(axis=0) & np.isfinite(others).all(axis=0)
+        ratings = np.array([rating for _, _, rating in pairs])[there]
+        cosines, others = cosines[:, there], others[:, there]
+
+        def score(of: Floats, rows: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]) -> float:
+            people = ranks(ratings[rows])
+            each = {run: correlation(people, ranks(of[run, rows])) for run in set(runs.tolist())}
+            return float(np.mean([each[run] for run in runs.tolist()]))
+
+        def more(rows: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]) -> float:
+            return score(cosines, rows, runs) - score(others, rows, runs)
+
+        found = crossed(more, int(there.sum()), count, of="pairs", resamples=self.resamples)
+        every = np.arange(there.sum()), np.arange(count)
+        return {
+            "score": score(cosines, *every),
+            "difference": found.value,
+            "difference low": found.low,
+            "difference high": found.high,
+            "pairs": float(found.count),
+        }
+
+    def _cosines(self, model: Model, count: int, pairs: Any) -> Floats:
+        """(runs, pairs); what is the same in each run is repeated."""
+        runs = self.runs[:count] if model.is_random else [1]
+        found = np.stack([cosines_of(self.models.of(model, self.corpus, run), pairs) for run in runs])
+        return np.broadcast_to(found, (count, found.shape[1]))
+
