@@ -1,0 +1,74 @@
+"""What vectors are good for after so many steps: neighbours of the gold model, and the age of people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from papers.dpugc.age import WORDS, WORDS_AND_CHARACTERS, Age
+from papers.dpugc.corpus import Corpus
+from papers.dpugc.models import Model
+from papers.dpugc.trained import Trainings
+
+from dptext import WordVectors
+from dptext.evaluation.neighbours import PAPER_QUERIES, map_score
+
+__all__ = ["GOLD", "GOLD_SEED", "TOP", "Steps", "Stepwise"]
+
+GOLD, GOLD_SEED = "plain", 1
+"""The gold model: word2vec's own training, at its end. Another seed of it says how far two gold models agree."""
+TOP = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What cells of this part share."""
+
+    trainings: Trainings
+
+    def neighbours(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+        """MAP-Word and MAP-Char against the gold model, with each query's own precision."""
+        vectors = self.trainings.vectors(settings["model"], settings["epsilon"], settings["steps"], seed)
+        gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
+        found: dict[str, float] = {}
+        for measure in ("MAP-Word", "MAP-Char"):
+            score = map_score(vectors, gold, measure=measure, top=TOP, resamples=1, seed=1)
+            found |= {measure: score.score.value, f"{measure} random": score.baseline}
+            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+        relevant = map_score(vectors, gold, per="relevant", top=TOP, resamples=1, seed=1)
+        return found | {"MAP-Word per 100": relevant.score.value}
+
+    def spent(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
+        """What these steps cost a unit."""
+        return self.trainings.spent(settings["model"], settings["epsilon"], settings["steps"])
+
+
+class Stepwise:
+    """Vectors after so many steps, by the name of a model, for `Age`.
+
+    Args:
+        trainings: the vectors.
+        public: the vectors that stand beside them.
+    """
+
+    def __init__(self, trainings: Trainings, public: WordVectors) -> None:
+        self._trainings, self.public = trainings, public
+        self._named: dict[str, tuple[str, int]] = {}
+
+    def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:  # noqa: ARG002 (it has one corpus)
+        """The vectors of one run."""
+        kind, steps = self._named[model.kind]
+        return self._trainings.vectors(kind, model.epsilon, steps, run)
+
+    def measuring(self, age: Age) -> Callable[[Mapping[str, Any], int], dict[str, float]]:
+        """A cell for each number of steps."""
+
+        def cell(settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+            name = settings["model"]
+            if name not in (WORDS, WORDS_AND_CHARACTERS):
+                name = f"{settings['model']} after {settings['steps']} steps"
+                self._named[name] = settings["model"], settings["steps"]
+            return age.cell(dict(settings) | {"model": name}, seed)
+
+        return cell
