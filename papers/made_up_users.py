@@ -9,6 +9,7 @@ from __future__ import annotations
 import lzma
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -29,8 +30,8 @@ def wikitext_users(data: Path) -> Iterator[Document]:
         DataError: no file of `WIKITEXT` there.
     """
     path = _first(data, WIKITEXT, "WikiText-2 from the Hugging Face hub (Salesforce/wikitext)")
-    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
-    with opened as lines:
+    read = partial(lzma.open, mode="rt") if path.suffix == ".xz" else open
+    with read(path, encoding="utf-8") as lines:
         for place, line in enumerate(lines):
             text = line.strip().replace("<unk>", " ")
             if text and text[0] not in '="':

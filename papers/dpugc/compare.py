@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from papers.dpugc.corpus import Corpus
 from papers.dpugc.intervals import crossed
 from papers.dpugc.mechanism import DELTA
 from papers.dpugc.models import Model, Models
-from papers.dpugc.semantic import LISTS, correlation, cosines_of, ranks, rated
+from papers.dpugc.semantic import correlation, cosines_of, ranks, rated
 from papers.dpugc.trained import behaviour
 
 from dptext import SkipGram, WordVectors
@@ -54,7 +54,7 @@ class Compared(Models):
         self._open = ExitStack()
         self._held: UserStore | None = None
 
-    def __enter__(self) -> Compared:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -161,4 +161,3 @@ class Compare:
         runs = self.runs[:count] if model.is_random else [1]
         found = np.stack([cosines_of(self.models.of(model, self.corpus, run), pairs) for run in runs])
         return np.broadcast_to(found, (count, found.shape[1]))
-

@@ -6,12 +6,11 @@ What is kept lies in the run's ``work`` folder, which is never shared: models wi
 from __future__ import annotations
 
 import hashlib
-
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -85,12 +84,12 @@ class Schedule:
 
     words: int = 5000
     dimension: int = 50
-    marks: tuple[int, ...] = (0, 20, 50, 100, 200, 500, 1000, 2000)
+    marks: tuple[int, ...] = (0, 5, 20, 50, 100, 200, 400)
     rate: float = 0.05
     pairs: int = 100
-    distance: float = 300.0
+    distance: float = 1000.0
     pair_marks: tuple[int, ...] = (0, 20, 200, 500, 1000, 5000, 10_000, 50_000, 90_000, 100_000)
-    pair_distance: float = 1000.0
+    pair_distance: float = 10_000.0
 
     def marks_of(self, kind: str) -> tuple[int, ...]:
         return self.marks if KINDS[kind].unit == "user" else self.pair_marks
@@ -112,7 +111,7 @@ class Trainings:
         self.public, self.corpus, self.schedule, self._folder = public, corpus, schedule, folder
         self._open = ExitStack()
 
-    def __enter__(self) -> Trainings:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -217,5 +216,3 @@ def behaviour() -> str:
             for matrix in made.values():
                 found.update(np.round(matrix, 2).tobytes())  # other machines round otherwise
     return found.hexdigest()[:16]
-
-

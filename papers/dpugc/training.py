@@ -52,20 +52,20 @@ class Plan:
     trained: tuple[Trained, ...] = (
         ("plain", None, 2),
         ("clipped", None, 1),
-        ("private", 1.0, 1),
-        ("private", 8.0, 3),
-        ("simulated: 10 times the people", 8.0, 1),
-        ("simulated: 100 times the people", 8.0, 1),
-        ("clipped pairs", None, 1),
+        ("private", 8.0, 2),
         ("private pairs", 8.0, 1),
+        ("clipped pairs", None, 1),
+        ("simulated: 100 times the people", 8.0, 1),
         ("pairs as printed", None, 1),
+        ("private", 1.0, 1),
+        ("simulated: 10 times the people", 8.0, 1),
     )
-    aged: tuple[Trained, ...] = (("private", 1.0, 1), ("private", 8.0, 3), ("clipped", None, 1), ("plain", None, 1))
+    aged: tuple[Trained, ...] = (("private", 8.0, 2), ("clipped", None, 1), ("plain", None, 1), ("private", 1.0, 1))
     held_out: int = 500
     pairs: Mapping[str, int] = field(  # of a user, for skip-gram from public vectors
         default_factory=lambda: {"blogs": 500, "WikiText-2": 100, "IMDb": 100, "text8": 500}
     )
-    epsilons: tuple[float, ...] = (1.0, 8.0, 32.0)
+    epsilons: tuple[float, ...] = (8.0, 32.0)
     runs: tuple[int, ...] = (1, 2, 3)
     resamples: int = 1000
 
