@@ -16,7 +16,7 @@ import numpy.typing as npt
 from papers.blogs import Blogger
 from papers.dpugc.corpus import Corpus, corpus_of
 from papers.dpugc.intervals import crossed
-from papers.dpugc.models import Model, Models
+from papers.dpugc.models import Model, Source
 
 from dptext import WordVectors
 from dptext.evaluation.models import Builder
@@ -46,7 +46,7 @@ class Age:
         resamples: of the intervals.
     """
 
-    models: Models
+    models: Source
     corpus: Corpus
     people: Sequence[Blogger]
     runs: Sequence[int]

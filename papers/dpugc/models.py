@@ -11,7 +11,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from papers.dpugc.corpus import Corpus
@@ -22,7 +22,7 @@ from dptext.embeddings.plan import Plan
 from dptext.embeddings.refinement import public_base
 from dptext.text.vocabulary import UNKNOWN
 
-__all__ = ["DIMENSION", "LARGER", "Model", "Models", "has_word2vec", "processed", "word2vec"]
+__all__ = ["DIMENSION", "LARGER", "Model", "Models", "Source", "has_word2vec", "processed", "word2vec"]
 
 DIMENSION, WINDOW, NEGATIVE, EPOCHS, LEAST = 50, 5, 5, 5, 5
 GOLD_SEED = 1
@@ -58,6 +58,15 @@ class Model:
 
     def __str__(self) -> str:
         return self.kind if self.epsilon is None else f"{self.kind}, epsilon {self.epsilon:g}"
+
+
+class Source(Protocol):
+    """Whatever has vectors by name."""
+
+    public: WordVectors
+
+    def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
+        """The vectors of one run."""
 
 
 class Models:

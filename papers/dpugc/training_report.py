@@ -139,9 +139,9 @@ def delta_table(found: Found) -> str:
             )
         )
     return (
-        f"**The delta column.** The paper's delta at epsilon {EPSILON}; what its accountant says; then the loss itself, "
-        "if lots were drawn at random and the noise were what it is said to be: delta at that epsilon, and epsilon at "
-        f"delta 1e-6. With the noise of the code one step tells epsilon {epsilon_of_a_step_as_coded():.0f} of a pair "
+        f"**The delta column.** The paper's delta at epsilon {EPSILON}, what its accountant says, then the loss "
+        "itself, if lots were drawn at random and the noise were what it is said to be: delta at that epsilon, and "
+        f"epsilon at delta 1e-6. With the noise of the code one step tells epsilon {epsilon_of_a_step_as_coded():.0f} of a pair "
         "that is in it.\n\n" + "\n".join(lines)
     )
 
@@ -159,8 +159,8 @@ def compared_table(compared: dict[str, Found]) -> str:
                 cells.append(f"{_plain(score)} {_bounds(found.estimate('difference', **who, benchmark=benchmark))}")
             lines.append(_line("", _released(model, epsilon), *cells))
     return (
-        "**Skip-gram and the one release**, from the same public vectors: Spearman's correlation with people's ratings, "
-        "and how much more it is than that of processed public vectors [95% over pairs and runs].\n\n"
+        "**Skip-gram and the one release**, from the same public vectors: Spearman's correlation with people's "
+        "ratings, and how much more it is than that of processed public vectors [95% over pairs and runs].\n\n"
         + "\n".join(lines)
     )
 

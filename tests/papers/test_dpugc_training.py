@@ -111,8 +111,7 @@ def test_vectors_after_the_last_step_are_those_of_the_library(papers, documents,
     model = dptext.SkipGram(
         public, dimension=8, epsilon=8.0, steps=5, sampling_rate=0.5, pairs=20, public_users=60, distance=1000, seed=1
     )
-    with pytest.warns(UserWarning, match="delta"):
-        model.fit(documents)
+    model.fit(documents)
     assert np.array_equal(end.matrix, model.vectors_.matrix)
     assert not np.array_equal(start.matrix, middle.matrix)
     far, near = (np.abs(each.matrix - clipped.matrix).max() for each in (end, less))
