@@ -141,8 +141,8 @@ def delta_table(found: Found) -> str:
     return (
         f"**The delta column.** The paper's delta at epsilon {EPSILON}, what its accountant says, then the loss "
         "itself, if lots were drawn at random and the noise were what it is said to be: delta at that epsilon, and "
-        f"epsilon at delta 1e-6. With the noise of the code one step tells epsilon {epsilon_of_a_step_as_coded():.0f} of a pair "
-        "that is in it.\n\n" + "\n".join(lines)
+        "epsilon at delta 1e-6. With the noise of the code one step tells epsilon "
+        f"{epsilon_of_a_step_as_coded():.0f} of a pair that is in it.\n\n" + "\n".join(lines)
     )
 
 
