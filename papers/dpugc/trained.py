@@ -208,7 +208,16 @@ def behaviour() -> str:
     texts = (" ".join(words[(7 * user + place**2) % len(words)] for place in range(30)) for user in range(40))
     documents = [Document(text, user=str(user)) for user, text in enumerate(texts)]
     found = hashlib.sha256()
-    small = Schedule(words=len(words), dimension=8, marks=(4,), rate=0.5, pair_marks=(30,))
+    small = Schedule(
+        words=len(words),
+        dimension=8,
+        marks=(4,),
+        rate=0.5,
+        pairs=100,
+        distance=1000.0,
+        pair_marks=(30,),
+        pair_distance=10_000.0,
+    )
     with Trainings(public, Corpus("small", documents), small, Path()) as trainings:
         for kind, how in KINDS.items():
             epsilon = 8.0 if how.mode == "private" and how.sigma is None else None
