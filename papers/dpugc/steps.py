@@ -12,7 +12,8 @@ from papers.dpugc.models import Model
 from papers.dpugc.trained import Trainings
 
 from dptext import WordVectors
-from dptext.evaluation.neighbours import PAPER_QUERIES, map_score
+from dptext.evaluation.neighbours import PAPER_QUERIES, character_precision, map_score, neighbours, word_precision
+from dptext.text.vocabulary import UNKNOWN
 
 __all__ = ["GOLD", "GOLD_SEED", "TOP", "Steps", "Stepwise"]
 
@@ -38,6 +39,16 @@ class Steps:
             found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
         relevant = map_score(vectors, gold, per="relevant", top=TOP, resamples=1, seed=1)
         return found | {"MAP-Word per 100": relevant.score.value}
+
+    def frequent(self, _settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
+        """The most frequent words as the neighbours of every query: what knows no more than which these are."""
+        gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
+        found: dict[str, float] = {}
+        for near in neighbours(gold, PAPER_QUERIES, top=TOP):
+            words = [word for word in self.trainings.public.words if word not in (near.query, UNKNOWN)][:TOP]
+            found[f"MAP-Word {near.query}"] = word_precision(words, near.words)
+            found[f"MAP-Char {near.query}"] = character_precision(words, near.words)
+        return found
 
     def spent(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
         """What these steps cost a unit."""

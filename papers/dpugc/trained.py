@@ -63,6 +63,10 @@ KINDS = {
     "private pairs": Kind("pair", "private"),
     "pairs as printed": Kind("pair", "private", sigma=PRINTED_SIGMA),
 }
+FARTHER = 60_000.0
+_FAR = {f"{name}, farther": KINDS[name] for name in ("clipped", "private", "simulated: 100 times the people")}
+KINDS |= _FAR
+"""Those that go 60 times as far learn what words mean if no noise goes with them; see README.md."""
 USERS = tuple(name for name, kind in KINDS.items() if kind.unit == "user")
 PAIRS = tuple(name for name, kind in KINDS.items() if kind.unit == "pair")
 
@@ -137,7 +141,8 @@ class Trainings:
         common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": how.mode}
         if how.unit == "user":
             rate = schedule.rate
-            of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
+            of_unit = {"pairs": schedule.pairs, "public_users": self._users}
+            of_unit["distance"] = FARTHER if kind in _FAR else schedule.distance
         else:
             slots = 2 * self._words * 5  # places within a window of 5, half of which hold a pair, by its distance
             rate = min(1.0, 2 * LOT / slots)
@@ -220,6 +225,8 @@ def behaviour() -> str:
     )
     with Trainings(public, Corpus("small", documents), small, Path()) as trainings:
         for kind, how in KINDS.items():
+            if kind in _FAR:  # no other mechanism
+                continue
             epsilon = 8.0 if how.mode == "private" and how.sigma is None else None
             made = trainings._trained(kind, epsilon, 1)
             for matrix in made.values():

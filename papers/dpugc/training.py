@@ -53,12 +53,13 @@ class Plan:
         ("plain", None, 2),
         ("clipped", None, 1),
         ("private", 8.0, 2),
+        ("clipped, farther", None, 1),
+        ("private, farther", 8.0, 1),
+        ("simulated: 100 times the people, farther", 8.0, 1),
         ("private pairs", 8.0, 1),
         ("clipped pairs", None, 1),
-        ("simulated: 100 times the people", 8.0, 1),
         ("pairs as printed", None, 1),
         ("private", 1.0, 1),
-        ("simulated: 10 times the people", 8.0, 1),
     )
     aged: tuple[Trained, ...] = (("private", 8.0, 2), ("clipped", None, 1), ("plain", None, 1), ("private", 1.0, 1))
     held_out: int = 500
@@ -112,6 +113,7 @@ class Run:
         for name in self._of(self.plan.schedules):
             with self._trainings(name) as (trainings, constants):
                 part = Steps(trainings)
+                self._cells(f"frequent_{name}", part.frequent, [{"words": "the most frequent"}], [1], **constants)
                 for kind, epsilon, runs in self.plan.trained:
                     marks = trainings.schedule.marks_of(kind)
                     settings = grid(model=[kind], epsilon=[epsilon], steps=marks)

@@ -18,8 +18,8 @@ __all__ = ["draw"]
 CURVES = {
     "users": (
         ("plain", None, "another word2vec"),
+        ("clipped, farther", None, "users clipped, no noise, farther"),
         ("clipped", None, "users clipped, no noise"),
-        ("simulated: 100 times the people", 8.0, "epsilon 8, as with 100 times the people"),
         ("private", 8.0, "users, epsilon 8"),
     ),
     "pairs": (

@@ -30,9 +30,10 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    steps, spent, compared = (
+    none = Found(out / "none")
+    steps, spent, frequent, compared = (
         {name: found for name in CORPORA if (found := Found(out / f"{part}_{name}.jsonl"))}
-        for part in ("steps", "spent", "compare")
+        for part in ("steps", "spent", "frequent", "compare")
     )
     age, delta = Found(out / "training_age.jsonl"), Found(out / "delta.jsonl")
     if not any((steps, compared, age, delta)):
@@ -41,16 +42,16 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     for name, found in steps.items():
         for kinds, unit in ((USERS, "users"), (PAIRS, "pairs")):
             parts += [
-                neighbours_table(name, found, spent.get(name, Found(out / "none")), measure, kinds, unit)
+                neighbours_table(name, found, spent.get(name, none), frequent.get(name, none), measure, kinds, unit)
                 for measure in ("MAP-Word", "MAP-Char")
             ]
     if age:
-        parts.append(age_table(age, spent.get("blogs", Found(out / "none"))))
+        parts.append(age_table(age, spent.get("blogs", none)))
     if delta:
         parts.append(delta_table(delta))
     if compared:
         parts += [compared_table(compared), between_table(compared)]
-    files = [*steps.values(), *spent.values(), *compared.values(), age, delta]
+    files = [*steps.values(), *spent.values(), *frequent.values(), *compared.values(), age, delta]
     seconds = sum(found.seconds for found in files)
     parts.append(f"{sum(len(found.rows) for found in files)} cells in {seconds / 60:.0f} minutes by the clock.")
     text = "\n\n".join(part for part in parts if part) + "\n"
@@ -61,7 +62,9 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     draw(steps, delta, out / "training.png")
 
 
-def neighbours_table(corpus: str, found: Found, spent: Found, measure: str, kinds: tuple[str, ...], unit: str) -> str:
+def neighbours_table(
+    corpus: str, found: Found, spent: Found, frequent: Found, measure: str, kinds: tuple[str, ...], unit: str
+) -> str:
     """One measure after each number of steps, with the interval after the last one, and what that cost."""
     models = [each for each in found.models(kinds) if each[0] in kinds]
     if not models:
@@ -82,6 +85,10 @@ def neighbours_table(corpus: str, found: Found, spent: Found, measure: str, kind
         )
     random = found.mean(f"{measure} random")
     lines.append(_line("random words", *(_plain(random) for _ in marks), "", ""))
+    blind = frequent.precision(measure)
+    if blind is not None:
+        cells = (f"{blind.value:.3f}" for _ in marks)
+        lines.append(_line("the most frequent words", *cells, f"[{blind.low:.3f}, {blind.high:.3f}]", ""))
     users = found.constants["users"]
     return (
         f"**{measure}, {corpus}, noise for {unit}**: after so many steps, against the gold model; {users:,} users "
