@@ -64,7 +64,7 @@ class Plan:
     aged: tuple[Trained, ...] = (("private", 8.0, 2), ("clipped", None, 1), ("plain", None, 1), ("private", 1.0, 1))
     held_out: int = 500
     pairs: Mapping[str, int] = field(  # of a user, for skip-gram from public vectors
-        default_factory=lambda: {"blogs": 500, "WikiText-2": 100, "IMDb": 100, "text8": 500}
+        default_factory=lambda: {"blogs": 500, "WikiText-2": 100, "IMDb": 50, "text8": 500}
     )
     epsilons: tuple[float, ...] = (8.0, 32.0)
     runs: tuple[int, ...] = (1, 2, 3)

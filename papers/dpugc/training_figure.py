@@ -30,7 +30,7 @@ CURVES = {
 }
 
 
-def draw(steps: Mapping[str, Found], delta: Found, path: Path) -> None:
+def draw(steps: Mapping[str, Found], frequent: Mapping[str, Found], delta: Found, path: Path) -> None:
     """As many panels as there are corpora and units, and one for the deltas; readable in grey.
 
     Raises:
@@ -48,7 +48,7 @@ def draw(steps: Mapping[str, Found], delta: Found, path: Path) -> None:
     extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for axes, (name, unit) in zip(panels, wanted, strict=False):
-        _neighbours(axes, name, steps[name], unit)
+        _neighbours(axes, name, steps[name], frequent.get(name), unit)
     if delta:
         _deltas(panels[len(wanted)], delta)
     for axes in panels[:count]:
@@ -66,12 +66,15 @@ def _has(found: Found, unit: str) -> bool:
     return any(found.of(model=model, epsilon=epsilon) for model, epsilon, _ in CURVES[unit])
 
 
-def _neighbours(axes: Any, corpus: str, found: Found, unit: str) -> None:
+def _neighbours(axes: Any, corpus: str, found: Found, frequent: Found | None, unit: str) -> None:
     axes.set_title(f"{corpus}: neighbours of the gold model")
     axes.set_ylabel("MAP-Word (95% over queries and runs)")
     axes.set_xlabel("steps" if unit == "users" else "steps of 128 pairs")
     axes.set_xscale("symlog", linthresh=10, linscale=0.4)
     axes.axhline(found.mean("MAP-Word random") or 0.0, color="0.75", label="random words", zorder=0)
+    blind = None if frequent is None else frequent.precision("MAP-Word")
+    if blind is not None:
+        axes.axhline(blind.value, color="0.6", linestyle=":", label="the most frequent words", zorder=0)
     for (model, epsilon, label), style in zip(CURVES[unit], STYLES, strict=False):
         marks = [int(str(mark)) for mark in found.values("steps", model=model, epsilon=epsilon)]
         scores = [found.precision("MAP-Word", model=model, epsilon=epsilon, steps=mark) for mark in marks]

@@ -59,7 +59,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     if readme is not None and readme.exists():
         before, _, rest = readme.read_text(encoding="utf-8").partition(START)
         readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
-    draw(steps, delta, out / "training.png")
+    draw(steps, frequent, delta, out / "training.png")
 
 
 def neighbours_table(
@@ -192,8 +192,8 @@ def _base(found: Found) -> list[str]:
     """What the differences start from."""
     cells = []
     for benchmark in BENCHMARKS:
-        row = found.of(model="no noise", beside="public, processed", benchmark=benchmark)[0].numbers
-        cells.append(_plain(row["score"] - row["difference"]))
+        rows = found.of(beside="public, processed", benchmark=benchmark)
+        cells.append(_plain(rows[0].numbers["score"] - rows[0].numbers["difference"]) if rows else "")
     return cells
 
 
