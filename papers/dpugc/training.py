@@ -60,6 +60,8 @@ class Plan:
         ("clipped pairs", None, 1),
         ("pairs as printed", None, 1),
         ("private", 1.0, 1),
+        ("clipped pairs, farther", None, 1),
+        ("private pairs, farther", 8.0, 1),
     )
     aged: tuple[Trained, ...] = (("private", 8.0, 2), ("clipped", None, 1), ("plain", None, 1), ("private", 1.0, 1))
     held_out: int = 500

@@ -23,6 +23,7 @@ CURVES = {
         ("private", 8.0, "users, epsilon 8"),
     ),
     "pairs": (
+        ("clipped pairs, farther", None, "pairs clipped, no noise, farther"),
         ("clipped pairs", None, "pairs clipped, no noise"),
         ("private pairs", 8.0, "pairs, epsilon 8"),
         ("pairs as printed", None, "pairs, sigma = 5"),
