@@ -65,8 +65,10 @@ KINDS = {
 }
 FARTHER = {"user": 60_000.0, "pair": 160_000.0}
 """So far that clipped vectors learn what words mean, chosen on WikiText-2; for pairs it is word2vec's own rate."""
-_GO_FARTHER = ("clipped", "private", "simulated: 100 times the people", "clipped pairs", "private pairs")
-_FAR = {f"{name}, farther": KINDS[name] for name in _GO_FARTHER}
+_SIMULATED = tuple(f"simulated: {times} times the people" for times in (10, 100))
+_FAR = {
+    f"{name}, farther": KINDS[name] for name in ("clipped", "private", *_SIMULATED, "clipped pairs", "private pairs")
+}
 KINDS |= _FAR
 USERS = tuple(name for name, kind in KINDS.items() if kind.unit == "user")
 PAIRS = tuple(name for name, kind in KINDS.items() if kind.unit == "pair")

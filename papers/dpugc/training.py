@@ -56,6 +56,7 @@ class Plan:
         ("clipped, farther", None, 1),
         ("private, farther", 8.0, 1),
         ("simulated: 100 times the people, farther", 8.0, 1),
+        ("simulated: 10 times the people, farther", 8.0, 1),
         ("private pairs", 8.0, 1),
         ("clipped pairs", None, 1),
         ("pairs as printed", None, 1),
