@@ -32,7 +32,7 @@ from dptext.text.user_store import UserStore, stored_users
 __all__ = ["KINDS", "PAIRS", "USERS", "Kind", "Schedule", "Trainings", "behaviour"]
 
 PRINTED_SIGMA = 5.0  # of the paper's run, which its code names
-LOT = 128  # pairs, the same
+LOT = 128  # pairs, the same, if no frequent words are thinned out
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,13 @@ class Trainings:
             rate = schedule.rate
             of_unit = {"pairs": schedule.pairs, "public_users": self._users, "distance": schedule.distance}
         else:
-            slots = 2 * self._words * 5  # places within a window of 5, half of which hold a pair, by its distance
+            slots = 2 * self._words * 5  # within a window of 5; about half hold a pair
             rate = min(1.0, 2 * LOT / slots)
             of_unit = {"unit": "pair", "public_users": slots // 2, "distance": schedule.pair_distance}
         if kind in _FAR:
             of_unit["distance"] = FARTHER[how.unit]
+            if how.unit == "pair":  # four of five pairs are thinned out otherwise, and lots are small
+                of_unit["subsample"] = 0.0
         steps = schedule.marks_of(kind)[-1]
         budget: dict[str, Any] = {"steps": steps, "sampling_rate": rate, "delta": DELTA}
         if how.sigma is not None:

@@ -208,8 +208,10 @@ def _released(model: str, epsilon: float | None) -> str:
 
 
 def _spent(model: str, cost: float | None) -> str:
-    if cost is None:
+    if KINDS[model].mode != "private":
         return "no promise"
+    if cost is None:
+        return ""
     return "a simulation" if KINDS[model].times > 1 else f"{cost:.3g}"
 
 
