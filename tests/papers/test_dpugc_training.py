@@ -115,7 +115,7 @@ def test_vectors_after_the_last_step_are_those_of_the_library(papers, documents,
     assert np.array_equal(end.matrix, model.vectors_.matrix)
     assert not np.array_equal(start.matrix, middle.matrix)
     far, near = (np.abs(each.matrix - clipped.matrix).max() for each in (end, less))
-    assert near < far / 20  # a hundredth of the noise, and other gradients after it
+    assert near < far / 3  # a hundredth of the noise, but other gradients after it, and at this rate they matter
     assert len(list(tmp_path.iterdir())) == 3  # each training is made once
 
 
