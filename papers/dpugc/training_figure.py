@@ -24,7 +24,7 @@ CURVES = {
     ),
     "pairs": (
         ("clipped pairs, farther", None, "pairs clipped, no noise, farther"),
-        ("clipped pairs", None, "pairs clipped, no noise"),
+        ("private pairs, farther", 8.0, "pairs, epsilon 8, farther"),
         ("private pairs", 8.0, "pairs, epsilon 8"),
         ("pairs as printed", None, "pairs, sigma = 5"),
     ),
@@ -70,7 +70,7 @@ def _has(found: Found, unit: str) -> bool:
 def _neighbours(axes: Any, corpus: str, found: Found, frequent: Found | None, unit: str) -> None:
     axes.set_title(f"{corpus}: neighbours of the gold model")
     axes.set_ylabel("MAP-Word (95% over queries and runs)")
-    axes.set_xlabel("steps" if unit == "users" else "steps of 128 pairs")
+    axes.set_xlabel("steps" if unit == "users" else "steps, noise for pairs")
     axes.set_xscale("symlog", linthresh=10, linscale=0.4)
     axes.axhline(found.mean("MAP-Word random") or 0.0, color="0.75", label="random words", zorder=0)
     blind = None if frequent is None else frequent.precision("MAP-Word")
