@@ -8,7 +8,7 @@ import numpy as np
 
 import dptext
 from dptext.noise.uneven_bits import FINE_SCALE
-from dptext.representations.published import DPNR, OME, OUE, SUE
+from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from zoo.case import SAMPLES, Case, PureDP, claim
 from zoo.vectors_bits import bits_given_codes, judged
 
@@ -94,6 +94,12 @@ def shape_score(channel):
     return score
 
 
+def below_score(channel):
+    """How many numbers lie below the second vector and not the first: noise that is never negative put none there."""
+    first, second = channel.witness
+    return lambda outputs: (outputs < second).sum(axis=1) - (outputs < first).sum(axis=1)
+
+
 def _sampled(name, broken, channel, epsilon, why, score=bit_score, samples=SAMPLES):
     def run(seed, error):
         return dptext.audit(
@@ -132,4 +138,5 @@ CASES += [
         "subtract the minimum",
         score=shape_score,
     ),
+    _sampled("DPText, epsilon .1", True, channel_of(DPText, 64, epsilon=0.1), 0.1, "never negative", score=below_score),
 ]

@@ -9,6 +9,7 @@ from dptext.privacy.word_dropout import amplified_by_dropout, with_word_dropout
 from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
 from dptext.representations.published.codes import public_z_scores
 from dptext.representations.published.dpnr import DPNR, min_max
+from dptext.representations.published.dptext import DPText
 from dptext.representations.published.protocols import OME, OUE, SUE
 from dptext.text.masking import MaskedTexts, mask_words
 
@@ -17,6 +18,7 @@ __all__ = [
     "OME",
     "OUE",
     "SUE",
+    "DPText",
     "MaskedTexts",
     "amplified_by_dropout",
     "mask_words",

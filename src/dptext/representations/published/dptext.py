@@ -1,0 +1,130 @@
+"""DPText's noise as printed: Laplace by its inverse distribution function, with uniform numbers of the wrong range.
+
+The paper draws the noise of each coordinate, so that a budget epsilon can be learned through it, as
+
+    -(D / epsilon) sgn(r) ln(1 - 2|r|),    r uniform over [0, 1],                                   (printed)
+
+D the L1 sensitivity of the vector. That is Laplace noise for r uniform over [-1/2, 1/2]. Over [0, 1] it is undefined
+for r above 1/2, half of the draws; where it is defined, sgn(r) = 1 and the noise is exponential: never below 0. So every
+number that is sent is at least as large as the one that it hides, and a single one below x rules x out: nothing bounds
+the loss. Learning epsilon does not mend that; besides, what was learned hangs on the documents, so that only the
+public cap of the learning could ever be quoted.
+
+Sources: Beigi, Shu, Guo, Wang and Liu, *Privacy Preserving Text Representation Learning* (HT 2019), and its longer form,
+*I Am Not What I Write* (arXiv:1907.03189); the flaw: Habernal, *How reparametrization trick broke
+differentially-private text representation learning* (ACL 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter
+from dptext.representations.domains import Domain, Floats
+from dptext.representations.published.claim import Finding, Published, PublishedChannel, alternating
+from dptext.representations.randomizer import Private
+
+__all__ = ["DPText", "OneSidedNoise"]
+
+_UNDEFINED = ("drawn again", "nan")
+_LARGEST = 2.0**100  # what float32 holds with room to spare
+
+
+class OneSidedNoise(PublishedChannel):
+    """DPText's noise for vectors of one dimension.
+
+    The noise is not centred: its mean is ``scale``, its standard deviation as much. ``expected_squared_error`` counts
+    both, for noise that is defined.
+    """
+
+    def __init__(self, mechanism: DPText, dimension: int) -> None:
+        self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1
+        self.dimension = self.width = dimension
+        self.guarantee = NoGuarantee(mechanism.flaw)
+        self.scale = self.domain.sensitivity(dimension).l1 / mechanism.epsilon  # D / epsilon
+        if self.scale > _LARGEST:
+            raise ParameterError(
+                f"{self.name} would add noise of {self.scale:.3g}, which float32 does not hold: choose a larger epsilon"
+            )
+        self.expected_squared_error = 2 * dimension * self.scale**2
+        self._again = mechanism.undefined == "drawn again"
+        self.witness = (alternating(dimension), -alternating(dimension))
+        self.finding = Finding(
+            claimed=mechanism.epsilon,
+            bound=math.inf,
+            attained=math.inf,
+            reason=mechanism.flaw,
+            holds_for="any two vectors that differ",
+            witness="(1, -1, 1, -1, ...) and (-1, 1, -1, 1, ...)",
+        )
+
+    def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
+        r = bits.uniform(*vectors.shape)
+        if self._again:
+            r = r / 2  # what r is, given that it is at most 1/2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            noise = -self.scale * np.sign(r) * np.log(1 - 2 * np.abs(r))  # eq. (printed)
+        # ln 0 where r is 1/2 exactly, once in 2^53: as large as any noise that comes
+        noise[noise == np.inf] = self.scale * 53 * math.log(2)
+        return (vectors + noise).astype(np.float32)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The scale of the noise, and what is known of the printed epsilon."""
+        return {"scale": self.scale, **self.finding.parameters()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPText(Published):
+    """DPText's noise as printed. It hides nothing: the true epsilon is infinite, whatever is asked for.
+
+    **Guarantee**: none. What x sends is never below x. Of two opposite corners of the cube, (1, -1, 1, -1, ...) and
+    (-1, 1, -1, 1, ...), what the one sends rules out the other with probability 1 - e^(-epsilon / 2): in each of the
+    d / 2 coordinates where it is -1 it stays below 1 with probability 1 - e^(-2 epsilon / D) = 1 - e^(-epsilon / d).
+
+    The paper's vectors are states of a GRU, between -1 and 1, so D = 2 d: vectors are clipped to that cube first. With
+    r uniform over [-1/2, 1/2] the same scale is sound, and is `dptext.Laplace` in the domain ``"unit cube"``.
+
+    Input: (n, d). Output: (n, d) float32.
+
+    Args:
+        epsilon: as printed, above 0 and at most 500; 0.1 in the paper. Where it is learned, its cap.
+        undefined: what happens to draws that have no value: ``"drawn again"`` until they have one (the noise is then
+            exponential), or ``"nan"``: they stay undefined, and so does half of what is sent.
+        dimension: d, if it is to be checked.
+        unsafe_as_published: True, or it is refused.
+
+    Raises:
+        RefusedError: without ``unsafe_as_published=True``.
+        ParameterError: an argument out of range.
+
+    >>> given = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)
+    >>> given.statement().claimed_epsilon, given.statement().epsilon
+    (0.1, inf)
+    >>> bool((given.randomize([[0.5] * 64]) >= 0.5).all())  # never below
+    True
+    """
+
+    name: ClassVar[str] = "DPText"
+    domains: ClassVar[tuple[Domain, ...]] = (Domain.CUBE,)
+    flaw: ClassVar[str] = (
+        "the uniform numbers that its noise is made of come from [0, 1] in place of [-1/2, 1/2]: the noise is never "
+        "negative, so a number that is sent rules out every larger one"
+    )
+    instead: ClassVar[str] = "Laplace(domain='unit cube'), or with less noise L2Laplace, Gaussian or PrivUnit"
+
+    undefined: str = "drawn again"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.undefined, str) or self.undefined not in _UNDEFINED:
+            raise ParameterError(f"undefined must be one of {', '.join(map(repr, _UNDEFINED))}, got another")
+
+    def _calibrate(self, dimension: int) -> OneSidedNoise:
+        return OneSidedNoise(self, dimension)

@@ -1,0 +1,106 @@
+"""DPText's noise: one-sided where it is defined, undefined in half of the draws, and a promise of nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dptext
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.published import DPText
+from dptext.representations.registry import randomizer_from_parameters
+
+FALSE_ALARM = 1e-6
+SAFE = {"unsafe_as_published": True}
+
+
+@pytest.mark.parametrize(("epsilon", "dimension"), [(0.1, 64), (4.0, 3)])
+def test_the_noise_is_exponential_of_the_printed_scale_and_another_scale_is_rejected(epsilon, dimension):
+    given, x = DPText(epsilon=epsilon, **SAFE), np.linspace(-1, 1, dimension)
+    scale = 2 * dimension / epsilon
+    noise = given.randomize(np.tile(x, (30_000, 1)), seed=1).astype(float) - x
+    assert (noise > -1e-6).all()
+    for column in noise.T[:3]:
+        assert stats.kstest(column, "expon", (0, scale)).pvalue > FALSE_ALARM
+        for wrong in (1.5, 1 / 1.5):
+            assert stats.kstest(column, "expon", (0, wrong * scale)).pvalue < FALSE_ALARM
+    error = (noise**2).sum(axis=1)
+    wanted = given.expected_squared_error(dimension)
+    assert abs(error.mean() - wanted) < stats.norm.isf(FALSE_ALARM / 2) * error.std() / math.sqrt(len(error))
+
+
+def test_half_of_the_printed_draws_are_undefined_whatever_comes_in():
+    given = DPText(epsilon=1.0, undefined="nan", **SAFE)
+    draws = 40_000
+    for x in ([1.0, -1.0], [0.0, 0.0]):
+        sent = given.randomize(np.tile(x, (draws, 1)), seed=2)
+        holes = np.isnan(sent)
+        assert abs(holes.mean() - 0.5) < stats.norm.isf(FALSE_ALARM / 2) * 0.5 / math.sqrt(2 * draws)
+        noise = (sent - x)[~holes]
+        assert stats.kstest(noise, "expon", (0, 4)).pvalue > FALSE_ALARM
+
+
+def test_an_output_rules_out_the_other_of_the_witness_as_often_as_the_docstring_says():
+    for epsilon, dimension in ((0.1, 64), (3.0, 10)):
+        channel = DPText(epsilon=epsilon, **SAFE).channel(dimension)
+        draws = 30_000
+        for one, other in (channel.witness, channel.witness[::-1]):
+            sent = channel.sample(np.tile(one, (draws, 1)), RandomBits(3))
+            ruled_out = (sent < other).any(axis=1).mean()
+            wanted = -math.expm1(-epsilon / 2)
+            spread = math.sqrt(wanted * (1 - wanted) / draws)
+            assert abs(ruled_out - wanted) < stats.norm.isf(FALSE_ALARM / 2) * spread
+            assert not (sent < one).any()
+
+
+def test_the_statement_promises_nothing_and_says_why():
+    given = DPText(epsilon=0.1, **SAFE)
+    statement = given.statement(64)
+    assert isinstance(statement.guarantee, NoGuarantee)
+    assert statement.claimed_epsilon == 0.1
+    assert math.isinf(statement.epsilon)
+    said = " ".join(statement.explain().split())
+    assert "prints epsilon = 0.1. That is false: the uniform numbers that its noise is made of come from [0, 1]" in said
+    assert "Nothing bounds the loss. Two inputs that show it lose without bound: (1, -1, 1, -1, ...)" in said
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    again = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    assert again.statement(64) == statement
+
+
+def test_no_value_raises():
+    strange = [np.zeros(4), np.full(4, np.nan), [np.inf, -np.inf, 0, 1], np.full(4, 1e308), [5e-324, 0, 0, 0]]
+    with np.errstate(all="raise"):
+        assert np.isfinite(DPText(epsilon=1.0, **SAFE).randomize(strange, seed=1)).all()
+        assert DPText(epsilon=1.0, undefined="nan", **SAFE).randomize(strange, seed=1).shape == (5, 4)
+        assert DPText(epsilon=1.0, **SAFE).randomize(np.empty((0, 4))).shape == (0, 4)
+
+
+def test_a_uniform_number_at_the_border_gives_the_largest_noise():
+    class Borders:
+        def uniform(self, *shape):
+            return np.ones(shape)
+
+    channel = DPText(epsilon=1.0, **SAFE).channel(2)
+    sent = channel.sample([[0.0, 0.0]], Borders())
+    assert sent.tolist() == [[pytest.approx(4 * 53 * math.log(2))] * 2]
+
+
+def test_it_works_in_a_private_encoder():
+    points = np.random.default_rng(8).normal(size=(60, 12))
+    words = dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(60)], points))
+    encoder = dptext.PrivateEncoder(words, DPText(epsilon=0.5, **SAFE), projection=None, bound="cube").fit()
+    assert encoder.transform([words.words[3], None]).shape == (2, 12)
+    assert math.isinf(encoder.statement_.epsilon)
+    assert encoder.statement_.claimed_epsilon == 0.5
+
+
+def test_it_is_refused_without_the_flag_and_with_bad_arguments():
+    with pytest.raises(RefusedError, match=r"rules out every larger one. Use Laplace\(domain='unit cube'\)"):
+        DPText(epsilon=1.0)
+    with pytest.raises(ParameterError, match="undefined must be one of 'drawn again', 'nan'"):
+        DPText(epsilon=1.0, undefined="zero", **SAFE)
+    with pytest.raises(ParameterError, match="choose a larger epsilon"):
+        DPText(epsilon=1e-30, **SAFE).channel(4)
