@@ -2,6 +2,7 @@
 
 import dptext
 from dptext.representations.cube import Piecewise
+from dptext.representations.hiding.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.unary import SymmetricUnary
 from zoo.case import SAMPLES, Case
@@ -16,10 +17,12 @@ def _sound(build):
     return run
 
 
-def _twin(build):
+def _twin(build, share=1.5):
     def run(seed, error):
         promised = build(EPSILON).statement(DIMENSION)
-        return dptext.audit(build(1.5 * EPSILON).channel(DIMENSION), promised, samples=SAMPLES, error=error, seed=seed)
+        return dptext.audit(
+            build(share * EPSILON).channel(DIMENSION), promised, samples=SAMPLES, error=error, seed=seed
+        )
 
     return run
 
@@ -27,6 +30,7 @@ def _twin(build):
 BUILDS = {
     "PrivUnit": lambda epsilon: PrivUnit(epsilon=epsilon),
     "PrivUnitG": lambda epsilon: PrivUnitG(epsilon=epsilon),
+    "FEDERATE's noise": lambda epsilon: NormalisedLaplace(epsilon=epsilon),
     "Piecewise": lambda epsilon: Piecewise(epsilon=epsilon),
     "SymmetricUnary": lambda epsilon: SymmetricUnary(epsilon=epsilon),
 }
@@ -39,3 +43,11 @@ CASES = [
         Case(f"{name}, 1.5 times too little noise", True, _twin(build), "claims 4, spends 6"),
     )
 ]
+CASES.append(
+    Case(
+        "FEDERATE's noise, sensitivity 1",
+        True,
+        _twin(BUILDS["FEDERATE's noise"], 2.0),
+        "opposite vectors of L1 norm 1 are 2 apart",
+    )
+)

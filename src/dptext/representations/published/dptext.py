@@ -5,13 +5,13 @@ The paper draws the noise of each coordinate, so that a budget epsilon can be le
     -(D / epsilon) sgn(r) ln(1 - 2|r|),    r uniform over [0, 1],                                   (printed)
 
 D the L1 sensitivity of the vector. That is Laplace noise for r uniform over [-1/2, 1/2]. Over [0, 1] it is undefined
-for r above 1/2, half of the draws; where it is defined, sgn(r) = 1 and the noise is exponential: never below 0. So every
-number that is sent is at least as large as the one that it hides, and a single one below x rules x out: nothing bounds
-the loss. Learning epsilon does not mend that; besides, what was learned hangs on the documents, so that only the
-public cap of the learning could ever be quoted.
+for r above 1/2, half of the draws; where it is defined, sgn(r) = 1 and the noise is exponential: never below 0. So
+every number that is sent is at least as large as the one that it hides, and a single one below x rules x out: nothing
+bounds the loss. Learning epsilon does not mend that; besides, what was learned hangs on the documents, so that only
+the public cap of the learning could ever be quoted.
 
-Sources: Beigi, Shu, Guo, Wang and Liu, *Privacy Preserving Text Representation Learning* (HT 2019), and its longer form,
-*I Am Not What I Write* (arXiv:1907.03189); the flaw: Habernal, *How reparametrization trick broke
+Sources: Beigi, Shu, Guo, Wang and Liu, *Privacy Preserving Text Representation Learning* (HT 2019), and its longer
+form, *I Am Not What I Write* (arXiv:1907.03189); the flaw: Habernal, *How reparametrization trick broke
 differentially-private text representation learning* (ACL 2022).
 """
 
@@ -73,7 +73,8 @@ class OneSidedNoise(PublishedChannel):
             noise = -self.scale * np.sign(r) * np.log(1 - 2 * np.abs(r))  # eq. (printed)
         # ln 0 where r is 1/2 exactly, once in 2^53: as large as any noise that comes
         noise[noise == np.inf] = self.scale * 53 * math.log(2)
-        return (vectors + noise).astype(np.float32)
+        sent: Private = (vectors + noise).astype(np.float32)
+        return sent
 
     def parameters(self) -> dict[str, Parameter]:
         """The scale of the noise, and what is known of the printed epsilon."""
