@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from papers.blogs import bloggers
+from papers.blogs_posts import TASKS, posts_for
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, SCALAR, SMALLEST_GROUP, Device, measure
-from papers.dpnr.blogs_posts import TASKS, posts_for
 from papers.dpnr.blogs_report import write_report
 
 from dptext import load_vectors

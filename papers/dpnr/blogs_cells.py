@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.dpnr.blogs_posts import Posts
+from papers.blogs_posts import Posts
 from papers.dpnr.servers import randomizer, true_epsilon
 
 from dptext import WordVectors

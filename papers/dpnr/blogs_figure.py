@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from papers.blogs_posts import INDUSTRY
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NONE, OURS, SCALAR
-from papers.dpnr.blogs_posts import INDUSTRY
 
 from dptext.evaluation.sweep_file import Row
 from dptext.text.files import extra

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from papers.blogs_posts import TASKS
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
 from papers.dpnr.blogs_figure import draw
-from papers.dpnr.blogs_posts import TASKS
 from papers.dpnr.blogs_printed import FAIRNESS, RATIOS, printed_accuracy
 
 from dptext import DataError

@@ -19,7 +19,9 @@ pytest.importorskip("scipy")
 def papers():
     """The packages of papers/, which are not installed."""
     sys.path.insert(0, str(ROOT))
-    from papers.dpnr import blogs, blogs_cells, blogs_figure, blogs_posts, blogs_printed, blogs_report
+    from papers.dpnr import blogs, blogs_cells, blogs_figure, blogs_printed, blogs_report
+
+    from papers import blogs_posts
 
     modules = [blogs, blogs_cells, blogs_figure, blogs_posts, blogs_printed, blogs_report]
     from papers.blogs import Blogger
