@@ -37,9 +37,10 @@ from dptext.representations.training import TrainingNoise
 from dptext.text.files import extra
 from dptext.threads import one_blas_thread
 
-__all__ = ["MIN_MAX", "Bag", "SplitTraining", "bounding", "train_split"]
+__all__ = ["L1_SPHERE", "MIN_MAX", "Bag", "SplitTraining", "bounding", "train_split"]
 
 MIN_MAX = "min-max"
+L1_SPHERE = "L1 sphere"
 _START = 0.5  # vectors and weights start uniform in [-.5, .5]
 _TINY = 1e-12
 
@@ -195,7 +196,11 @@ def bounding(torch: Any, bound: Domain | str) -> Callable[[Any], Any]:
         least = vectors.min(dim=1, keepdim=True).values
         return (vectors - least) / (vectors.max(dim=1, keepdim=True).values - least).clamp(min=_TINY)
 
-    known = {Domain.SPHERE: sphere, Domain.BALL: ball, Domain.CUBE: cube, MIN_MAX: min_max}
+    def l1_sphere(vectors: Any) -> Any:
+        directed = sphere(vectors)
+        return directed / directed.abs().sum(dim=1, keepdim=True)
+
+    known = {Domain.SPHERE: sphere, Domain.BALL: ball, Domain.CUBE: cube, MIN_MAX: min_max, L1_SPHERE: l1_sphere}
     if bound not in known:
         raise ParameterError(f"a split model learns through one of {', '.join(known)}, got {bound!r}")
     return known[bound]

@@ -8,6 +8,7 @@ With h the encoder, v = bound(h(x)) and z = v + noise, heads D and T attributes,
 
     confuse: H_t = cross-entropy of D_t's answer to the shares of the classes                           (confuse)
     oppose:  H_t = -L_t(D_t(z))                                                                         (oppose)
+    deny, decluster: see `dptext.representations.hiding.clustering`
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.hiding.checkpoint import RunState
+from dptext.representations.hiding.clustering import denial, pushed_apart
 from dptext.representations.hiding.noise import NoiseInTheLoop
 from dptext.representations.hiding.options import HidingOptions
 from dptext.representations.hiding.targets import Target
@@ -83,14 +85,15 @@ class Game:
         if self._options.game == "reversal":
             return self._reversed(batch, v, rows)
         theirs = 0.0
-        if self._options.alpha:
+        if self._options.alpha and self._options.aim != "decluster":
             for _ in range(self._options.adversary_steps):
                 theirs = self._adversaries_move(self._noise.add(v.detach()).detach(), rows)
         z = self._noise.add(v)
         task = self._loss(0, self.task(z), rows)
         loss = task + self._rebuilt(batch, z)
         if self._options.alpha:
-            loss = loss + self._options.alpha * self._hidden(z, rows)  # eq. (encoder)
+            hidden = pushed_apart(v) if self._options.aim == "decluster" else self._hidden(z, rows)
+            loss = loss + self._options.alpha * hidden  # eq. (encoder)
         self.ours.zero_grad()
         loss.backward()
         self.ours.step()
@@ -120,6 +123,9 @@ class Game:
             if self._options.aim == "confuse":
                 logs = self._torch.nn.functional.log_softmax(answer, dim=1)
                 found.append(-(logs @ self._priors[place - 1]).mean())  # eq. (confuse)
+            elif self._options.aim == "deny":
+                labels, weights = self._labelled(place, rows)
+                found.append(denial(self._torch, answer, labels, weights))
             else:
                 found.append(-self._loss(place, answer, rows))  # eq. (oppose)
         return sum(found) / len(found)
@@ -146,10 +152,15 @@ class Game:
 
     def _loss(self, place: int, answer: Any, rows: Any) -> Any:
         """Weighted cross-entropy of the rows that have a label; 0 where none of the batch has."""
-        labels = self._labels[place][rows]
-        weights = self._weights[place][labels.clamp(min=0)] * (labels >= 0)
-        each = self._torch.nn.functional.cross_entropy(answer, labels.clamp(min=0), reduction="none")
+        labels, weights = self._labelled(place, rows)
+        each = self._torch.nn.functional.cross_entropy(answer, labels, reduction="none")
         return (each * weights).sum() / weights.sum().clamp(min=1e-12)
+
+    def _labelled(self, place: int, rows: Any) -> tuple[Any, Any]:
+        """Classes and weights of rows; some class, and 0, where there is no label."""
+        labels = self._labels[place][rows]
+        known = labels.clamp(min=0)
+        return known, self._weights[place][known] * (labels >= 0)
 
 
 def _head(torch: Any, width: int, classes: int, units: int, layers: int) -> Any:

@@ -25,8 +25,9 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.domains import Domain
+from dptext.representations.hiding.federate import L1NormalisedLaplace
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.representations.split_training import bounding
+from dptext.representations.split_training import L1_SPHERE, bounding
 
 __all__ = ["KINDS", "NoiseInTheLoop", "domain_and_channel"]
 
@@ -54,7 +55,7 @@ class NoiseInTheLoop:
 
     def __init__(self, torch: Any, domain: Domain, channel: Channel | None, *, learn: bool) -> None:
         self._torch, self._channel = torch, channel
-        self._bounded = bounding(torch, domain)
+        self._bounded = bounding(torch, L1_SPHERE if isinstance(channel, L1NormalisedLaplace) else domain)
         self.theta = torch.nn.Parameter(torch.tensor(_START)) if learn else None
         self._bits = RandomBits()
 
@@ -110,7 +111,7 @@ def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bo
     if randomizer is None:
         return by_kind.get(bound, Domain.SPHERE), None
     channel = randomizer.channel(dimension)
-    changed = type(channel).noiseless is not Channel.noiseless
+    changed = type(channel).noiseless is not Channel.noiseless and not isinstance(channel, L1NormalisedLaplace)
     if channel.width != channel.dimension or channel.domain not in KINDS or changed:
         raise ParameterError(
             f"an encoder learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "

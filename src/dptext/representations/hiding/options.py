@@ -16,9 +16,10 @@ GAMES = ("alternating", "reversal")
 """``alternating``: the adversaries move first, several times, then the encoder, which looks at them as they are.
 ``reversal``: one step for all of them at once, the adversaries' gradient turned round where it enters the encoder."""
 
-AIMS = ("oppose", "confuse")
+AIMS = ("oppose", "confuse", "deny", "decluster")
 """``oppose``: the encoder wants adversaries to lose. ``confuse``: it wants them to say what they would say knowing
-nothing, the shares of the classes; it then hides from these adversaries, but less from fresh ones."""
+nothing, the shares of the classes; it then hides from these adversaries, but less from fresh ones.
+``deny``, ``decluster``: the defences of Coavoux et al. 2018, see `dptext.representations.hiding.clustering`."""
 
 _COUNTS = ("batch_size", "epochs", "adversary_steps", "patience", "adversary_units")
 
