@@ -1,0 +1,208 @@
+"""One cell: posts sent in one way, a task learnt from what arrives, and fresh attackers who look at the same.
+
+Bloggers are cut into folds. In each fold the bloggers of one part are tested; of the others one half is *public* (an
+encoder is trained on their posts, labels and attributes), the other half has sent its posts as well, and the task model
+and the attackers are trained on these. So nobody is tested by a model that saw posts of his, and no attacker learns
+from vectors that the encoder was trained to make.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from papers.blogs_posts import Posts
+from papers.dptext.methods import ADV_ALL, NAMES, Labelled, sent
+
+from dptext.attacks import author_reidentification
+from dptext.attacks.learners import ATTACKERS, Attacker, Learner
+from dptext.estimates import Estimate, over_people
+from dptext.evaluation.fairness import fairness
+from dptext.evaluation.folds import Fold, make_folds
+from dptext.evaluation.measures import measure as measured
+
+__all__ = ["REFERENCE", "Answers", "Setting", "measure", "split"]
+
+REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}
+"""What everything is compared with, on the same posts."""
+
+SMALLEST_GROUP = 30
+
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a cell is measured on.
+
+    Attributes:
+        posts: with their labels.
+        stored: (n, D) a vector each.
+        folds, resamples: of the measurements.
+        attackers: which.
+        smallest_group: bloggers that a group must have for its accuracy to be shown.
+    """
+
+    posts: Posts
+    stored: npt.NDArray[np.float64] = field(repr=False)
+    folds: int = 10
+    resamples: int = 1000
+    attackers: tuple[Attacker, ...] = ATTACKERS
+    smallest_group: int = SMALLEST_GROUP
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What models said of tested posts, all folds together.
+
+    Attributes:
+        rows: (m,) the tested posts.
+        task: (m,) codes of what the task model said.
+        told: attribute to attacker to (m,) codes of what he said.
+        found: how often authors of the first fold's posts were named, with the blind guess.
+    """
+
+    rows: Codes
+    task: Codes
+    told: Mapping[str, Mapping[str, Codes]]
+    found: tuple[Estimate, float]
+
+
+def split(posts: Posts, folds: int, seed: int) -> list[tuple[Codes, Codes, Codes]]:
+    """(public, senders who train readers, tested) posts of each fold; a blogger is in one of the three."""
+    parts = []
+    for fold in make_folds(posts.labels, count=folds, people=posts.people, seed=seed):
+        halves = make_folds(posts.labels[fold.train], count=2, people=posts.people[fold.train], seed=seed + 1)
+        public, senders = (fold.train[each] for each in _sides(halves[0]))
+        parts.append((public, senders, fold.test))
+    return parts
+
+
+def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[str, float]:
+    """Numbers of one cell, each with its interval over bloggers, and what differs from `REFERENCE`.
+
+    Args:
+        settings: ``method``, ``epsilon``, ``alpha``.
+        seed: of folds, training, noise and readers.
+        setting: see `Setting`.
+    """
+    answers = answered(settings["method"], settings["epsilon"], settings["alpha"], seed, setting)
+    base = answered(REFERENCE["method"], REFERENCE["epsilon"], REFERENCE["alpha"], seed, setting)
+    posts, rows = setting.posts, answers.rows
+    people, how = posts.people[rows], {"resamples": setting.resamples, "seed": seed}
+    truth = {"task": _codes(posts.labels)[rows]}
+    truth |= {name: _codes(values)[rows] for name, values in posts.attributes.items()}
+    numbers: dict[str, float] = {}
+    for which in ("accuracy", "macro-F1"):
+        found = measured(which, truth["task"], answers.task, people=people, **how)
+        numbers |= _named(f"task {which}", found.score, found.baseline)
+        for attribute, by in answers.told.items():
+            for attacker, said in by.items():
+                found = measured(which, truth[attribute], said, people=people, **how)
+                numbers |= _named(f"{attribute} {attacker} {which}", found.score, found.baseline)
+    numbers |= _named(
+        "task less ADV-ALL", over_people(_hits(truth["task"], [answers.task], [base.task]), people, **how)
+    )
+    for attribute, by in answers.told.items():
+        best = _hits(truth[attribute], list(by.values()), [])
+        baseline = float(np.bincount(truth[attribute]).max() / len(rows))
+        numbers |= _named(f"{attribute} best", over_people(best, people, **how), baseline)
+        less = _hits(truth[attribute], list(by.values()), list(base.told[attribute].values()))
+        numbers |= _named(f"{attribute} less ADV-ALL", over_people(less, people, **how))
+        numbers |= _served(
+            truth["task"], answers.task, posts.attributes[attribute][rows], people, attribute, setting, how
+        )
+    numbers |= _named("authors", *answers.found)
+    return numbers
+
+
+@lru_cache(maxsize=2)  # that of the reference, and one more
+def answered(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
+    """Vectors sent, models trained on some of them, and what these say of the others."""
+    posts = setting.posts
+    labels = _codes(posts.labels)
+    attributes = {name: _codes(values) for name, values in posts.attributes.items()}
+    everything = Labelled(setting.stored, posts.labels, posts.attributes, posts.people)
+    rows, task, told, found = [], [], {name: {each: [] for each in setting.attackers} for name in attributes}, None
+    for place, (public, senders, tested) in enumerate(split(posts, setting.folds, seed)):
+        both = np.concatenate([senders, tested])
+        # every draw hangs on all that it is drawn for: the same noise at two budgets would be told by subtraction
+        own = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())
+        arrived = sent(NAMES[method], epsilon, alpha, everything.at(public), everything.at(both), own)
+        known, asked = arrived[: senders.size], arrived[senders.size :]
+        rows.append(tested)
+        task.append(Learner("linear", seed).fit(known, labels[senders]).predict(asked))
+        for name, codes in attributes.items():
+            for attacker in setting.attackers:
+                told[name][attacker].append(Learner(attacker, seed).fit(known, codes[senders]).predict(asked))
+        if found is None:
+            found = _authors(asked, posts.people[tested], seed)
+    assert found is not None
+    joined = {name: {each: np.concatenate(said) for each, said in by.items()} for name, by in told.items()}
+    return Answers(np.concatenate(rows), np.concatenate(task), joined, found)
+
+
+def _authors(arrived: npt.NDArray[np.float64], people: Codes, seed: int) -> tuple[Estimate, float]:
+    """How often the last post of a blogger is named by somebody who knows his others as they arrived."""
+    last = np.zeros(len(people), dtype=bool)
+    last[len(people) - 1 - np.unique(people[::-1], return_index=True)[1]] = True
+    private = last & (np.bincount(people)[people] > 1)
+    known = ~last
+    score = author_reidentification(
+        arrived[known], people[known], arrived[private], people[private], attacker="centroid", top=(1,), seed=seed
+    )[0]
+    return score.score, score.baseline
+
+
+def _hits(truth: Codes, ours: list[Codes], theirs: list[Codes]) -> Callable[[Codes], float]:
+    """The share that the best of some models has right, less that of the best of others."""
+    one, other = (np.array([said == truth for said in each], dtype=np.float64) for each in (ours, theirs))
+
+    def difference(rows: Codes) -> float:
+        best = float(one[:, rows].mean(axis=1).max())
+        return best - float(other[:, rows].mean(axis=1).max()) if len(other) else best
+
+    return difference
+
+
+def _served(
+    true: Codes,
+    said: Codes,
+    groups: npt.NDArray[np.str_],
+    people: Codes,
+    attribute: str,
+    setting: Setting,
+    how: Mapping[str, Any],
+) -> dict[str, float]:
+    """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
+    found = fairness(true, said, groups, people=people, smallest=setting.smallest_group, **how)
+    numbers: dict[str, float] = {}
+    for each in found.groups:
+        numbers |= _named(f"{attribute} {each.group}", each.score, each.baseline)
+    gaps = {(each.better, each.worse): each.gap for each in found.gaps}
+    for one, other in combinations([each.group for each in found.groups], 2):
+        gap = gaps.get((other, one))
+        if gap is None:
+            turned = gaps[one, other]
+            gap = Estimate(0.0 - turned.value, 0.0 - turned.high, 0.0 - turned.low, turned.count, turned.of)
+        numbers |= _named(f"{attribute} gap {other} less {one}", gap)
+    return numbers
+
+
+def _named(name: str, estimate: Estimate, blind: float | None = None) -> dict[str, float]:
+    found = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
+    return found if blind is None else found | {f"{name} blind": blind}
+
+
+def _codes(values: npt.NDArray[np.str_]) -> Codes:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _sides(fold: Fold) -> tuple[Codes, Codes]:
+    return fold.train, fold.test

@@ -1,0 +1,189 @@
+"""Tables, curves and the page, from the rows that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from papers.dptext import methods
+from papers.dptext.curves import draw
+from papers.dptext.methods import NAMES
+from papers.dptext.page import write_page
+from papers.dptext.printed import PRINTED, SET
+from papers.dptext.rows import ATTRIBUTES, Rows, files_of, signed, spelled
+
+from dptext import DataError
+from dptext.evaluation.sweep_file import Row
+
+__all__ = ["END", "START", "write_report"]
+
+START, END = "<!-- tables: written by papers.dptext.experiment -->", "<!-- end of the tables -->"
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """``tables.md``, ``curves.png`` and ``page.html`` beside the rows; what matters most also in a README.
+
+    Raises:
+        DataError: there are no rows.
+    """
+    found = [rows for path in files_of(out) if (rows := Rows(path)).rows]
+    if not found:
+        raise DataError(f"no rows in {str(out)!r}: run the experiment first")
+    brief = [_printed_table(found)]
+    whole = [_printed_table(found)]
+    for rows in found:
+        brief += [_head(rows), _reached(rows), _main_table(rows)]
+        whole += [_head(rows), _reached(rows), _main_table(rows), _attackers_table(rows), _weights_table(rows)]
+    cells = sum(len(rows.rows) for rows in found)
+    seconds = sum(row.seconds for rows in found for row in rows.rows)
+    took = f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others."
+    (out / "tables.md").write_text(_text([*whole, took]), encoding="utf-8")
+    if readme is not None and readme.exists():
+        before, start, rest = readme.read_text(encoding="utf-8").partition(START)
+        if start:
+            text = _text([*brief, took])
+            readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    draw(found, out / "curves.png")
+    write_page(found, out / "page.html")
+
+
+def _printed_table(found: list[Rows]) -> str:
+    """Table 1, and its rows on the blogs: accuracy of the task, the best attacker's macro-F1."""
+    head = ["", "epsilon", "TrustPilot, printed: sentiment", "age F1", "gender F1"]
+    for rows in found:
+        head += [f"{rows.task}, {rows.encoder}: accuracy", "age F1", "gender F1"]
+    lines = [head, ["---"] * len(head)]
+    ours = {
+        "ORIGINAL": (methods.ORIGINAL, None),
+        "DIFPRIV": (methods.DIFPRIV, methods.CAP),
+        "ADV-ALL": (methods.ADV_ALL, None),
+        "DPTEXT": (methods.PRINTED, methods.CAP),
+        f"ours, true epsilon {methods.MAIN:g}": (methods.OURS, methods.MAIN),
+    }
+    blind = ["guessing", "", "", "", ""]
+    for rows in found:
+        numbers, attacker = rows.any, rows.attackers[0]
+        blind.append(f"{numbers['task accuracy blind']:.3f}")
+        blind += [f"{numbers[f'{each} {attacker} macro-F1 blind']:.3f}" for each in ("age", "gender")]
+    lines.append(blind)
+    for name, (method, epsilon) in ours.items():
+        theirs = PRINTED.get(name)
+        shown = ["", "", ""] if theirs is None else [f"{theirs[0]:.3f}", f"{theirs[1]:.3f}", f"{theirs[3]:.3f}"]
+        line = [name, "", *shown]
+        for rows in found:
+            row = next(iter(rows.of(method, epsilon=epsilon, alpha=_weight(method))), None)
+            if row is None:
+                line += ["", "", ""]
+                continue
+            line[1] = rows.promise(row)
+            line.append(f"{row.numbers['task accuracy']:.3f}")
+            line += [f"{rows.largest(row, each, 'macro-F1'):.3f}" for each in ("age", "gender")]
+        lines.append(line)
+    return (
+        f"**Table 1**, printed ({SET}; the attackers are those that it trained against) and on blogs (fresh attackers, "
+        f"the best of {', '.join(found[0].attackers)}).\n\n{_joined(lines)}"
+    )
+
+
+def _weight(method: str) -> float | None:
+    return None if NAMES[method].trained is None else 1.0
+
+
+def _head(rows: Rows) -> str:
+    said, numbers = rows.constants, rows.any
+    shares = [
+        f"{name.removeprefix('age ').removeprefix('gender ')} {100 * value:.0f}%"
+        for name, value in said.items()
+        if name.startswith(("gender ", "age "))
+    ]
+    return (
+        f"### Task: {rows.task}; stored vectors: {rows.encoder}\n\n{said['posts']:,} posts of {said['bloggers']:,} "
+        f"bloggers, {said['classes']} classes, {said['folds']} folds; "
+        f"**majority {numbers['task accuracy blind']:.3f}**; {', '.join(shares)} of the posts."
+    )
+
+
+def _reached(rows: Rows) -> str:
+    """Whether ours does what was asked for."""
+    asked = "task within 3 points of ADV-ALL, attackers nearer to the majority on both attributes, 95% each"
+    found = [f"{row.settings['method']} at {row.settings['epsilon']:g}" for row in rows.reached]
+    tried = sum(row.settings["method"] in methods.ALL_OF_OURS for row in rows.table)
+    return f"**Asked for** ({asked}): " + (
+        f"reached by {', '.join(found)} ({len(found)} of {tried} rows of ours)."
+        if found
+        else f"not reached by any of {tried} rows of ours."
+    )
+
+
+def _main_table(rows: Rows) -> str:
+    """A line a method: promise, task, the best attacker on each attribute, authors, gaps."""
+    head = ["", "true epsilon of a post", "task", "less ADV-ALL"]
+    for attribute in ATTRIBUTES:
+        head += [f"{attribute}, best attacker", "less ADV-ALL"]
+    head += ["author named", *(rows.gap(attribute).replace(" gap", ":") for attribute in ATTRIBUTES)]
+    lines = [head, ["---"] * len(head)]
+    numbers = rows.any
+    line = ["majority", "", f"{numbers['task accuracy blind']:.3f}", ""]
+    for attribute in ATTRIBUTES:
+        line += [f"{numbers[f'{attribute} best blind']:.3f}", ""]
+    lines.append([*line, f"{numbers['authors blind']:.3f}", "", ""])
+    for row in rows.table:
+        line = [_name(row), rows.promise(row), spelled(row, "task accuracy"), signed(row, "task less ADV-ALL")]
+        for attribute in ATTRIBUTES:
+            line += [_told(row, f"{attribute} best"), signed(row, f"{attribute} less ADV-ALL")]
+        line += [_told(row, "authors"), *(signed(row, rows.gap(attribute)) for attribute in ATTRIBUTES)]
+        lines.append(line)
+    return (
+        "Task: logistic regression; attack: the best of the fresh attackers, a post at a time; author: nearest mean of "
+        "his other posts, first fold; gaps: of the accuracy of the task. Bold: an attack above the majority (the "
+        f"blind guess), a difference that leaves 0 out.\n\n{_joined(lines)}"
+    )
+
+
+def _attackers_table(rows: Rows) -> str:
+    """Accuracy and macro-F1 of each attacker."""
+    names = [(attribute, each) for attribute in ATTRIBUTES for each in rows.attackers]
+    head = ["", "true epsilon", "task, macro-F1", *(f"{attribute}, {each}" for attribute, each in names)]
+    lines = [head, ["---"] * len(head)]
+    line = ["guessing", "", f"{rows.any['task macro-F1 blind']:.3f}"]
+    for attribute, each in names:
+        blind = [rows.any[f"{attribute} {each} {which} blind"] for which in ("accuracy", "macro-F1")]
+        line.append("; ".join(f"{value:.3f}" for value in blind))
+    lines.append(line)
+    for row in rows.table:
+        line = [_name(row), rows.promise(row), spelled(row, "task macro-F1")]
+        for attribute, each in names:
+            line.append(
+                f"{_told(row, f'{attribute} {each} accuracy')}; {row.numbers[f'{attribute} {each} macro-F1']:.3f}"
+            )
+        lines.append(line)
+    return f"**Attackers**: accuracy; macro-F1.\n\n{_joined(lines)}"
+
+
+def _weights_table(rows: Rows) -> str:
+    """What the weight of the adversaries does."""
+    head = ["", "alpha", "true epsilon", "task", *(f"{attribute}, best attacker" for attribute in ATTRIBUTES)]
+    lines = [head, ["---"] * len(head)]
+    for name, epsilon in ((methods.ADV_ALL, None), (methods.OURS, methods.MAIN)):
+        for row in rows.of(name, epsilon=epsilon):
+            told = [_told(row, f"{attribute} best") for attribute in ATTRIBUTES]
+            alpha = f"{row.settings['alpha']:g}"
+            lines.append([name, alpha, rows.promise(row), spelled(row, "task accuracy"), *told])
+    return f"**Weight of the adversaries**.\n\n{_joined(lines)}"
+
+
+def _name(row: Row) -> str:
+    return str(row.settings["method"])
+
+
+def _told(row: Row, name: str) -> str:
+    """Bold where an attacker knows more than a blind guess, beyond his interval."""
+    is_told = row.numbers[f"{name} low"] > row.numbers[f"{name} blind"]
+    return f"**{spelled(row, name)}**" if is_told else spelled(row, name)
+
+
+def _text(sections: list[str]) -> str:
+    return "\n\n".join(each for each in sections if each) + "\n"
+
+
+def _joined(lines: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

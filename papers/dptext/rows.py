@@ -1,0 +1,112 @@
+"""The rows of a file of results, in the order of tables, and how they are spelled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from papers.dptext import methods
+from papers.dptext.methods import METHODS, NAMES, true_epsilon
+
+from dptext.evaluation.sweep import read_sweep
+from dptext.evaluation.sweep_file import Row
+
+__all__ = ["ATTRIBUTES", "Rows", "files_of", "signed", "spelled"]
+
+ATTRIBUTES = ("gender", "age")
+_ORDER = [method.name for method in METHODS]
+
+
+class Rows:
+    """All rows of one task on one kind of stored vectors.
+
+    Attributes:
+        task, encoder: which.
+        rows: in the order of tables: methods, then epsilons, then alphas.
+        constants: what was the same for all.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.task, self.encoder = path.stem.rsplit(", ", 1)
+        found = read_sweep(path)
+        self.rows = tuple(sorted(found.rows, key=_place))
+        self.constants: dict[str, Any] = dict(found.experiment["constants"])
+
+    @property
+    def any(self) -> Mapping[str, float]:
+        """The numbers of some row: baselines are the same in all."""
+        return self.rows[0].numbers
+
+    @property
+    def table(self) -> Iterator[Row]:
+        """Those of the table: adversaries have the weight 1."""
+        return (row for row in self.rows if row.settings["alpha"] in (None, 1.0))
+
+    def of(self, method: str, *, alpha: float | None = None, epsilon: float | None = None) -> list[Row]:
+        """The rows of a method, with these settings where they are given."""
+        return [
+            row
+            for row in self.rows
+            if row.settings["method"] == method
+            and alpha in (None, row.settings["alpha"])
+            and epsilon in (None, row.settings["epsilon"])
+        ]
+
+    @property
+    def attackers(self) -> list[str]:
+        return str(self.constants["attackers"]).split(", ")
+
+    def largest(self, row: Row, attribute: str, which: str) -> float:
+        """Of the attackers."""
+        return max(row.numbers[f"{attribute} {each} {which}"] for each in self.attackers)
+
+    def gap(self, attribute: str) -> str:
+        """The name of the gap of the first group and the last."""
+        start = f"{attribute} gap "
+        names = [each for each in self.any if each.startswith(start) and not each.endswith((" low", " high"))]
+        groups = [each.removeprefix(start).split(" less ") for each in names]
+        first, last = min(each[1] for each in groups), max(each[0] for each in groups)
+        return f"{start}{last} less {first}"
+
+    def promise(self, row: Row) -> str:
+        """Epsilon as it is true, and as it is printed where that is something else."""
+        method, epsilon = NAMES[row.settings["method"]], row.settings["epsilon"]
+        if epsilon is None:
+            return "none"
+        true = true_epsilon(method, epsilon, int(self.constants["width"]))
+        if math.isinf(true):
+            return f"none ({epsilon:g} claimed)"
+        return f"{true:g}, delta {methods.DELTA:g}" if method.noise == "Gaussian" else f"{true:g}"
+
+    @property
+    def reached(self) -> list[Row]:
+        """Of ours in the table: task within 3 points of ADV-ALL, less told of both attributes; 95% each."""
+        return [row for row in self.table if row.settings["method"] in methods.ALL_OF_OURS and reaches(row)]
+
+
+def reaches(row: Row, points: float = 0.03) -> bool:
+    numbers = row.numbers
+    told = (numbers[f"{attribute} less ADV-ALL high"] for attribute in ATTRIBUTES)
+    return numbers["task less ADV-ALL low"] >= -points and all(each < 0 for each in told)
+
+
+def files_of(out: Path) -> list[Path]:
+    return sorted(out.glob("*, *.jsonl"), key=lambda path: (len(path.stem.rsplit(", ", 1)[0]), path.stem))
+
+
+def spelled(row: Row, name: str) -> str:
+    numbers = row.numbers
+    return f"{numbers[name]:.3f} [{numbers[f'{name} low']:.3f}, {numbers[f'{name} high']:.3f}]"
+
+
+def signed(row: Row, name: str) -> str:
+    """A difference; bold where 0 lies outside of its interval."""
+    low, high = row.numbers[f"{name} low"], row.numbers[f"{name} high"]
+    said = f"{row.numbers[name]:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"**{said}**" if low > 0 or high < 0 else said
+
+
+def _place(row: Row) -> tuple[int, float, float]:
+    return _ORDER.index(row.settings["method"]), row.settings["epsilon"] or 0.0, row.settings["alpha"] or 0.0

@@ -1,0 +1,118 @@
+"""The TrustPilot reviews of the paper (Hovy, Johannsen and Søgaard 2015), for those who have them.
+
+They may not be passed on: nothing here downloads them, and no number of ours is about them. What is expected is a CSV
+(plain, ``.gz`` or ``.zst``) whose header names
+
+    text, rating (1 to 5), gender (M or F, male or female), age (in years), country (DK, FR, UK or GB, US)
+
+and perhaps a column of languages and one of users, which are named to `read_reviews`. Reviews that lack one of these,
+of other countries, or in another language than English are left out; 10,000 of each country are drawn, or as many of
+each as the smallest has. Ages are in three bins: under 35, 35 to 45, over 45.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext import DataError, Document
+from dptext.privacy.randomness import RandomBits
+from dptext.text.documents import read_documents
+
+__all__ = ["AGES", "Reviews", "age_bin", "read_reviews"]
+
+AGES = ("under 35", "35-45", "over 45")
+SEED = 2015
+_COUNTRIES = {"DK": "Denmark", "FR": "France", "UK": "United Kingdom", "GB": "United Kingdom", "US": "United States"}
+_GENDERS = {"M": "male", "F": "female", "MALE": "male", "FEMALE": "female"}
+_RATINGS = ("1", "2", "3", "4", "5")
+_ENGLISH = ("en", "eng", "english")
+
+Names = npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
+class Reviews:
+    """Reviews with a rating to be learnt and three attributes to be hidden.
+
+    Attributes:
+        texts: (n,) reviews.
+        people: (n,) whose each is, counted from 0.
+        labels: (n,) stars.
+        attributes: ``gender``, ``age`` (one of `AGES`), ``country``: (n,) each.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    people: npt.NDArray[np.int64] = field(repr=False)
+    labels: Names = field(repr=False)
+    attributes: dict[str, Names] = field(repr=False)
+
+
+def read_reviews(
+    path: Path, *, user: str | None = None, language: str | None = None, a_country: int = 10_000
+) -> Reviews:
+    """The reviews of a file.
+
+    Args:
+        path: of the CSV.
+        user: the column that names who wrote a review; None: everybody wrote one.
+        language: the column of languages; None: all are taken for English.
+        a_country: how many of each country, at most.
+
+    Raises:
+        DataError: a column is missing, or fewer than two countries have a review that can be used.
+        StorageError: the file cannot be read.
+    """
+    keep = ["gender", "age", "country", *([] if language is None else [language])]
+    by_country: dict[str, list[tuple[Document, tuple[str, str, str, str]]]] = {}
+    for document in read_documents(path, user=user, label="rating", keep=keep):
+        if (columns := _columns(document, language)) is not None:
+            by_country.setdefault(columns[3], []).append((document, columns))
+    if len(by_country) < 2:
+        raise DataError(
+            f"{path.name}: {len(by_country)} of the countries {', '.join(_COUNTRIES)} have an English review with a "
+            "rating, a gender and an age, expected at least two: are the columns named as the documentation says?"
+        )
+    each = min(a_country, *(len(rows) for rows in by_country.values()))
+    bits = RandomBits(seed=SEED)
+    drawn = [
+        by_country[country][place]
+        for country in sorted(by_country)
+        for place in np.sort(bits.integers(len(by_country[country])).argsort()[:each])
+    ]
+    ratings, genders, ages, countries = zip(*(columns for _, columns in drawn), strict=True)
+    users = [str(place) if document.user is None else document.user for place, (document, _) in enumerate(drawn)]
+    return Reviews(
+        texts=tuple(document.text or "" for document, _ in drawn),
+        people=np.unique(users, return_inverse=True)[1].astype(np.int64),
+        labels=np.array(ratings),
+        attributes={"gender": np.array(genders), "age": np.array(ages), "country": np.array(countries)},
+    )
+
+
+def age_bin(age: float) -> str:
+    """Under 35, 35 to 45 (both counted in), over 45.
+
+    >>> [age_bin(age) for age in (34, 35, 45, 46)]
+    ['under 35', '35-45', '35-45', 'over 45']
+    """
+    return AGES[0] if age < 35 else AGES[1] if age <= 45 else AGES[2]
+
+
+def _columns(document: Document, language: str | None) -> tuple[str, str, str, str] | None:
+    """(stars, gender, age bin, country), where all are known and the text is English."""
+    found = {name: str(value or "").strip() for name, value in (document.attributes or {}).items()}
+    if language is not None and found[language].lower() not in _ENGLISH:
+        return None
+    stars = str(document.label or "").strip().removesuffix(".0")
+    gender, country = _GENDERS.get(found["gender"].upper()), _COUNTRIES.get(found["country"].upper())
+    try:
+        age = float(found["age"])
+    except ValueError:
+        return None
+    if not (document.text or "").strip() or stars not in _RATINGS or gender is None or country is None or not age > 0:
+        return None
+    return stars, gender, age_bin(age), country
