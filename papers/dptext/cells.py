@@ -43,14 +43,14 @@ class Setting:
 
     Attributes:
         posts: with their labels.
-        stored: (n, D) a vector each.
+        stored: for each fold (n, D), a vector each.
         folds, resamples: of the measurements.
         attackers: which.
         smallest_group: bloggers that a group must have for its accuracy to be shown.
     """
 
     posts: Posts
-    stored: npt.NDArray[np.float64] = field(repr=False)
+    stored: tuple[npt.NDArray[np.float64], ...] = field(repr=False)
     folds: int = 10
     resamples: int = 1000
     attackers: tuple[Attacker, ...] = ATTACKERS
@@ -128,9 +128,9 @@ def answered(method: str, epsilon: float | None, alpha: float | None, seed: int,
     posts = setting.posts
     labels = _codes(posts.labels)
     attributes = {name: _codes(values) for name, values in posts.attributes.items()}
-    everything = Labelled(setting.stored, posts.labels, posts.attributes, posts.people)
     rows, task, told, found = [], [], {name: {each: [] for each in setting.attackers} for name in attributes}, None
     for place, (public, senders, tested) in enumerate(split(posts, setting.folds, seed)):
+        everything = Labelled(setting.stored[place], posts.labels, posts.attributes, posts.people)
         both = np.concatenate([senders, tested])
         # every draw hangs on all that it is drawn for: the same noise at two budgets would be told by subtraction
         own = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())

@@ -18,7 +18,7 @@ from typing import Any
 from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dptext import methods
-from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure
+from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure, split
 from papers.dptext.report import write_report
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
 
@@ -26,6 +26,7 @@ from dptext.attacks.learners import ATTACKERS, Attacker
 from dptext.evaluation.sweep import Progress, sweep
 
 HERE = Path(__file__).resolve().parent
+SEED = 1
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,11 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     for task in plan.tasks:
         smallest = plan.smallest_topic if task == TASKS[0] else plan.smallest_label
         posts = posts_for(task, people, most=plan.most, smallest=smallest, passes=plan.passes)
+        public = [each for each, _, _ in split(posts, plan.folds, SEED)]
         for encoder in plan.encoders:
             setting = Setting(
                 posts,
-                stored_vectors(encoder, posts, options.work),
+                stored_vectors(encoder, posts, options.work, public, seed=SEED),
                 folds=plan.folds,
                 resamples=plan.resamples,
                 attackers=plan.attackers,
@@ -91,10 +93,10 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             sweep(
                 partial(measure, setting=setting),
                 cells(plan),
-                [1],
+                [SEED],
                 path=options.out / f"{task}, {encoder}.jsonl",
                 name=f"dptext, {task}, {encoder}",
-                constants={"encoder": encoder, "width": setting.stored.shape[1], "folds": plan.folds}
+                constants={"encoder": encoder, "width": setting.stored[0].shape[1], "folds": plan.folds}
                 | {"resamples": plan.resamples, "attackers": ", ".join(plan.attackers)}
                 | posts.facts,
                 packages=("scikit-learn", "torch"),

@@ -1,0 +1,339 @@
+"""papers/dptext on made-up bloggers: who is in which part, what is sent and written, and that nobody is shown."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dptext import DataError, WordVectors
+
+ROOT = Path(__file__).resolve().parents[2]
+pytest.importorskip("sklearn")
+pytest.importorskip("scipy")
+pytest.importorskip("torch")
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.fixture(scope="module")
+def papers():
+    """The packages of papers/, which are not installed."""
+    sys.path.insert(0, str(ROOT))
+    from papers.blogs import Blogger
+    from papers.dptext import cells, experiment, methods, page, report, rows, stored, trustpilot
+
+    from papers import blogs_posts
+
+    modules = [blogs_posts, cells, experiment, methods, page, report, rows, stored, trustpilot]
+    yield SimpleNamespace(Blogger=Blogger, **{module.__name__.rpartition(".")[2]: module for module in modules})
+    sys.path.remove(str(ROOT))
+
+
+LETTERS = "abcdefghij"
+WORDS = {kind: [f"{kind}{one}{other}" for one in LETTERS for other in LETTERS] for kind in "yzvwst"}
+OF = {"Arts": "y", "Law": "z", "female": "v", "male": "w", 15: "s", 40: "t"}
+
+
+def blogger(papers, place, posts=3):
+    """Most words are of the industry, some of the gender and of the age."""
+    rng = np.random.default_rng(place)
+    who = (("Arts", "Law")[place % 2], ("female", "male")[place // 2 % 2], (15, 40)[place // 4 % 2])
+    texts = [
+        " ".join(
+            word for each, count in zip(who, (12, 8, 8), strict=True) for word in rng.choice(WORDS[OF[each]], count)
+        )
+        for _ in range(posts)
+    ]
+    return papers.Blogger(f"{9000000 + place}", who[1], who[2], who[0], "Leo", tuple(texts))
+
+
+@pytest.fixture(scope="module")
+def people(papers):
+    return [blogger(papers, place) for place in range(96)]
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    """Words of a kind lie together, in 12 dimensions."""
+    rng = np.random.default_rng(3)
+    words = [word for kind in WORDS.values() for word in kind]
+    middles = np.repeat(rng.normal(size=(len(WORDS), 12)), 100, axis=0)
+    return WordVectors([*words, "<unk>"], np.vstack([middles + 0.2 * rng.normal(size=middles.shape), np.zeros(12)]))
+
+
+@pytest.fixture(scope="module")
+def posts(papers, people):
+    return papers.blogs_posts.posts_for("industry", people, most=3, smallest=5)
+
+
+@pytest.fixture(scope="module")
+def labelled(papers, posts, vectors):
+    from dptext.representations.mean_of_words import MeanOfWords
+
+    stored = MeanOfWords(vectors).encode(posts.texts).astype(np.float64)
+    return papers.methods.Labelled(stored, posts.labels, posts.attributes, posts.people)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short(papers):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(papers.methods, "_TRAINING", {"epochs": 3, "validation_fraction": 0.0, "learning_rate": 1e-2})
+    yield
+    patch.undo()
+
+
+def test_a_blogger_is_public_or_a_sender_or_tested(papers, posts):
+    parts = papers.cells.split(posts, 3, 1)
+    assert sorted(np.concatenate([tested for _, _, tested in parts]).tolist()) == list(range(len(posts.texts)))
+    for sides in parts:
+        whose = [set(posts.people[rows].tolist()) for rows in sides]
+        assert [len(each) for each in whose] == [32, 32, 32]
+        assert len(set.union(*whose)) == 96
+
+
+def send(papers, labelled, name, epsilon=None, alpha=1.0, seed=1):
+    public, private = labelled.at(np.arange(0, 144)), labelled.at(np.arange(144, 288))
+    return papers.methods.sent(papers.methods.NAMES[name], epsilon, alpha, public, private, seed), public, private
+
+
+def test_every_method_sends_as_many_numbers_as_it_says(papers, labelled):
+    methods = papers.methods
+    for name, method in methods.NAMES.items():
+        noisy = method.noise is not None
+        found, _, private = send(papers, labelled, name, 16.0 if noisy else None)
+        width = {methods.LABEL: 2, methods.DECISION: 2}.get(name, method.dimension or 12)
+        assert found.shape == (144, width), name
+        assert np.isfinite(found).all()
+        assert len(private.vectors) == 144
+
+
+def test_true_epsilons(papers):
+    methods = papers.methods
+    for name, method in methods.NAMES.items():
+        true = methods.true_epsilon(method, None if method.noise is None else 4.0, 50)
+        proved = method.noise is not None and name != methods.PRINTED
+        assert true == (4.0 if proved else math.inf), name
+
+
+def test_the_eraser_leaves_nothing_to_a_line_and_the_label_is_the_label(papers, labelled):
+    from sklearn.linear_model import LogisticRegression
+
+    _, public, private = send(papers, labelled, papers.methods.ORIGINAL)
+    erased, _, _ = send(papers, labelled, papers.methods.LEACE)
+    gender = private.attributes["gender"]
+    told = [LogisticRegression().fit(x[:72], gender[:72]).score(x[72:], gender[72:]) for x in (private.vectors, erased)]
+    assert told[0] > 0.85 > told[1] + 0.1
+    label, _, _ = send(papers, labelled, papers.methods.LABEL)
+    assert (np.unique(public.task)[label.argmax(axis=1)] == private.task).all()
+
+
+def test_the_decision_is_kept_as_often_as_randomised_response_says(papers, labelled):
+    from scipy import stats
+
+    epsilon, draws, kept = 1.0, 60, 0
+    sure, _, _ = send(papers, labelled, papers.methods.DECISION, 50.0)
+    for seed in range(draws):
+        found, _, _ = send(papers, labelled, papers.methods.DECISION, epsilon, seed=seed)
+        assert (found.sum(axis=1) == 1).all()
+        kept += int((found.argmax(axis=1) == sure.argmax(axis=1)).sum())
+    chance = math.exp(epsilon) / (math.exp(epsilon) + 1)
+    assert stats.binomtest(kept, draws * 144, chance).pvalue > FALSE_ALARM
+    assert stats.binomtest(kept, draws * 144, 1 - chance).pvalue < FALSE_ALARM
+
+
+def test_noise_of_two_budgets_and_of_two_folds_differs(papers, labelled):
+    one, _, _ = send(papers, labelled, papers.methods.UNTRAINED, 4.0, seed=1)
+    other, _, _ = send(papers, labelled, papers.methods.UNTRAINED, 4.0, seed=2)
+    assert np.abs(one - other).max() > 0.1
+
+
+@pytest.fixture(scope="module")
+def setting(papers, posts, labelled):
+    return papers.cells.Setting(
+        posts, (labelled.vectors,) * 3, folds=3, resamples=40, attackers=("linear",), smallest_group=5
+    )
+
+
+def test_a_cell_says_what_is_learnt_and_what_is_told(papers, setting):
+    found = papers.cells.measure({"method": "ORIGINAL", "epsilon": None, "alpha": None}, 1, setting=setting)
+    assert found["task accuracy"] > 0.9
+    assert found["gender linear accuracy low"] > found["gender linear accuracy blind"]  # the attack is alive
+    assert found["gender best"] == found["gender linear accuracy"]
+    assert found["age best blind"] == 0.5
+    assert found["authors low"] <= found["authors"] <= found["authors high"]
+    gap = found["gender male"] - found["gender female"]
+    assert found["gender gap male less female"] == pytest.approx(gap)
+    for name, value in found.items():
+        if name.endswith(" low"):
+            assert value <= found[name.removesuffix(" low")] <= found[name.removesuffix("low") + "high"]
+
+
+def test_the_reference_does_not_differ_from_itself(papers, setting):
+    found = papers.cells.measure(dict(papers.cells.REFERENCE), 1, setting=setting)
+    for name in ("task", "gender", "age"):
+        assert found[f"{name} less ADV-ALL"] == found[f"{name} less ADV-ALL low"] == 0.0
+
+
+def small(papers):
+    methods = papers.methods
+    return papers.experiment.Plan(
+        tasks=("industry",),
+        encoders=("GloVe",),
+        names=(methods.LABEL, methods.ORIGINAL, methods.ADV_ALL, methods.PRINTED, methods.OURS, methods.DIFPRIV),
+        epsilons=(methods.MAIN,),
+        alphas=(3.0,),
+        most=2,
+        smallest_label=5,
+        smallest_group=5,
+        folds=3,
+        resamples=20,
+        attackers=("linear",),
+    )
+
+
+@pytest.fixture(scope="module")
+def out(papers, people, vectors, tmp_path_factory):
+    """Results of a small plan."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(papers.experiment, "bloggers", lambda _: iter(people))
+    patch.setattr(papers.stored, "load_vectors", lambda *_, **__: vectors)
+    patch.setattr(papers.experiment, "QUICK", small(papers))
+    folder = tmp_path_factory.mktemp("out")
+    papers.experiment.main(["--quick", "--out", str(folder), "--work", str(folder / "work")])
+    yield folder
+    patch.undo()
+
+
+def test_it_runs_and_says_what_it_found(papers, out):
+    text = (out / "tables.md").read_text()
+    assert "### Task: industry; stored vectors: GloVe\n\n192 posts of 96 bloggers, 2 classes, 3 folds" in text
+    assert "| DPText as published | none (0.1 claimed) |" in text
+    assert "| ours, PrivUnit | 16 |" in text
+    assert "| ORIGINAL | none | 0.749 | 0.345 | 0.530 |" in text  # printed
+    assert "**Asked for**" in text
+    page = (out / "page.html").read_text()
+    assert page.count("<section>") == 1
+    assert "any two posts, epsilon 16; local" in page
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_asked_for_needs_both_attributes_and_the_task(papers):
+    numbers = {"task less ADV-ALL low": -0.02}
+    numbers |= {f"{each} less ADV-ALL high": -0.01 for each in ("gender", "age")}
+    assert papers.rows.reaches(SimpleNamespace(numbers=numbers))
+    for name, value in (("task less ADV-ALL low", -0.04), ("age less ADV-ALL high", 0.01)):
+        assert not papers.rows.reaches(SimpleNamespace(numbers=numbers | {name: value}))
+
+
+def test_nobody_is_shown(out, people, capsys):
+    kept = "".join(path.read_text() for path in out.iterdir() if path.suffix in (".md", ".jsonl", ".html"))
+    printed = capsys.readouterr()
+    for said in (kept, printed.out, printed.err):
+        assert "900000" not in said
+        assert not any(word in said.split() for word in people[0].posts[0].split())
+    assert [path.stat().st_mode & 0o777 for path in (out / "work").iterdir()] == [0o600]
+
+
+def test_it_goes_on_where_it_stopped(papers, out, capsys):
+    path = out / "industry, GloVe.jsonl"
+    before = path.read_text()
+    path.write_text("".join(before.splitlines(keepends=True)[:-1]))
+    papers.experiment.main(["--quick", "--out", str(out), "--work", str(out / "work")])
+    assert capsys.readouterr().out.count(" of 9:") == 1
+    rows = [json.loads(text.splitlines()[-1])["numbers"] for text in (before, path.read_text())]
+    assert rows[0] == rows[1]
+
+
+def test_an_auto_encoder_of_each_fold_knows_its_public_posts_only(papers, posts, tmp_path, monkeypatch):
+    seen = []
+
+    class Auto:
+        def __init__(self, **_):
+            self.text_encoder_ = self
+
+        def fit(self, texts):
+            seen.append(set(texts))
+            return self
+
+        def encode(self, texts):
+            return np.ones((len(texts), 4), dtype=np.float32)
+
+    monkeypatch.setattr(papers.stored, "AutoEncoder", Auto)
+    parts = papers.cells.split(posts, 3, 1)
+    public = [each for each, _, _ in parts]
+    found = papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)
+    assert len(found) == len(seen) == 3
+    for texts, (rows, senders, tested) in zip(seen, parts, strict=True):
+        assert texts == {posts.texts[row] for row in rows}
+        assert not texts & {posts.texts[row] for row in [*senders, *tested]}
+    papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)
+    assert len(seen) == 3  # kept
+
+
+def test_the_readme_has_room_for_the_tables(papers, out, tmp_path):
+    page = (ROOT / "papers" / "dptext" / "README.md").read_text()
+    assert page.index(papers.report.START) < page.index(papers.report.END)
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{papers.report.START}\nold\n{papers.report.END}\nafter\n")
+    papers.report.write_report(out, readme=readme)
+    said = readme.read_text()
+    assert said.startswith("before\n")
+    assert said.endswith("\nafter\n")
+    assert "old" not in said.split()
+    assert said.count("### Task: ") == 1
+
+
+def test_nothing_to_report_is_said(papers, tmp_path):
+    with pytest.raises(DataError, match="run the experiment first"):
+        papers.report.write_report(tmp_path, readme=None)
+
+
+# -- TrustPilot --------------------------------------------------------------------------------------------------------
+
+
+def reviews(tmp_path, rows, header="text,rating,gender,age,country,language,user"):
+    path = tmp_path / "reviews.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def test_reviews_are_english_and_as_many_of_each_country(papers, tmp_path):
+    rows = [f"good {n},5,M,{20 + n},UK,en,u{n // 2}" for n in range(8)]
+    rows += [f"bad {n},1,F,{50 + n},DK,en,d{n}" for n in range(3)]
+    rows += ["schlecht,1,F,30,DE,de,x", "godt,5,F,30,DK,da,y", "fine,4,M,,US,en,z", "odd,9,M,30,US,en,z"]
+    found = papers.trustpilot.read_reviews(reviews(tmp_path, rows), user="user", language="language")
+    assert len(found.texts) == 6
+    assert sorted(found.attributes["country"].tolist()) == ["Denmark"] * 3 + ["United Kingdom"] * 3
+    assert set(found.labels) == {"1", "5"}
+    for text, label, gender in zip(found.texts, found.labels, found.attributes["gender"], strict=True):
+        assert (text.startswith("good"), label, gender) in ((True, "5", "male"), (False, "1", "female"))
+    assert set(found.attributes["age"]) == {"under 35", "over 45"}
+    assert found.people.max() + 1 <= 6
+    again = papers.trustpilot.read_reviews(reviews(tmp_path, rows), user="user", language="language")
+    assert again.texts == found.texts
+    few = papers.trustpilot.read_reviews(reviews(tmp_path, rows), language="language", a_country=2)
+    assert np.unique(few.people).size == len(few.texts) == 4
+
+
+def test_reviews_that_cannot_be_used_are_said_without_a_word_of_theirs(papers, tmp_path):
+    path = reviews(tmp_path, ["secret,5,M,30,UK", "words,5,Q,30,DK"], "text,rating,gender,age,country")
+    with pytest.raises(DataError, match="expected at least two") as caught:
+        papers.trustpilot.read_reviews(path)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(DataError, match="country"):
+        papers.trustpilot.read_reviews(reviews(tmp_path, ["a,5,M,30"], "text,rating,gender,age"))
+
+
+def test_bins_of_age(papers):
+    assert [papers.trustpilot.age_bin(age) for age in (18, 34.9, 35, 45, 45.5, 80)] == [
+        "under 35",
+        "under 35",
+        "35-45",
+        "35-45",
+        "over 45",
+        "over 45",
+    ]
