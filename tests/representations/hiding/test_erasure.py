@@ -102,6 +102,24 @@ def test_constant_coordinates_and_vectors_all_alike_are_no_trouble(rows):
     assert fit_eraser(alike, {"x": list("ababab")}).apply(alike).tolist() == alike.tolist()
 
 
+def test_it_goes_into_a_private_encoder(rows):
+    import dptext
+    from dptext.representations.encoders import CallableEncoder
+
+    vectors, gender, _ = rows
+    eraser = fit_eraser(vectors, {"gender": gender})
+    encoder = eraser.on(
+        CallableEncoder(lambda texts: vectors[[int(text or 0) for text in texts]]), public_name="made up"
+    )
+    texts = [str(place) for place in range(50)]
+    np.testing.assert_allclose(encoder.encode(texts), eraser.apply(vectors[:50]), atol=1e-4)
+    private = dptext.PrivateEncoder(encoder, dptext.PrivUnit(epsilon=8.0), dimension=4).fit(texts)
+    assert private.transform(texts[:2]).shape == (2, 4)
+    assert private.statement_.epsilon == 8.0
+    assert private.statement_.parameters["encoder_hides"] == "gender"
+    assert private.statement_.parameters["encoder_trained_texts"] == 400
+
+
 def test_bad_labels_are_named(rows):
     vectors, gender, _ = rows
     with pytest.raises(DataError, match="age: expected labels of at least two classes, got 1"):

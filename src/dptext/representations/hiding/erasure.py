@@ -21,6 +21,9 @@ import numpy.typing as npt
 
 from dptext.errors import DataError
 from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.encoders import TextEncoder
+from dptext.representations.hiding.layers import HidingLayers, LayeredEncoder
+from dptext.representations.hiding.provenance import Provenance
 from dptext.text.column import is_missing
 
 __all__ = ["ConceptEraser", "fit_eraser"]
@@ -30,19 +33,21 @@ _NEGLIGIBLE = 1e-10  # of the largest eigenvalue (singular value): what rounding
 
 @dataclass(frozen=True, eq=False)
 class ConceptEraser:
-    """An affine map r(x) = x - read erase^T (x - mean). Frozen.
+    """An affine map r(x) = x - erase look^T (x - mean). Frozen.
 
     Attributes:
         mean: (d,) of the vectors that it was fitted on.
         look: (d, k) what of a vector tells the attributes; k at most the number of classes less one for each.
         erase: (d, k) what is taken away for it.
         attributes: the names of what is erased.
+        rows: how many vectors it was fitted on.
     """
 
     mean: Floats = field(repr=False)
     look: Floats = field(repr=False)
     erase: Floats = field(repr=False)
     attributes: tuple[str, ...] = ()
+    rows: int = 0
 
     def apply(self, vectors: npt.ArrayLike) -> Floats:
         """(n, d) vectors without what tells the attributes. *Not private.*
@@ -53,6 +58,21 @@ class ConceptEraser:
         given = checked_vectors(vectors, self.mean.size)
         erased: Floats = given - (given - self.mean) @ self.look @ self.erase.T  # eq. (1)
         return erased
+
+    def on(self, encoder: TextEncoder, *, public: bool = True, public_name: str | None = None) -> LayeredEncoder:
+        """The eraser on top of the encoder whose vectors it was fitted on: for `PrivateEncoder` and devices.
+
+        Args:
+            encoder: text to vector.
+            public: whether those vectors and labels are declared public; nothing is promised to them in any case.
+            public_name: what they are, for the statement.
+        """
+        moved = self.look @ self.erase.T
+        layers = HidingLayers(((np.eye(self.mean.size) - moved, self.mean @ moved),))  # type: ignore[arg-type]
+        hidden = ", ".join(self.attributes)
+        return LayeredEncoder(
+            encoder, layers, Provenance(trained_on=public_name, texts=self.rows, public=public, hidden=hidden)
+        )
 
 
 def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, Iterable[Hashable]]) -> ConceptEraser:
@@ -84,7 +104,7 @@ def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, Iterable[Hashabl
     whitened = (axes / roots).T @ np.hstack(columns)  # W S_xz, in the basis of the axes
     left, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
     left = left[:, strengths > _NEGLIGIBLE * max(float(strengths.max(initial=0.0)), 5e-324)]
-    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left, tuple(attributes))
+    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left, tuple(attributes), len(given))
 
 
 def _with_classes(centred: Floats, name: str, labels: Iterable[Hashable]) -> Floats:
