@@ -20,6 +20,11 @@ _LINES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("ADV-ALL, over alpha", "alpha", {"color": "0.55", "linestyle": "--", "marker": "v", "markersize": 6}),
     ("ours, over epsilon", "epsilon", {"color": "black", "linestyle": "-", "marker": "o", "markersize": 5}),
     (
+        "decision, over epsilon",
+        "decision",
+        {"color": "0.45", "linestyle": "-.", "marker": "X", "markersize": 5},
+    ),
+    (
         f"ours at {methods.MAIN:g}, over alpha",
         "weight",
         {"color": "black", "linestyle": ":", "marker": "s", "markersize": 5, "markerfacecolor": "white"},
@@ -28,7 +33,6 @@ _LINES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 _POINTS = {
     methods.ORIGINAL: ("*", "ORIGINAL"),
     methods.LEACE: ("P", "LEACE"),
-    methods.DECISION: ("X", "decision"),
     methods.FEDERATE: ("D", "FEDERATE"),
     methods.UNTRAINED: ("<", "no training"),
     methods.NARROW_ADV: ("^", "ADV-ALL, 8"),
@@ -64,7 +68,7 @@ def _panel(panel: Any, rows: Rows, attribute: str) -> None:
         points = [_point(row, attribute) for row in chosen]
         panel.plot(*zip(*points, strict=True), label=label, linewidth=1.2, **style)
         for row, (x, y) in zip(chosen, points, strict=True):
-            told = row.settings["epsilon"] if what == "epsilon" else row.settings["alpha"]
+            told = row.settings["alpha"] if what == "alpha" else row.settings["epsilon"]
             if what != "weight":
                 panel.annotate(f"{told:g}", (x, y), (4, -9), textcoords="offset points", fontsize=7, color="0.3")
     for name, (marker, label) in _POINTS.items():
@@ -88,6 +92,8 @@ def _panel(panel: Any, rows: Rows, attribute: str) -> None:
 def _line(rows: Rows, what: str) -> list[Row]:
     if what == "alpha":
         return rows.of(methods.ADV_ALL)
+    if what == "decision":
+        return rows.of(methods.DECISION)
     if what == "epsilon":
         return rows.of(methods.OURS, alpha=1.0)
     found = rows.of(methods.OURS, epsilon=methods.MAIN)

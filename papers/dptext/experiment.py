@@ -124,6 +124,8 @@ def _cells(plan: Plan) -> Iterator[dict[str, Any]]:
             yield cell(name, methods.CAP)
         elif name == methods.DIFPRIV:
             yield from (cell(name, epsilon) for epsilon in (methods.CAP, methods.MAIN))
+        elif name == methods.DECISION:
+            yield from (cell(name, epsilon) for epsilon in plan.epsilons)
         elif name not in (methods.OURS, methods.ADV_ALL):
             yield cell(name, None if methods.NAMES[name].noise is None else methods.MAIN)
     for alpha in plan.alphas:

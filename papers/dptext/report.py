@@ -31,7 +31,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     brief = [_printed_table(found)]
     whole = [_printed_table(found)]
     for rows in found:
-        brief += [_head(rows), _reached(rows), _main_table(rows)]
+        brief += [_head(rows), _reached(rows), _main_table(rows), _weights_table(rows)]
         whole += [_head(rows), _reached(rows), _main_table(rows), _attackers_table(rows), _weights_table(rows)]
     cells = sum(len(rows.rows) for rows in found)
     seconds = sum(row.seconds for rows in found for row in rows.rows)
@@ -160,7 +160,9 @@ def _attackers_table(rows: Rows) -> str:
 
 
 def _weights_table(rows: Rows) -> str:
-    """What the weight of the adversaries does."""
+    """What the weight of the adversaries does; nothing where none but 1 was tried."""
+    if not rows.alphas:
+        return ""
     head = ["", "alpha", "true epsilon", "task", *(f"{attribute}, best attacker" for attribute in ATTRIBUTES)]
     lines = [head, ["---"] * len(head)]
     for name, epsilon in ((methods.ADV_ALL, None), (methods.OURS, methods.MAIN)):

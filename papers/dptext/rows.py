@@ -85,6 +85,11 @@ class Rows:
         """Of ours in the table: task within 3 points of ADV-ALL, less told of both attributes; 95% each."""
         return [row for row in self.table if row.settings["method"] in methods.ALL_OF_OURS and reaches(row)]
 
+    @property
+    def alphas(self) -> bool:
+        """Whether other weights than 1 were tried."""
+        return len(list(self.table)) < len(self.rows)
+
 
 def reaches(row: Row, points: float = 0.03) -> bool:
     numbers = row.numbers
