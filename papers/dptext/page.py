@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from papers.dptext import methods
 from papers.dptext.methods import NAMES
-from papers.dptext.rows import ATTRIBUTES, reaches
+from papers.dptext.rows import ATTRIBUTES
 
 from dptext.evaluation.sweep_file import Row
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_page"]
 
+_VERDICTS = {"yes": "<b class=yes>yes</b>", "by accuracy only": "by accuracy only", "no": "no"}
 _STYLE = """
 body{font:13px/1.25 system-ui,sans-serif;margin:12px 20px;color:#1b1b1b}
 h2{font-size:17px;margin:0 0 2px}section{min-height:94vh}p{margin:2px 0 6px;max-width:110em;color:#444}
@@ -48,11 +49,19 @@ def write_page(found: Sequence[Rows], path: Path) -> None:
 def _section(rows: Rows) -> str:
     said = rows.constants
     gaps = [rows.gap(attribute) for attribute in ATTRIBUTES]
-    head = ["method", "true epsilon", "task", *(f"{each}: best attacker" for each in ATTRIBUTES), "author named"]
+    head = [
+        "method",
+        "true epsilon",
+        "task",
+        "macro-F1",
+        *(f"{each}: best attacker" for each in ATTRIBUTES),
+        "author named",
+    ]
     head += [gap.replace(" gap", " gap:") for gap in gaps]
     head += ["statement, for one post of somebody whom nothing was trained on", "asked for"]
     numbers = rows.any
-    blind = [f"{numbers['task accuracy blind']:.3f}", *(f"{numbers[f'{each} best blind']:.3f}" for each in ATTRIBUTES)]
+    blind = [*(f"{numbers[f'task {each} blind']:.3f}" for each in ("accuracy", "macro-F1"))]
+    blind += [*(f"{numbers[f'{each} best blind']:.3f}" for each in ATTRIBUTES)]
     blind += [f"{numbers['authors blind']:.3f}", "", "", "", ""]
     lines = [f"<tr class=blind><td>blind guess<td>{''.join(f'<td>{each}' for each in blind)}</tr>"]
     lines += [_line(rows, row, gaps) for row in rows.table]
@@ -73,11 +82,12 @@ def _line(rows: Rows, row: Row, gaps: Sequence[str]) -> str:
         f"<b>{escape(name)}</b>",
         f"<b class=none>{escape(promise)}</b>" if promise.startswith("none") else f"<b>{escape(promise)}</b>",
         _bar(row, "task accuracy", "task"),
+        f"{row.numbers['task macro-F1']:.3f}",
         *(_bar(row, f"{each} best", "") for each in ATTRIBUTES),
         f"{row.numbers['authors']:.3f}",
         *(_gap(row, gap) for gap in gaps),
         f"<small>{escape(_statement(promise, NAMES[name].about))}</small>",
-        ("<b class=yes>yes</b>" if reaches(row) else "no") if not promise.startswith("none") else "",
+        "" if promise.startswith("none") else _VERDICTS[rows.verdict(row)],
     ]
     kind = " class=ours" if ours else ""
     return f"<tr{kind}>{''.join(f'<td>{each}' for each in cells)}</tr>"

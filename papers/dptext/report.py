@@ -105,29 +105,38 @@ def _head(rows: Rows) -> str:
 def _reached(rows: Rows) -> str:
     """Whether ours does what was asked for."""
     asked = "task within 3 points of ADV-ALL, attackers nearer to the majority on both attributes, 95% each"
-    found = [f"{row.settings['method']} at {row.settings['epsilon']:g}" for row in rows.reached]
-    tried = sum(row.settings["method"] in methods.ALL_OF_OURS for row in rows.table)
-    return f"**Asked for** ({asked}): " + (
-        f"reached by {', '.join(found)} ({len(found)} of {tried} rows of ours)."
-        if found
-        else f"not reached by any of {tried} rows of ours."
-    )
+    verdicts = [(row, rows.verdict(row)) for row in rows.table if not rows.promise(row).startswith("none")]
+    said = []
+    for verdict in ("yes", "by accuracy only"):
+        found = [
+            f"{row.settings['method']} at {row.settings['epsilon']:g}" for row, each in verdicts if each == verdict
+        ]
+        if found:
+            only = "" if verdict == "yes" else "; by accuracy only, for macro-F1 falls by more"
+            said.append(f"{', '.join(found)}{only}")
+    of = f"of {len(verdicts)} rows with a promise"
+    reached = f"reached by {'. Reached by '.join(said)} ({of})." if said else f"not reached by any {of}."
+    (base,) = rows.of(methods.ADV_ALL, alpha=1.0)
+    if base.numbers["task accuracy low"] <= base.numbers["task accuracy blind"]:
+        reached += " ADV-ALL itself is not above the majority here, so that little is asked of the task's accuracy."
+    return f"**Asked for** ({asked}): {reached}"
 
 
 def _main_table(rows: Rows) -> str:
     """A line a method: promise, task, the best attacker on each attribute, authors, gaps."""
-    head = ["", "true epsilon of a post", "task", "less ADV-ALL"]
+    head = ["", "true epsilon of a post", "task", "less ADV-ALL", "macro-F1"]
     for attribute in ATTRIBUTES:
         head += [f"{attribute}, best attacker", "less ADV-ALL"]
     head += ["author named", *(rows.gap(attribute).replace(" gap", ":") for attribute in ATTRIBUTES)]
     lines = [head, ["---"] * len(head)]
     numbers = rows.any
-    line = ["majority", "", f"{numbers['task accuracy blind']:.3f}", ""]
+    line = ["majority", "", f"{numbers['task accuracy blind']:.3f}", "", f"{numbers['task macro-F1 blind']:.3f}"]
     for attribute in ATTRIBUTES:
         line += [f"{numbers[f'{attribute} best blind']:.3f}", ""]
     lines.append([*line, f"{numbers['authors blind']:.3f}", "", ""])
     for row in rows.table:
         line = [_name(row), rows.promise(row), spelled(row, "task accuracy"), signed(row, "task less ADV-ALL")]
+        line.append(f"{row.numbers['task macro-F1']:.3f}")
         for attribute in ATTRIBUTES:
             line += [_told(row, f"{attribute} best"), signed(row, f"{attribute} less ADV-ALL")]
         line += [_told(row, "authors"), *(signed(row, rows.gap(attribute)) for attribute in ATTRIBUTES)]

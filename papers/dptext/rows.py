@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from papers.blogs_posts import TASKS
 from papers.dptext import methods
 from papers.dptext.methods import METHODS, NAMES, true_epsilon
+from papers.dptext.stored import ENCODERS
 
 from dptext.evaluation.sweep import read_sweep
 from dptext.evaluation.sweep_file import Row
 
-__all__ = ["ATTRIBUTES", "Rows", "files_of", "signed", "spelled"]
+__all__ = ["ATTRIBUTES", "POINTS", "Rows", "files_of", "reaches", "signed", "spelled"]
 
 ATTRIBUTES = ("gender", "age")
+POINTS = 0.03  # that the task may lose
 _ORDER = [method.name for method in METHODS]
 
 
@@ -80,10 +83,13 @@ class Rows:
             return f"none ({epsilon:g} claimed)"
         return f"{true:g}, delta {methods.DELTA:g}" if method.noise == "Gaussian" else f"{true:g}"
 
-    @property
-    def reached(self) -> list[Row]:
-        """Of ours in the table: task within 3 points of ADV-ALL, less told of both attributes; 95% each."""
-        return [row for row in self.table if row.settings["method"] in methods.ALL_OF_OURS and reaches(row)]
+    def verdict(self, row: Row) -> str:
+        """Whether a row does what was asked for: yes, by accuracy only (macro-F1 falls by more), or no."""
+        if not reaches(row):
+            return "no"
+        base = next(iter(self.of(methods.ADV_ALL, alpha=1.0)))
+        falls = base.numbers["task macro-F1"] - row.numbers["task macro-F1"]
+        return "yes" if falls <= POINTS else "by accuracy only"
 
     @property
     def alphas(self) -> bool:
@@ -91,14 +97,17 @@ class Rows:
         return len(list(self.table)) < len(self.rows)
 
 
-def reaches(row: Row, points: float = 0.03) -> bool:
+def reaches(row: Row) -> bool:
+    """Accuracy of the task within `POINTS` of ADV-ALL, less told of both attributes; at 95% each."""
     numbers = row.numbers
     told = (numbers[f"{attribute} less ADV-ALL high"] for attribute in ATTRIBUTES)
-    return numbers["task less ADV-ALL low"] >= -points and all(each < 0 for each in told)
+    return numbers["task less ADV-ALL low"] >= -POINTS and all(each < 0 for each in told)
 
 
 def files_of(out: Path) -> list[Path]:
-    return sorted(out.glob("*, *.jsonl"), key=lambda path: (len(path.stem.rsplit(", ", 1)[0]), path.stem))
+    """Those of results, tasks and encoders in the order of the plan."""
+    places = [f"{task}, {encoder}" for task in TASKS for encoder in ENCODERS]
+    return [path for each in places if (path := out / f"{each}.jsonl").exists()]
 
 
 def spelled(row: Row, name: str) -> str:
