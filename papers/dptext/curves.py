@@ -39,6 +39,7 @@ _POINTS = {
 }
 _ATTRIBUTES = ("gender", "age")
 _WIDTH, _HEIGHT = 4.6, 3.6
+_LEAST = 0.12  # of an axis
 
 
 def draw(found: Sequence[Rows], path: Path) -> None:
@@ -82,11 +83,19 @@ def _panel(panel: Any, rows: Rows, attribute: str) -> None:
         panel.axhline(
             row.numbers[f"{attribute} best"], color="0.7", linewidth=1, linestyle=":", label="the label alone"
         )
+    panel.set_xlim(*_wide(panel.get_xlim()))
+    panel.set_ylim(*_wide(panel.get_ylim()))
     panel.set_title(f"{rows.task}, {rows.encoder}", fontsize=9)
     panel.set_xlabel("task, accuracy", fontsize=8)
     panel.set_ylabel(f"{attribute}, best attacker", fontsize=8)
     panel.tick_params(labelsize=7)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _wide(ends: tuple[float, float]) -> tuple[float, float]:
+    """At least so wide: what lies together by chance is not to look apart."""
+    room = max(0.0, _LEAST - (ends[1] - ends[0])) / 2
+    return ends[0] - room, ends[1] + room
 
 
 def _line(rows: Rows, what: str) -> list[Row]:

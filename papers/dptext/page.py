@@ -28,9 +28,9 @@ body{font:13px/1.25 system-ui,sans-serif;margin:12px 20px;color:#1b1b1b}
 h2{font-size:17px;margin:0 0 2px}section{min-height:94vh}p{margin:2px 0 6px;max-width:110em;color:#444}
 table{border-collapse:collapse;width:100%}
 th{text-align:left;font-weight:600;border-bottom:2px solid #999;padding:3px 8px}
-td{border-bottom:1px solid #e4e4e4;padding:3px 8px;white-space:nowrap}td.about{color:#666;white-space:normal}
+td{border-bottom:1px solid #e4e4e4;padding:3px 8px;white-space:nowrap}
 tr.ours td{background:#eef6ee}tr.blind td{color:#666;font-style:italic}
-.bar{display:inline-block;width:74px;height:9px;background:#eee;margin-right:6px;vertical-align:-1px}
+.bar{display:inline-block;width:56px;height:9px;background:#eee;margin-right:6px;vertical-align:-1px}
 .bar i{display:block;height:9px;background:#b9c7d6}.bar i.told{background:#b4533c}.bar i.task{background:#4b7f52}
 small{color:#777}b.none{color:#b4533c}b.yes{color:#2d6a35}
 """
@@ -58,7 +58,7 @@ def _section(rows: Rows) -> str:
         "author named",
     ]
     head += [gap.replace(" gap", " gap:") for gap in gaps]
-    head += ["statement, for one post of somebody whom nothing was trained on", "asked for"]
+    head += ["asked for", "statement, for one post of somebody whom nothing was trained on"]
     numbers = rows.any
     blind = [*(f"{numbers[f'task {each} blind']:.3f}" for each in ("accuracy", "macro-F1"))]
     blind += [*(f"{numbers[f'{each} best blind']:.3f}" for each in ATTRIBUTES)]
@@ -86,8 +86,8 @@ def _line(rows: Rows, row: Row, gaps: Sequence[str]) -> str:
         *(_bar(row, f"{each} best", "") for each in ATTRIBUTES),
         f"{row.numbers['authors']:.3f}",
         *(_gap(row, gap) for gap in gaps),
-        f"<small>{escape(_statement(promise, NAMES[name].about))}</small>",
         "" if promise.startswith("none") else _VERDICTS[rows.verdict(row)],
+        f"<small>{escape(_statement(promise, NAMES[name].about))}</small>",
     ]
     kind = " class=ours" if ours else ""
     return f"<tr{kind}>{''.join(f'<td>{each}' for each in cells)}</tr>"
@@ -112,4 +112,4 @@ def _gap(row: Row, name: str) -> str:
 def _statement(promise: str, about: str) -> str:
     if promise.startswith("none"):
         return f"{about}: nothing is promised"
-    return f"{about}: any two posts, epsilon {promise}; local"
+    return f"{about}: any two posts; local"

@@ -217,7 +217,7 @@ def test_it_runs_and_says_what_it_found(papers, out):
     assert "**Asked for**" in text
     page = (out / "page.html").read_text()
     assert page.count("<section>") == 1
-    assert "any two posts, epsilon 16; local" in page
+    assert "PrivUnit in the loop: any two posts; local" in page
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
