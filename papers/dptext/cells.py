@@ -37,11 +37,12 @@ SMALLEST_GROUP = 30
 Codes = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Setting:
-    """What a cell is measured on.
+    """What a cell is measured on. Equal by name and numbers, so that a copy in another process is known again.
 
     Attributes:
+        name: of posts and vectors.
         posts: with their labels.
         stored: for each fold (n, D), a vector each.
         folds, resamples: of the measurements.
@@ -49,8 +50,9 @@ class Setting:
         smallest_group: bloggers that a group must have for its accuracy to be shown.
     """
 
-    posts: Posts
-    stored: tuple[npt.NDArray[np.float64], ...] = field(repr=False)
+    name: str
+    posts: Posts = field(repr=False, compare=False)
+    stored: tuple[npt.NDArray[np.float64], ...] = field(repr=False, compare=False)
     folds: int = 10
     resamples: int = 1000
     attackers: tuple[Attacker, ...] = ATTACKERS

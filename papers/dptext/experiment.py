@@ -83,6 +83,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
         public = [each for each, _, _ in split(posts, plan.folds, SEED)]
         for encoder in plan.encoders:
             setting = Setting(
+                f"{encoder} {posts.digest}",
                 posts,
                 stored_vectors(encoder, posts, options.work, public, seed=SEED),
                 folds=plan.folds,

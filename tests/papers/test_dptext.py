@@ -154,7 +154,7 @@ def test_noise_of_two_budgets_and_of_two_folds_differs(papers, labelled):
 @pytest.fixture(scope="module")
 def setting(papers, posts, labelled):
     return papers.cells.Setting(
-        posts, (labelled.vectors,) * 3, folds=3, resamples=40, attackers=("linear",), smallest_group=5
+        "made up", posts, (labelled.vectors,) * 3, folds=3, resamples=40, attackers=("linear",), smallest_group=5
     )
 
 
@@ -170,6 +170,14 @@ def test_a_cell_says_what_is_learnt_and_what_is_told(papers, setting):
     for name, value in found.items():
         if name.endswith(" low"):
             assert value <= found[name.removesuffix(" low")] <= found[name.removesuffix("low") + "high"]
+
+
+def test_a_copy_of_a_setting_is_known_again(setting):
+    import pickle
+
+    copy = pickle.loads(pickle.dumps(setting))
+    assert copy == setting
+    assert hash(copy) == hash(setting)
 
 
 def test_the_reference_does_not_differ_from_itself(papers, setting):
