@@ -1,4 +1,4 @@
-"""Audit the whole zoo: `python -m zoo [--seeds N] [--only TEXT] [--markdown FILE]`; exit code 1 if a verdict is not the known one."""
+"""Audit the zoo: `python -m zoo [--seeds N] [--only TEXT] [--markdown FILE]`; exit code 1 if a verdict is not as known."""
 
 import argparse
 import sys
