@@ -1,4 +1,4 @@
-"""Audit the zoo: `python -m zoo [--seeds N] [--only TEXT] [--markdown FILE]`; exit code 1 if a verdict is not as known."""
+"""Audit the zoo: `python -m zoo [--seeds N] [--only TEXT] [--markdown FILE]`; exit code 1 where a verdict is wrong."""
 
 import argparse
 import sys
