@@ -35,7 +35,16 @@ def test_readers_get_nothing_out_of_noise():
 
 def test_rows_without_a_label_and_classes_that_are_not_held_out_do_not_count():
     x = np.random.default_rng(2).normal(size=(400, 3))
-    labels = [None] * 200 + ["a", "b"] * 100
-    assert looked_at(x, labels, x[:, 0] > 0).attributes["t"] == 0.0
-    labels = ["a", "b"] * 100 + ["a"] * 200
-    assert looked_at(x, labels, x[:, 0] > 0).attributes["t"] == 0.0
+    read = looked_at(x, [None, "a", "b", "a"] * 100, x[:, 0] > 0)
+    assert abs(read.attributes["t"]) < 0.3
+    labels = ["a", "b", "c", "d"] * 50 + ["a", "b"] * 100  # a guess among four is half as good as one among two
+    assert abs(looked_at(x, labels, x[:, 0] > 0).attributes["t"]) < 0.25
+
+
+@pytest.mark.parametrize("labels", [[None] * 200 + ["a", "b"] * 100, ["a", "b"] * 100 + ["a"] * 200])
+def test_where_nothing_can_be_said_no_number_looks_as_if_all_were_hidden(labels):
+    x = np.random.default_rng(2).normal(size=(400, 3))
+    seen = looked_at(x, labels, x[:, 0] > 0)
+    assert np.isnan(seen.attributes["t"])
+    assert np.isnan(seen.score)
+    assert looked_at(x, labels, x[:, 0] > 0, alpha=0.0).score == seen.task

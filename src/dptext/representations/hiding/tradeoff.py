@@ -7,6 +7,7 @@ projections of them, which read what is linear and much of what is not, and are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -29,12 +30,15 @@ _MOST_ROWS = 8192
 class TradeOff:
     """How much a fresh reader gets out of held-out vectors. 0: no more than a guess, 1: all of it.
 
-    Each number is (b - 1/k) / (1 - 1/k), with b the mean over k classes of the share of their rows that are read right.
+    Each number is (b - 1/k) / (1 - 1/k), with b the mean over the k classes that are held out of the share of their
+    rows that are read right, by a reader who knows which classes these are. NaN: less than two classes are held out, so
+    nothing can be said, and a 0 would look as if all were hidden.
 
     Attributes:
         task: of the task.
         attributes: name to number; may be a little below 0 by chance.
-        score: task - alpha times the mean over the attributes of what is above 0: the larger, the better.
+        score: task - alpha times the mean over the attributes of what is above 0: the larger, the better. NaN where the
+            task is not known, or none of the attributes.
     """
 
     task: float
@@ -69,16 +73,21 @@ def measured(
         for target in attributes
     }
     useful = advantage(known, task.codes[fit_rows], asked, task.codes[held[1]], len(task.classes))
-    leaked = float(np.mean([max(each, 0.0) for each in numbers.values()]))
-    return TradeOff(useful, numbers, useful - alpha * leaked)
+    known_ones = [max(each, 0.0) for each in numbers.values() if not math.isnan(each)]
+    leaked = float(np.mean(known_ones)) if known_ones else math.nan
+    return TradeOff(useful, numbers, useful - alpha * leaked if alpha else useful)
 
 
 def advantage(known: Floats, labels: Codes, asked: Floats, truth: Codes, classes: int) -> float:
-    """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out."""
+    """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out.
+
+    NaN where nothing can be said: no labels to learn from, or fewer than two classes to tell apart.
+    """
     kept, judged = labels >= 0, truth >= 0
     labels, truth = labels[kept], truth[judged]
-    if not labels.size or not truth.size:
-        return 0.0
+    present = np.unique(truth)
+    if not labels.size or len(present) < 2:
+        return math.nan
     counts = np.bincount(labels, minlength=classes)
     weights = 1 / np.maximum(counts, 1)[labels]
     wanted = np.eye(classes)[labels] - 1 / classes
@@ -86,10 +95,9 @@ def advantage(known: Floats, labels: Codes, asked: Floats, truth: Codes, classes
     gram = (inputs.T * weights) @ inputs
     gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
     weighted = np.linalg.solve(gram, (inputs.T * weights) @ wanted)
-    found = (asked[judged] @ weighted).argmax(axis=1)
-    present = np.unique(truth)
+    found = present[(asked[judged] @ weighted)[:, present].argmax(axis=1)]
     shares = [float(np.mean(found[truth == each] == each)) for each in present]
-    return (float(np.mean(shares)) - 1 / len(present)) / max(1 - 1 / len(present), 1e-9) if len(present) > 1 else 0.0
+    return (float(np.mean(shares)) - 1 / len(present)) / (1 - 1 / len(present))
 
 
 def _projection(width: int) -> Floats:

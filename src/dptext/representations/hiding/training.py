@@ -7,6 +7,7 @@ for bit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.hiding.checkpoint import CheckpointFile, RunState
 from dptext.representations.hiding.tradeoff import TradeOff
@@ -99,6 +101,9 @@ def run_epochs(
         progress: called after every epoch.
         checkpoint: where the run is kept after every epoch, and goes on from if it was there.
 
+    Raises:
+        ParameterError: the losses are no finite numbers any more.
+
     Returns:
         The epochs as they came, and the number of the one that was kept.
     """
@@ -116,11 +121,16 @@ def run_epochs(
         losses = np.zeros(2)
         for rows in source.batches(order, batch_size):
             losses += np.array(player.step(source.take(rows), torch.from_numpy(rows))) * len(rows)
-        seen = player.look()
         loss, theirs = (losses / len(order)).tolist()
+        if not (math.isfinite(loss) and math.isfinite(theirs)):
+            raise ParameterError(
+                f"training went astray in epoch {number} (a loss is no finite number): give a smaller learning_rate"
+            )
+        seen = player.look()
         history.append(HidingEpoch(number, epochs, player.phase, loss, theirs, seen))
-        if seen is None or seen.score > highest:
-            best, highest = number, -np.inf if seen is None else seen.score
+        told = -np.inf if seen is None or math.isnan(seen.score) else seen.score
+        if told > highest or told == -np.inf:  # where nothing can be said of an epoch, the last one is kept
+            best, highest = number, told
             player.state.keep()
         if checkpoint is not None:
             checkpoint.write(player.state, tuple(history), best, highest)
