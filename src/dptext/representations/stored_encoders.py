@@ -29,6 +29,8 @@ Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
 """What the configuration says of an encoder, its arrays, and the statement of its vectors."""
 
 _GRU = "gru."
+_LAYER, _BELOW = "layer.", "below."
+"""Arrays of layers, and what stands before the names of those that other layers stand on."""
 
 
 def described(encoder: TextEncoder) -> Described:
@@ -49,11 +51,12 @@ def described(encoder: TextEncoder) -> Described:
     if isinstance(encoder, SentenceEncoder):
         return {"kind": encoder.name, "model": encoder.model, "batch_size": encoder.batch_size}, {}, None
     if isinstance(encoder, LayeredEncoder):
-        base, tensors, statement = described(encoder.encoder)
+        base, below, statement = described(encoder.encoder)
+        tensors = {f"{_BELOW}{name}" if _LAYER in name else name: array for name, array in below.items()}
         layers = encoder.layers.layers
         config = {"kind": encoder.name, "base": base, "layers": len(layers)}
         for place, (weights, bias) in enumerate(layers):
-            tensors |= {f"layer.{place}.weights": weights, f"layer.{place}.bias": bias}
+            tensors |= {f"{_LAYER}{place}.weights": weights, f"{_LAYER}{place}.bias": bias}
         return config | {"provenance": encoder.provenance.as_dict()}, tensors, statement
     if isinstance(encoder, GruEncoder):
         config = {"kind": encoder.name, "longest": encoder.table.longest, "pooling": encoder.pooling}
@@ -84,9 +87,10 @@ def rebuilt(
     """
     kind = config.get("kind")
     if kind == LayeredEncoder.name and not isinstance(given, LayeredEncoder):
-        base = rebuilt(config["base"], tensors, training, source, given)
+        below = {name.removeprefix(_BELOW): each for name, each in tensors.items() if not name.startswith(_LAYER)}
+        base = rebuilt(config["base"], below, training, source, given)
         names = range(int(config["layers"]))
-        layers = tuple((tensors[f"layer.{place}.weights"], tensors[f"layer.{place}.bias"]) for place in names)
+        layers = tuple((tensors[f"{_LAYER}{place}.weights"], tensors[f"{_LAYER}{place}.bias"]) for place in names)
         return LayeredEncoder(base, HidingLayers(layers), Provenance(**config["provenance"]))
     if given is not None:
         return given

@@ -105,7 +105,9 @@ def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
     assert statement.parameters["encoder_hides"] == "group"
     assert statement.parameters["base_encoder"] == "lengths"
     assert any("'made-up words' (64 texts" in each and "declared public" in each for each in statement.assumptions)
-    assert statement == trained.release_.statement
+    assert statement.replace(release_id=None) == trained.release_.statement
+    trained.transform(["a text"])
+    assert trained.statement_.release_id != statement.release_id  # each call is a release of its own
     assert trained.transform(["a"], seed=4).tolist() == trained.transform(["a"], seed=4).tolist()
     assert trained.statement_.seeded
     assert trained.transform(["a"]).tolist() != trained.transform(["a"]).tolist()
@@ -117,6 +119,44 @@ def test_a_training_on_texts_that_are_not_public_is_said_loudly():
     assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in statement.exposed)
     assert any("without protection: the promise holds at the release only" in each for each in statement.assumptions)
     assert "ARE NOT PROTECTED" in statement.explain()
+
+
+def test_who_is_not_protected_is_not_forgotten_when_layers_stand_on_layers(tmp_path):
+    """The encoder at the bottom was trained on texts that are not public, those above on public ones."""
+    auto = dptext.AutoEncoder(dimension=4, units=5, epochs=1, seed=1, public=False).fit(WORDS)
+    public = {"randomizer": dptext.PrivUnit(epsilon=6.0), "epochs": 1}
+    middle = hiding(encoder=auto.text_encoder_, dimension=3, **public).fit(WORDS, **LABELS)
+    top = hiding(encoder=middle, dimension=2, **public).fit(WORDS, **LABELS)
+    inside = dptext.PrivateEncoder(top, dptext.PrivUnit(epsilon=6.0), projection=None).fit(WORDS)
+    further = hiding(encoder=auto, dimension=4, **public).fit(WORDS, **LABELS)
+    for release in (middle.release_, top.release_, inside.release_, further.release_):
+        assert sum("ARE NOT PROTECTED BY ITS TRAINING" in each for each in release.statement.exposed) == 1
+        assert release.statement.neighbours.endswith("the trained encoder staying the same")
+    assert top.exposed() == top.text_encoder_.exposed() != ()
+    top.save(tmp_path / "device")
+    loaded = DeviceEncoder.load(tmp_path / "device")
+    assert loaded.statement == top.release_.statement
+    assert loaded.encode(WORDS[:2], seed=1).tolist() == top.release_.encode(WORDS[:2], seed=1).tolist()
+
+
+def test_an_auto_encoder_that_is_trained_on_the_way_keeps_what_it_declares():
+    auto = dptext.AutoEncoder(dimension=4, units=5, epochs=1, seed=1, public=False, public_name="letters")
+    found = hiding(encoder=auto, randomizer=dptext.PrivUnit(epsilon=6.0), dimension=4, epochs=1).fit(WORDS, **LABELS)
+    told = found.statement().parameters
+    assert told["encoder_trained_on_public"] is False
+    assert (told["encoder_trained_on"], told["encoder_trained_texts"]) == ("letters", len(WORDS))
+    assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in found.statement().exposed)
+
+
+def test_one_seed_gives_other_vectors_other_noise(made_vectors):
+    """Equal noise would be taken away by subtraction; a twin that draws from the seed alone is caught."""
+    trained = hiding(epochs=1, randomizer=dptext.L2Laplace(epsilon=9.0)).fit(made_vectors.rows, **made_vectors.labels)
+    one, other = made_vectors.rows[:50], made_vectors.rows[50:100]
+    assert trained.transform(one, seed=5).tolist() == trained.transform(one, seed=5).tolist()
+    noise = [trained.transform(each, seed=5) - trained.clean(each) for each in (one, other)]
+    assert np.abs(noise[0] - noise[1]).max() > 0.01
+    twin = [trained.randomizer_.randomize(trained.clean(each), seed=5) - trained.clean(each) for each in (one, other)]
+    assert np.abs(twin[0] - twin[1]).max() < 0.01
 
 
 def test_without_noise_nothing_is_promised(made_vectors):
@@ -146,6 +186,8 @@ def test_a_learnt_budget_is_stated_as_its_cap(made_vectors):
     assert trained.statement().guarantee == PureDP(9.0)
     assert 0 < trained.randomizer_.share < 1
     assert trained.randomizer_.share != pytest.approx(1 / (1 + np.exp(-2.0)), abs=1e-4)  # it moved
+    with pytest.raises(ParameterError, match="a budget is learnt where"):  # before the training, not after it
+        hiding(randomizer=trained.randomizer_, learn_epsilon=True).fit(made_vectors.rows, **made_vectors.labels)
 
 
 # -- an encoder like any other ------------------------------------------------------------------------------------
@@ -163,6 +205,11 @@ def test_it_goes_into_other_encoders_and_comes_back_from_a_folder(glove, tmp_pat
     assert loaded.encode(odd, seed=3).tolist() == trained.release_.encode(odd, seed=3).tolist()
     inside = dptext.PrivateEncoder(trained, dptext.PrivUnit(epsilon=6.0), projection=None, centre=False).fit(texts)
     np.testing.assert_allclose(inside.release_.clean(odd[:4]), trained.clean(odd[:4]), rtol=1e-6)
+    before = inside.release_.clean(odd)
+    trained.fit(texts, **labels)  # another training, of which the frozen encoder inside knows nothing
+    assert inside.release_.clean(odd).tolist() == before.tolist()
+    inside.save(tmp_path / "inside")
+    assert DeviceEncoder.load(tmp_path / "inside").statement == inside.release_.statement
     again = pickle.loads(pickle.dumps(trained.text_encoder_))
     assert again.parameters() == trained.text_encoder_.parameters()
     with pytest.raises(AttributeError, match="frozen"):
@@ -330,8 +377,16 @@ def test_bad_rows_are_named_and_never_shown():
     bad[4, 1] = np.nan
     with pytest.raises(DataError, match="row 5: vectors to train on must be finite"):
         hiding().fit(bad, **LABELS)
-    with pytest.raises(ParameterError, match="groups has 2 entries for 64 rows"):
-        hiding(encoder=LENGTHS).fit(WORDS, groups=[1, 2], **LABELS)
+    for groups, message in (
+        ([1, 2], "groups has 2 entries for 64 rows"),
+        (iter([1, 2]), "groups has 2 entries for 64 rows"),
+        ("a" * 64, "one group a row"),
+        ({*range(64)}, "one group a row"),
+        ([1, None] * 32, "row 2: its group is missing"),
+        (np.array([[1]] * 64), "row 1: its group is missing, or a list"),
+    ):
+        with pytest.raises((DataError, ParameterError), match=message):
+            hiding(encoder=LENGTHS).fit(WORDS, groups=groups, **LABELS)
     with pytest.raises(DataError, match="one class only in the rows that are left"):
         rare = [0] * 63 + [1]
         hiding(encoder=LENGTHS, validation_fraction=0.5).fit(
@@ -339,6 +394,27 @@ def test_bad_rows_are_named_and_never_shown():
         )
     with pytest.raises(ParameterError, match="call fit"):
         hiding().transform(bad)
+
+
+def test_a_training_that_goes_astray_says_what_to_do():
+    with pytest.raises(ParameterError, match=r"went astray in epoch 1 .*: give a smaller learning_rate"):
+        small(learning_rate=1e30)
+
+
+def test_vectors_that_are_nearly_nothing_are_trained_on_like_any_other():
+    tiny = np.random.default_rng(0).normal(size=(64, 3)) * 1e-42
+    assert np.isfinite(hiding(epochs=1).fit(tiny, **LABELS).clean(tiny)).all()
+
+
+def test_where_held_out_rows_tell_nothing_the_last_epoch_is_kept_and_a_file_holds_it(tmp_path):
+    """One person in ten is held out, and he has one label only."""
+    people = [row // 6 for row in range(64)]
+    labels = {"task": [person % 2 for person in people], "attributes": LABELS["attributes"]}
+    found = hiding(encoder=LENGTHS, dimension=2, epochs=4, patience=1, checkpoint=tmp_path / "run")
+    for _ in range(2):  # the second time from the file
+        found.fit(WORDS, groups=people, **labels)
+        assert found.best_ == 4
+        assert np.isnan(found.epochs_[-1].held_out.task)
 
 
 def test_torch_is_asked_for_with_its_install_line(monkeypatch):

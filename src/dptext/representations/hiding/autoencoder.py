@@ -171,8 +171,8 @@ class AutoEncoder:
     def described(self) -> dict[str, Any]:
         """Its arguments, and what it is if it is trained: what a run that goes on from it hangs on."""
         told = {name: getattr(self, name) for name in _TOLD}
-        if not isinstance(self.words, int):
-            told["words"] = self.table_of([]).sha256
+        counted = isinstance(self.words, int | np.integer)
+        told["words"] = int(self.words) if counted else self.table_of([]).sha256  # type: ignore[arg-type]
         if hasattr(self, "text_encoder_"):
             told["trained"] = self.text_encoder_.sha256
         return told

@@ -15,6 +15,8 @@ __all__ = ["LayersBody"]
 
 Rows = npt.NDArray[np.int64]
 
+_SMALLEST = 1e-30
+
 
 class LayersBody:
     """Layers from (n, D) vectors to d dimensions; see `dptext.representations.hiding.training.Source`.
@@ -35,7 +37,8 @@ class LayersBody:
         seen = vectors[rows].astype(np.float64)
         self._centre = seen.mean(axis=0)
         spread = seen.std(axis=0)
-        self._scale = np.maximum(spread, 1e-3 * (spread.max() or 1.0))  # what hardly varies is not blown up
+        # what hardly varies is not blown up, and nothing beyond what float32 holds
+        self._scale = np.maximum(spread, max(1e-3 * (spread.max() or 1.0), _SMALLEST))
         self._inputs = torch.from_numpy(((vectors - self._centre) / self._scale).astype(np.float32))
         width = vectors.shape[1]
         modules: list[Any] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,29 +13,28 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.additive import L2Laplace
 from dptext.representations.bounds import Bound
 from dptext.representations.capped import CappedLaplace
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import Progress, TextEncoder, Vectors
+from dptext.representations.encoders import TextEncoder
 from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.hiding.body import LayersBody
 from dptext.representations.hiding.checkpoint import CheckpointFile
 from dptext.representations.hiding.game import Game
-from dptext.representations.hiding.gru import GruDecoder
 from dptext.representations.hiding.gru_body import GruBody
 from dptext.representations.hiding.held_out import Reader, parted
-from dptext.representations.hiding.inputs import as_vectors, run_digest, texts_to_train_on, vectors_to_train_on
-from dptext.representations.hiding.layers import HidingLayers, LayeredEncoder
+from dptext.representations.hiding.inputs import checked_groups, run_digest, texts_to_train_on, vectors_to_train_on
+from dptext.representations.hiding.layers import LayeredEncoder
 from dptext.representations.hiding.noise import KINDS, NoiseInTheLoop, domain_and_channel
 from dptext.representations.hiding.options import HidingOptions
-from dptext.representations.hiding.provenance import Provenance, statement_of_vectors
+from dptext.representations.hiding.provenance import Provenance
 from dptext.representations.hiding.targets import checked_targets
+from dptext.representations.hiding.trained import TrainedEncoder
 from dptext.representations.hiding.training import HidingEpoch, first_weights, run_epochs
 from dptext.representations.mlp import one_torch_thread
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.randomizer import Private, Randomizer, checked_dimension
+from dptext.representations.randomizer import Randomizer, checked_dimension
 from dptext.representations.release import DeviceEncoder
 from dptext.representations.sources import encoder_of
 from dptext.text.files import extra
@@ -46,7 +45,7 @@ __all__ = ["HidingEncoder"]
 _USUAL = PrivUnit(epsilon=8.0)
 
 
-class HidingEncoder:
+class HidingEncoder(TrainedEncoder):
     """Train an encoder against adversaries, with the noise of the release in the loop.
 
     The encoder is trained for a task head and against one adversary an attribute (Beigi et al. 2019, as a min-max
@@ -105,17 +104,8 @@ class HidingEncoder:
     ((400, 2), 8.0)
     """
 
-    layers_: HidingLayers
-    text_encoder_: TextEncoder
-    decoder_: GruDecoder
-    bound_: Bound
-    randomizer_: Randomizer | None
-    release_: DeviceEncoder
-    statement_: PrivacyStatement
     epochs_: tuple[HidingEpoch, ...]
     best_: int
-
-    name = LayeredEncoder.name
 
     def __init__(
         self,
@@ -180,7 +170,7 @@ class HidingEncoder:
         *,
         task: Sequence[Any] | npt.NDArray[Any],
         attributes: Mapping[str, Sequence[Any] | npt.NDArray[Any]],
-        groups: Sequence[Any] | None = None,
+        groups: Iterable[Any] | None = None,
     ) -> Self:
         """Train. Nothing is promised to those who are in the data of this call.
 
@@ -192,7 +182,8 @@ class HidingEncoder:
 
         Raises:
             ParameterError: an argument out of range; other numbers of rows.
-            DataError: a target without labels, or of one class; an attribute that says the same as the task.
+            DataError: a target without labels, or of one class; an attribute that says the same as the task; a group
+                that is missing.
             RefusedError: the checkpoint belongs to another training.
             MissingExtraError: torch, or what the encoder needs, is not installed.
         """
@@ -205,8 +196,7 @@ class HidingEncoder:
             vectors_to_train_on(texts_or_vectors, encoder) if auto is None else texts_to_train_on(texts_or_vectors)
         )
         kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
-        if groups is not None and len(groups) != len(inputs):
-            raise ParameterError(f"groups has {len(groups)} entries for {len(inputs)} rows: give one a row")
+        groups = checked_groups(groups, len(inputs))
         start = int.from_bytes(RandomBits(self.seed).take(8), "little") >> 1
         file = None
         if self.checkpoint is not None:
@@ -227,6 +217,8 @@ class HidingEncoder:
             else:
                 auto = copy.copy(auto).fit(inputs)
                 before = auto.epochs_
+                # one training on the same texts: who declares them public has to do it at both places
+                provenance = replace(provenance.after(auto.text_encoder_.provenance), texts=len(inputs))
         with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
             first_weights(torch, start)
             body: LayersBody | GruBody
@@ -303,104 +295,3 @@ class HidingEncoder:
         self.bound_ = Bound(mean=np.zeros(int(self.dimension)), kind=kind, radius=radius)
         if self.randomizer_ is not None and hasattr(self, "text_encoder_"):
             self.release_ = DeviceEncoder(self.text_encoder_, self.bound_, self.randomizer_)
-
-    # -- an encoder like any other --------------------------------------------------------------------------------
-
-    def encode(self, texts: Iterable[str | None] | npt.ArrayLike, *, progress: Progress | None = None) -> Vectors:
-        """(n, d) float32, before bound and noise, of texts or of (n, D) vectors. *Not private.*"""
-        self._check_fitted()
-        given = as_vectors(texts)
-        if given is None:
-            return self._texts_encoder().encode(texts, progress=progress)  # type: ignore[arg-type]
-        if not hasattr(self, "layers_"):
-            raise ParameterError("a recurrent encoder reads texts, not vectors")
-        return self.layers_.apply(given)
-
-    def clean(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """(n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
-        encoded = self.encode(texts_or_vectors)
-        return self.bound_.apply(encoded).astype(np.float32)
-
-    def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
-        """(n, d) float32 vectors, bounded and with fresh noise: a new release; ``statement_`` speaks of it.
-
-        Without a randomizer there is no noise, and the statement says that nothing is promised.
-
-        Args:
-            texts_or_vectors: as for ``fit``.
-            seed: None for cryptographic randomness; an integer for tests and papers only: it voids the promise.
-        """
-        encoded = self.encode(texts_or_vectors)
-        clean = self.bound_.apply(encoded)
-        self.statement_ = self.statement(seeded=seed is not None)
-        if self.randomizer_ is None:
-            return clean.astype(np.float32)
-        return self.randomizer_.channel(clean.shape[1]).sample(clean, RandomBits(seed))
-
-    def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        """Texts that the decoder writes from (n, d) vectors, such as those of ``transform``.
-
-        **Guarantee**: that of the vectors. Writing a text from what was released is post-processing.
-
-        Raises:
-            ParameterError: an encoder without a decoder (all but ``"gru"``); another shape.
-        """
-        self._check_fitted()
-        if not hasattr(self, "decoder_"):
-            raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
-        return self.decoder_.decode(vectors)
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``release_`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there.
-
-        Raises:
-            ParameterError: there is no ``release_``: no encoder of texts, or no randomizer; something is there already.
-            StorageError: it cannot be written.
-        """
-        self._check_fitted()
-        if not hasattr(self, "release_"):
-            raise ParameterError(
-                "a device needs an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"
-            )
-        self.release_.save(folder)
-
-    def statement(self, *, seeded: bool = False) -> PrivacyStatement:
-        """What is promised for one text, or vector, that goes through ``transform``."""
-        self._check_fitted()
-        if hasattr(self, "release_"):
-            return self.release_.statement.replace(seeded=seeded)
-        parameters = {**self.parameters(), **self.bound_.parameters()}
-        return statement_of_vectors(self.randomizer_, parameters, self.provenance_, self.bound_.dimension, seeded)
-
-    def parameters(self) -> dict[str, Parameter]:
-        """What identifies the trained encoder, for statements."""
-        self._check_fitted()
-        if hasattr(self, "text_encoder_"):
-            return self.text_encoder_.parameters()
-        return {
-            "encoder": self.name,
-            "encoder_dimension": self.layers_.dimension,
-            "encoder_layers_sha256": self.layers_.sha256,
-            **self.provenance_.parameters(),
-        }
-
-    def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about it, for statements."""
-        self._check_fitted()
-        return self.text_encoder_.assumptions() if hasattr(self, "text_encoder_") else self.provenance_.assumptions()
-
-    def exposed(self) -> tuple[str, ...]:
-        """What its training shows of texts that are not public, for statements."""
-        self._check_fitted()
-        return self.provenance_.exposed()
-
-    def _texts_encoder(self) -> TextEncoder:
-        if not hasattr(self, "text_encoder_"):
-            raise ParameterError(
-                "it was trained on vectors without an encoder: give vectors, or HidingEncoder(encoder)"
-            )
-        return self.text_encoder_
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "bound_"):
-            raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")

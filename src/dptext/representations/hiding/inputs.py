@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from dptext.errors import DataError, ParameterError
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.hiding.targets import Target
+from dptext.text.column import is_missing
 
-__all__ = ["as_vectors", "run_digest", "texts_to_train_on", "vectors_to_train_on"]
+__all__ = ["as_vectors", "checked_groups", "run_digest", "texts_to_train_on", "vectors_to_train_on"]
 
 
 def as_vectors(given: Any) -> Floats | None:
@@ -66,6 +68,26 @@ def texts_to_train_on(given: Any) -> list[str]:
     if as_vectors(given) is not None:
         raise ParameterError("a recurrent encoder is trained on texts, got vectors")
     return checked_texts(given)
+
+
+def checked_groups(groups: Any, rows: int) -> list[Any] | None:
+    """A group a row, if there are groups.
+
+    Raises:
+        ParameterError: something else, or another number of them.
+        DataError: a group that is missing, or that nothing can be compared with; its row is named.
+    """
+    if groups is None:
+        return None
+    if isinstance(groups, str | bytes | Mapping | AbstractSet) or not isinstance(groups, Iterable):
+        raise ParameterError(f"groups must be one group a row (whose text it is), got {type(groups).__name__}")
+    given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    if len(given) != rows:
+        raise ParameterError(f"groups has {len(given)} entries for {rows} rows: give one a row")
+    for row, group in enumerate(given, 1):
+        if is_missing(group) or not isinstance(group, Hashable):
+            raise DataError(f"row {row}: its group is missing, or a list: give text or a number that says whose it is")
+    return given
 
 
 def run_digest(

@@ -16,7 +16,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import checked_vectors
 from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, finite, in_parts
-from dptext.representations.hiding.provenance import Provenance
+from dptext.representations.hiding.provenance import Provenance, exposed_by
 
 __all__ = ["HidingLayers", "LayeredEncoder"]
 
@@ -146,8 +146,8 @@ class LayeredEncoder:
         return (*self.encoder.assumptions(), *self.provenance.assumptions())
 
     def exposed(self) -> tuple[str, ...]:
-        """What the training shows of texts that are not public."""
-        return self.provenance.exposed()
+        """What the training, and that of the encoder underneath, shows of texts that are not public."""
+        return tuple(dict.fromkeys((*exposed_by(self.encoder), *self.provenance.exposed())))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "dimension" in vars(self):

@@ -103,7 +103,7 @@ def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bo
     by_kind = {kind: domain for domain, kind in KINDS.items()}
     if not isinstance(bound, str) or bound not in ("auto", *by_kind):
         raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, by_kind))}, got {bound!r}")
-    if learn and not isinstance(randomizer, L2Laplace):
+    if learn and type(randomizer) is not L2Laplace:  # CappedLaplace has learnt already
         raise ParameterError(
             "a budget is learnt where the noise is in proportion to 1 / epsilon: give L2Laplace(epsilon=...), whose "
             "epsilon is the cap"

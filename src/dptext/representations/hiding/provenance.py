@@ -13,7 +13,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.randomizer import Randomizer
 
-__all__ = ["Provenance", "statement_of_vectors"]
+__all__ = ["Provenance", "exposed_by", "statement_of_vectors"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,9 @@ class Provenance:
         if self.public or self.texts == 0:
             return ()
         return (
-            "THE DOCUMENTS THAT THE ENCODER WAS TRAINED ON ARE NOT PROTECTED BY ITS TRAINING: whatever the encoder, "
-            "and vectors made with it, show of their texts, labels and attributes",
+            "THE DOCUMENTS THAT THE ENCODER WAS TRAINED ON ARE NOT PROTECTED BY ITS TRAINING: whatever the encoder "
+            "(with the words that it knows, and a budget that was learnt), vectors made with it, and what is said of "
+            "it here show of their texts, labels and attributes",
         )
 
     def after(self, earlier: Provenance) -> Provenance:
@@ -93,6 +94,12 @@ class Provenance:
     def as_dict(self) -> dict[str, Any]:
         """For a file."""
         return asdict(self)
+
+
+def exposed_by(encoder: Any) -> tuple[str, ...]:
+    """What the training of an encoder shows of texts that are not public; nothing, of one that was not trained here."""
+    exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
+    return exposed
 
 
 def statement_of_vectors(
