@@ -62,7 +62,9 @@ def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
     code, out, err = hide(run, "--hide", "age", "--keep", "id", "--json")
     assert code == 0, err
     assert "Training on 60 rows of the input itself, which this does not protect" in err
-    assert re.search(r"epoch 2 of 2: fresh readers get .* of gender \d\.\d\d, age", err)
+    assert re.search(r"  epoch 2 of 2: topic \d\.\d\d \| gender \d\.\d\d, age", err)
+    assert re.search(r"Kept epoch \d: topic \d\.\d\d \| gender", err)
+    assert max(map(len, err.split("PrivUnit on")[0].splitlines())) <= 80  # what a terminal shows of it on one line
     assert "NOT PROTECTED by the training" in err
     assert SECRET not in out + err
     told = json.loads(out)["statement"]
@@ -116,6 +118,8 @@ def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
         (["--hide", "gender", "--task", "topic", "--resume"], "--hide trains a new one"),
         (["--hide", "gender", "--task", "topic", "--train", "in.jsonl"], "is among the inputs"),
         (["--hide", "gender", "--task", "topic", "--alpha", "-1"], "alpha must be a number"),
+        (["--hide", "gender", "--task", "topic", "--save", "public.jsonl"], "is there already: choose another name"),
+        (["--hide", "gender", "--task", "topic", "--ledger", "book.jsonl"], "a ledger cannot charge for a training on"),
         (["--hide", "gender", "--task", "topic", "--randomizer", "OptimizedUnary"], "sends something else"),
     ],
 )
@@ -149,3 +153,35 @@ def test_a_saved_encoder_is_not_trained_again(work, run):
     code, _, err = hide(run, "--encoder", "device", "--force")
     assert code == 2
     assert "is a fitted encoder, and --hide trains one" in err
+
+
+def test_a_folder_that_is_there_is_no_surprise_after_the_training(work, run):
+    assert hide(run, "--save", "device")[0] == 0
+    code, _, err = hide(run, "--save", "device", "--force")
+    assert code == 2
+    assert "'device' is there already" in err
+    assert "Training" not in err
+
+
+def test_an_interrupted_training_says_where_it_is_kept_and_goes_on(work, run, monkeypatch):
+    from dptext.representations.hiding.game import Game
+
+    looked, look = [], Game.look
+
+    def interrupted(game):
+        looked.append(game)
+        if len(looked) == 2:
+            raise KeyboardInterrupt
+        return look(game)
+
+    monkeypatch.setattr(Game, "look", interrupted)
+    code, _, err = hide(run, "--save", "device")
+    assert code == 130
+    assert "the same command goes on with the training, which device.training keeps" in err
+    kept = Path("device.training")
+    assert kept.stat().st_mode & 0o077 == 0
+    assert SECRET.encode() not in kept.read_bytes()
+    code, _, err = hide(run, "--save", "device")
+    assert code == 0, err
+    assert "epoch 1 of 2" not in err
+    assert not kept.exists()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
-from dptext.cli.hiding import hiding_asked_for, not_protected, train_device
+from dptext.cli.hiding import forget_training, hiding_asked_for, not_protected, train_device
 from dptext.cli.places import is_pipe, places
 from dptext.cli.privatize import BadRows, parse_settings
 from dptext.cli.releases import print_summary, release_all, tell
@@ -169,8 +169,6 @@ def encode(
         check_output_columns(place.out, text, kept)
         if not resume:
             check_output(place.sources, place.out, force=force)
-    if save is not None and save.exists() and not _is_saved(save):
-        raise ParameterError(f"{str(save)!r} is there already: choose another name for --save")
     asked = hiding_asked_for(
         hide=hide or [],
         task=task,
@@ -181,7 +179,10 @@ def encode(
         kept=kept,
         others={"projection": projection, "public": public, "public-label": public_label},
         resume=resume,
+        ledger=ledger is not None,
     )
+    if save is not None and save.exists() and (asked is not None or not _is_saved(save)):
+        raise ParameterError(f"{str(save)!r} is there already: choose another name for --save")
     every = [each for place in to for each in place.sources]
     if asked is not None:
         if _is_saved(Path(encoder)):
@@ -219,6 +220,8 @@ def encode(
         )
     if save is not None:
         _save(device, save)
+        if asked is not None:
+            forget_training(save)
     done = {place.out for place in to if resume and is_encoded(place.out, device, kept)}
     say(_promise_before_start(device), quiet=quiet)
     releases = release_all(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dptext.cli.console import say
+from dptext.cli.console import say, stopped_with_notes
 from dptext.cli.places import is_pipe
 from dptext.errors import DataError, ParameterError
 from dptext.text.documents import read_documents
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dptext.representations.hiding.training import HidingEpoch
     from dptext.representations.release import DeviceEncoder
 
-__all__ = ["Hiding", "hiding_asked_for", "not_protected", "train_device"]
+__all__ = ["Hiding", "forget_training", "hiding_asked_for", "not_protected", "train_device"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ def hiding_asked_for(
     kept: Sequence[str],
     others: dict[str, Any],
     resume: bool,
+    ledger: bool,
 ) -> Hiding | None:
     """What to train, if anything.
 
@@ -58,6 +60,7 @@ def hiding_asked_for(
         text, kept: the columns of texts, and those to keep.
         others: options that speak of a projection, by name.
         resume: whether a run is to go on.
+        ledger: whether a ledger is to charge the rows.
 
     Raises:
         ParameterError: options that do not go together.
@@ -83,6 +86,11 @@ def hiding_asked_for(
         raise ParameterError(
             "a run goes on with the encoder that it was begun with, and --hide trains a new one: give the folder that "
             "--save wrote as --encoder, and leave --hide out"
+        )
+    if ledger and not train:
+        raise ParameterError(
+            "a ledger cannot charge for a training on the input, which protects none of its rows: train on public "
+            "rows, --train FILE, or leave --ledger out"
         )
     return Hiding(attributes=tuple(hide), task=task, train=tuple(train), alpha=alpha, epochs=epochs, text=text)
 
@@ -129,28 +137,48 @@ def train_device(
         raise DataError("there are no rows to train on")
     say(_begin(len(documents), asked, public=public), quiet=quiet)
     given: dict[str, Any] = {"alpha": asked.alpha, "epochs": asked.epochs}
-    beside = None if save is None else save.with_name(f"{save.name}.training")
+    beside = None if save is None else _checkpoint(save)
     hiding = HidingEncoder(
         encoder,
         randomizer,
         dimension=dimension,
         bound=bound,
         public=public,
-        public_name=", ".join(each.name for each in files) if public else "the documents that were encoded",
+        public_name=", ".join(each.name for each in files) if public else "the documents of its first release",
         checkpoint=beside,
-        progress=lambda epoch: say(_told(epoch), quiet=quiet),
+        progress=lambda epoch: say(_told(epoch, asked.task), quiet=quiet),
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
     attributes = [each.attributes or {} for each in documents]
-    hiding.fit(
-        [each.text for each in documents],
-        task=[each.get(asked.task) for each in attributes],
-        attributes={name: [each.get(name) for each in attributes] for name in asked.attributes},
-    )
-    for file in () if beside is None else (beside, beside.with_name(f"{beside.name}.gru")):
-        file.unlink(missing_ok=True)
+    with stopped_with_notes():
+        try:
+            hiding.fit(
+                [each.text for each in documents],
+                task=[each.get(asked.task) for each in attributes],
+                attributes={name: [each.get(name) for each in attributes] for name in asked.attributes},
+            )
+        except KeyboardInterrupt as error:
+            if beside is not None and any(each.exists() for each in _files_of(beside)):
+                error.add_note(f"the same command goes on with the training, which {beside} keeps; it is not private")
+            raise
+    say(_kept(hiding.epochs_, hiding.best_, asked.task), quiet=quiet)
     return hiding.release_
+
+
+def forget_training(save: Path) -> None:
+    """Remove what was kept of a training beside the folder that it went to."""
+    for file in _files_of(_checkpoint(save)):
+        file.unlink(missing_ok=True)
+
+
+def _checkpoint(save: Path) -> Path:
+    return save.with_name(f"{save.name}.training")
+
+
+def _files_of(checkpoint: Path) -> tuple[Path, Path]:
+    """Of the training, and of that of an auto-encoder before it."""
+    return checkpoint, checkpoint.with_name(f"{checkpoint.name}.gru")
 
 
 def not_protected(device: DeviceEncoder) -> str | None:
@@ -159,24 +187,41 @@ def not_protected(device: DeviceEncoder) -> str | None:
     if not exposed:
         return None
     return (
-        "NOT PROTECTED by the training: the documents that the encoder was trained on, their labels and attributes.\n"
-        "  The promise is about the noise, for an encoder that stays the same. Keep the encoder to yourself, or train "
-        "on\n  public rows: --train FILE."
+        "NOT PROTECTED by the training: the documents that the encoder was trained on,\n"
+        "  their labels and attributes. The promise is about the noise, for an encoder\n"
+        "  that stays the same. Keep the encoder to yourself, or train on public rows:\n"
+        "  --train FILE."
     )
 
 
 def _begin(rows: int, asked: Hiding, *, public: bool) -> str:
     whose = "public rows" if public else "rows of the input itself, which this does not protect,"
-    return f"Training on {rows:,} {whose} to keep {asked.task} and to hide {', '.join(asked.attributes)} ..."
-
-
-def _told(epoch: HidingEpoch) -> str:
-    if epoch.phase == "rebuild":
-        return f"  epoch {epoch.number} of {epoch.of}: reading and writing, loss of a word {epoch.loss:.2f}"
-    if epoch.held_out is None:
-        return f"  epoch {epoch.number} of {epoch.of}: loss of the task {epoch.loss:.3f}"
-    hidden = ", ".join(f"{name} {max(value, 0.0):.2f}" for name, value in epoch.held_out.attributes.items())
     return (
-        f"  epoch {epoch.number} of {epoch.of}: fresh readers get (0 a guess, 1 all) of the task "
-        f"{max(epoch.held_out.task, 0.0):.2f}, of {hidden}"
+        f"Training on {rows:,} {whose}\n"
+        f"to keep {asked.task} and to hide {', '.join(asked.attributes)}.\n"
+        "What fresh readers get out of the noisy vectors of rows that are held out\n"
+        "(0: no more than a guess, 1: all of it):"
     )
+
+
+def _told(epoch: HidingEpoch, task: str) -> str:
+    where = f"  epoch {epoch.number:>{len(str(epoch.of))}} of {epoch.of}: "
+    if epoch.phase == "rebuild":
+        return f"{where}reading and writing, loss of a word {epoch.loss:.2f}"
+    if epoch.held_out is None:
+        return f"{where}too few rows to hold any out; loss of {task} {epoch.loss:.3f}"
+    hidden = ", ".join(f"{name} {_share(value)}" for name, value in epoch.held_out.attributes.items())
+    return f"{where}{task} {_share(epoch.held_out.task)} | {hidden}"
+
+
+def _kept(epochs: Sequence[HidingEpoch], best: int, task: str) -> str:
+    """Which epoch it was, and what the numbers are not."""
+    hiding = [each for each in epochs if each.phase == "hide"]
+    kept = _told(hiding[best - 1], task).split(": ", 1)[1]
+    return (
+        f"Kept epoch {best}: {kept}.\n  No promise, and flattering (they chose the epoch): attack the vectors yourself."
+    )
+
+
+def _share(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{max(value, 0.0):.2f}"
