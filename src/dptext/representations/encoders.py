@@ -154,7 +154,8 @@ class CallableEncoder:
 def finite(values: npt.ArrayLike) -> Vectors:
     """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
     most = float(np.finfo(np.float32).max)
-    return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -most, most).astype(np.float32)
+    with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
+        return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -most, most).astype(np.float32)
 
 
 def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iterable[slice]:

@@ -87,9 +87,11 @@ def rebuilt(
     """
     kind = config.get("kind")
     if kind == LayeredEncoder.name and not isinstance(given, LayeredEncoder):
+        if not isinstance(config["base"], Mapping) or type(config["layers"]) is not int:
+            raise TypeError("a folder says how many layers there are, and on what they stand")
         below = {name.removeprefix(_BELOW): each for name, each in tensors.items() if not name.startswith(_LAYER)}
         base = rebuilt(config["base"], below, training, source, given)
-        names = range(int(config["layers"]))
+        names = range(config["layers"])
         layers = tuple((tensors[f"{_LAYER}{place}.weights"], tensors[f"{_LAYER}{place}.bias"]) for place in names)
         return LayeredEncoder(base, HidingLayers(layers), Provenance(**config["provenance"]))
     if given is not None:

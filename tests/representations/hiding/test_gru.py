@@ -118,6 +118,16 @@ def test_every_text_has_a_vector_that_hangs_on_it_alone(trained):
         encoder.pooling = "last"
 
 
+def test_no_text_raises_whatever_numpy_was_told_to_raise_at(trained):
+    encoder = trained.text_encoder_
+    shrunk = {name: each * 1e-20 for name, each in encoder.arrays.items()}
+    tiny = GruEncoder(encoder.table, shrunk | {"out_bias": shrunk["out_bias"] * 0})
+    with np.errstate(all="raise"):
+        for each in ODD:
+            assert np.isfinite(tiny.encode([each])).all()
+            assert np.isfinite(encoder.encode([each])).all()
+
+
 def test_a_trained_auto_encoder_writes_the_topic_again(trained, made_texts):
     assert trained.epochs_[-1].loss < trained.epochs_[0].loss - 0.5
     written = trained.decode(trained.text_encoder_.encode(made_texts.rows))

@@ -77,7 +77,8 @@ class GruEncoder:
         given = checked_texts(texts)
         vectors = np.empty((len(given), self.dimension), dtype=np.float32)
         for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            vectors[block] = self._vectors(given[block])
+            with np.errstate(all="ignore"):  # no text raises, whatever a caller told numpy to raise at
+                vectors[block] = self._vectors(given[block])
         return vectors
 
     def _vectors(self, texts: list[str]) -> Vectors:

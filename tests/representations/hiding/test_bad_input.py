@@ -1,0 +1,102 @@
+"""What a training refuses, and what goes on all the same: one clear error each, and never a value of a row."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.representations.encoders import CallableEncoder
+
+pytest.importorskip("torch")
+
+LENGTHS = CallableEncoder(
+    lambda texts: [[len(text), text.count("a"), text.count(" ")] for text in texts], name="lengths"
+)
+WORDS = ["sea", "a long ship", "a wheat field and a plough", "plough", "she", "his own sea", "a", "her ship sails"] * 8
+LABELS = {"task": [0, 0, 1, 1, 0, 0, 1, 0] * 8, "attributes": {"group": ["f", "m"] * 32}}
+
+
+def hiding(**options):
+    options = {"dimension": 6, "epochs": 6, "batch_size": 128, "learning_rate": 3e-3, "seed": 1} | options
+    return dptext.HidingEncoder(options.pop("encoder", None), options.pop("randomizer", None), **options)
+
+
+def small(**options):
+    options = {"encoder": LENGTHS, "randomizer": dptext.PrivUnit(epsilon=6.0), "dimension": 2, "epochs": 2} | options
+    return hiding(**options).fit(WORDS, **LABELS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": -1.0}, "alpha must be a number"),
+        ({"lambda_": "x"}, "lambda_ must be a number"),
+        ({"game": "chess"}, "game must be one of"),
+        ({"aim": None}, "aim must be one of"),
+        ({"class_weight": "heavy"}, "class_weight must be one of"),
+        ({"epochs": 0}, "epochs must be an integer"),
+        ({"adversary_steps": 1.5}, "adversary_steps must be an integer"),
+        ({"hidden": 0}, "hidden must be the number of units"),
+        ({"dimension": 1}, "expected a dimension from 2"),
+        ({"randomizer": "PrivUnit"}, "expected a randomizer"),
+        ({"encoder": None}, "without an encoder, fit takes vectors"),
+        ({"encoder": 7}, "encoder must be a known name"),
+        ({"public": "yes"}, "public must be true or false"),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(options, message):
+    with pytest.raises(ParameterError, match=message):
+        small(**options)
+
+
+def test_bad_rows_are_named_and_never_shown():
+    bad = np.ones((64, 3))
+    bad[4, 1] = np.nan
+    with pytest.raises(DataError, match="row 5: vectors to train on must be finite"):
+        hiding().fit(bad, **LABELS)
+    for groups, message in (
+        ([1, 2], "groups has 2 entries for 64 rows"),
+        (iter([1, 2]), "groups has 2 entries for 64 rows"),
+        ("a" * 64, "one group a row"),
+        ({*range(64)}, "one group a row"),
+        ([1, None] * 32, "row 2: its group is missing"),
+        (np.array([[1]] * 64), "row 1: its group is missing, or a list"),
+    ):
+        with pytest.raises((DataError, ParameterError), match=message):
+            hiding(encoder=LENGTHS).fit(WORDS, groups=groups, **LABELS)
+    with pytest.raises(DataError, match="one class only in the rows that are left"):
+        rare = [0] * 63 + [1]
+        hiding(encoder=LENGTHS, validation_fraction=0.5).fit(
+            WORDS, task=rare, attributes=LABELS["attributes"], groups=["a"] * 32 + ["b"] * 32
+        )
+    with pytest.raises(ParameterError, match="call fit"):
+        hiding().transform(bad)
+
+
+def test_a_training_that_goes_astray_says_what_to_do():
+    with pytest.raises(ParameterError, match=r"went astray in epoch 1 .*: give a smaller learning_rate"):
+        small(learning_rate=1e30)
+
+
+def test_vectors_that_are_nearly_nothing_are_trained_on_like_any_other():
+    tiny = np.random.default_rng(0).normal(size=(64, 3)) * 1e-42
+    assert np.isfinite(hiding(epochs=1).fit(tiny, **LABELS).clean(tiny)).all()
+
+
+def test_where_held_out_rows_tell_nothing_the_last_epoch_is_kept_and_a_file_holds_it(tmp_path):
+    """One person in ten is held out, and he has one label only."""
+    people = [row // 6 for row in range(64)]
+    labels = {"task": [person % 2 for person in people], "attributes": LABELS["attributes"]}
+    found = hiding(encoder=LENGTHS, dimension=2, epochs=4, patience=1, checkpoint=tmp_path / "run")
+    for _ in range(2):  # the second time from the file
+        found.fit(WORDS, groups=people, **labels)
+        assert found.best_ == 4
+        assert np.isnan(found.epochs_[-1].held_out.task)
+
+
+def test_torch_is_asked_for_with_its_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"dptext\[train\]"):
+        small()
