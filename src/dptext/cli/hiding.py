@@ -219,7 +219,7 @@ def _kept(epochs: Sequence[HidingEpoch], best: int, task: str) -> str:
     hiding = [each for each in epochs if each.phase == "hide"]
     kept = _told(hiding[best - 1], task).split(": ", 1)[1]
     return (
-        f"Kept epoch {best}: {kept}.\n  No promise, and flattering (they chose the epoch): attack the vectors yourself."
+        f"Kept epoch {best}: {kept}.\n  No promise, and it flatters (it chose the epoch): attack the vectors yourself."
     )
 
 
