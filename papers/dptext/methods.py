@@ -163,6 +163,7 @@ def sent(
             dimension=method.dimension or WIDE,
             alpha=1.0 if alpha is None else alpha,
             seed=seed,
+            public=True,
             **_TRAINING | dict(method.trained),
         )
         hidden = {name: values for name, values in public.attributes.items() if method.hides in ("", name)}

@@ -62,7 +62,7 @@ def _fixed(encoder: str, posts: Posts) -> npt.NDArray[np.float32]:
 
 
 def _pretrained(posts: Posts, public: Rows, seed: int, epochs: int) -> npt.NDArray[np.float32]:
-    trained = AutoEncoder(seed=seed, epochs=epochs).fit([posts.texts[row] for row in public])
+    trained = AutoEncoder(seed=seed, epochs=epochs, public=True).fit([posts.texts[row] for row in public])
     return trained.text_encoder_.encode(posts.texts)
 
 

@@ -33,7 +33,14 @@ LABELS = {"task": [0, 0, 1, 1, 0, 0, 1, 0] * 8, "attributes": {"group": ["f", "m
 
 
 def hiding(**options):
-    options = {"dimension": 6, "epochs": 6, "batch_size": 128, "learning_rate": 3e-3, "seed": 1} | options
+    options = {
+        "dimension": 6,
+        "epochs": 6,
+        "batch_size": 128,
+        "learning_rate": 3e-3,
+        "seed": 1,
+        "public": True,
+    } | options
     return dptext.HidingEncoder(options.pop("encoder", None), options.pop("randomizer", None), **options)
 
 
@@ -114,6 +121,10 @@ def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
 
 
 def test_a_training_on_texts_that_are_not_public_is_said_loudly():
+    assert (
+        not dptext.HidingEncoder().public
+    )  # it is the default, so nobody declares his own texts public by an oversight
+    assert not dptext.AutoEncoder().public
     statement = small(public=False).release_.statement
     assert statement.neighbours == "any two texts whatever, the trained encoder staying the same"
     assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in statement.exposed)

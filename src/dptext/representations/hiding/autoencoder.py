@@ -78,7 +78,7 @@ class AutoEncoder:
         epochs: int = 10,
         batch_size: int = 64,
         learning_rate: float = 2e-3,
-        public: bool = True,
+        public: bool = False,
         public_name: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[HidingEpoch], object] | None = None,

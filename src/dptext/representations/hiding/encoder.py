@@ -56,9 +56,8 @@ class HidingEncoder(TrainedEncoder):
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
     texts whatever, *given the trained encoder*, as ``statement_`` says. Training adds nothing to it: that an attribute
     is hidden beyond it is an empirical claim, to be attacked by fresh attackers. **The texts, labels and attributes
-    that ``fit`` gets are not protected**: with ``public=True`` (the default) this call declares them public; with
-    ``public=False`` the statement says that it holds for other documents than these. Without a randomizer nothing is
-    promised at all.
+    that ``fit`` gets are not protected**: the statement says that it holds for other documents than these; with
+    ``public=True`` the caller declares them public. Without a randomizer nothing is promised at all.
 
     Args:
         encoder: what is underneath: what `PrivateEncoder` takes (layers are trained on top of it); None, where ``fit``
@@ -131,7 +130,7 @@ class HidingEncoder(TrainedEncoder):
         class_weight: str | None = HidingOptions.class_weight,
         validation_fraction: float = HidingOptions.validation_fraction,
         patience: int = HidingOptions.patience,
-        public: bool = True,
+        public: bool = False,
         public_name: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Callable[[HidingEpoch], object] | None = None,
