@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 
 import pytest
@@ -43,6 +44,8 @@ def spark(event_log, tmp_path_factory):
     builder = sql.SparkSession.builder.master("local[2,4]").appName("dptext tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    signal.signal(signal.SIGINT, interrupt)  # Spark takes Ctrl-C for itself, and other tests wait for it in vain
     yield session
     session.stop()
