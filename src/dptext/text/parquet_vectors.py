@@ -61,11 +61,17 @@ def vector_blocks(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
     problem = f"{shown(path)}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
     with suppress(arrow.ArrowException, OSError), arrow.parquet.ParquetFile(path) as file:
         if _holds_vectors(arrow, file.schema_arrow, name):
-            problem = f"{shown(path)} was cut or damaged, or a vector is missing; copy the file again"
+            several, problem = problem, f"{shown(path)} was cut or damaged, or a vector is missing; copy the file again"
+            width = None
             for batch in file.iter_batches(_ROWS, columns=[name]):
-                vectors = _as_matrix(arrow, batch.column(0))
-                if vectors is None:
+                column = batch.column(0)
+                if column.null_count:
                     break
+                vectors = _as_matrix(arrow, column)
+                if vectors is None or vectors.shape[1] != (width or vectors.shape[1]):
+                    problem = several
+                    break
+                width = vectors.shape[1]
                 yield vectors
             else:
                 return
@@ -82,9 +88,7 @@ def _holds_vectors(arrow: Any, schema: Any, name: str) -> bool:
 
 
 def _as_matrix(arrow: Any, column: Any) -> npt.NDArray[np.float32] | None:
-    """The vectors of a batch; None where one is missing or has another length than the first."""
-    if column.null_count:
-        return None
+    """The vectors of a batch; None where one has another length than the first."""
     numbers = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
     if arrow.types.is_fixed_size_list(column.type):
         return numbers.reshape(len(column), column.type.list_size)
