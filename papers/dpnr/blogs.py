@@ -19,9 +19,10 @@ from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, SCALAR, SMALLEST_GROUP, Device, measure
 from papers.dpnr.blogs_report import write_report
+from papers.running import options_of, say
 
 from dptext import load_vectors
-from dptext.evaluation.sweep import Progress, sweep
+from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS = "glove-6b-50d", 50_000
@@ -101,7 +102,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             | posts.facts,
             packages=("scikit-learn",),
             processes=options.processes,
-            progress=_say,
+            progress=say,
             stop_at_error=True,
         )
 
@@ -123,23 +124,13 @@ def _cell(mechanism: str, epsilon: float | None = None, mu: float = 0.0) -> dict
     return {"mechanism": mechanism, "epsilon": epsilon, "mu": mu}
 
 
-def _say(progress: Progress) -> None:
-    if progress.row is not None:
-        settings = ", ".join(f"{value}" for value in progress.row.settings.values() if value is not None)
-        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
-
-
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Noisy representations of blogs: what attackers and groups see.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of blog_authorship/")
     parser.add_argument("--quick", action="store_true", help="few bloggers and mechanisms: does it run?")
     parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=None)
-    options = parser.parse_args(arguments)
-    options.readme = HERE / "README.md" if options.out is None else None
-    options.out = options.out or HERE / ("quick" if options.quick else "results")
-    return options
+    return options_of(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -11,17 +11,17 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts
 from papers.dpnr.servers import randomizer, true_epsilon
+from papers.numbers_of import named as _named
+from papers.numbers_of import of_groups
 
 from dptext import WordVectors
 from dptext.attacks.attribute import attribute_inference
-from dptext.estimates import Estimate
 from dptext.evaluation.fairness import fairness
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.privacy.randomness import RandomBits
@@ -151,22 +151,7 @@ def _served(
         resamples=device.resamples,
         seed=seed,
     )
-    numbers: dict[str, float] = {}
-    for each in found.groups:
-        numbers |= _named(f"{attribute} {each.group}", each.score, each.baseline)
-    gaps = {(each.better, each.worse): each.gap for each in found.gaps}
-    for one, other in combinations([each.group for each in found.groups], 2):
-        gap = gaps.get((other, one))
-        if gap is None:
-            turned = gaps[one, other]
-            gap = Estimate(0.0 - turned.value, 0.0 - turned.high, 0.0 - turned.low, turned.count, turned.of)
-        numbers |= _named(f"{attribute} gap {other} less {one}", gap)
-    return numbers
-
-
-def _named(name: str, estimate: Estimate, blind: float | None = None) -> dict[str, float]:
-    found = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
-    return found if blind is None else found | {f"{name} blind": blind}
+    return of_groups(attribute, found)
 
 
 def _mean_by(rows: Floats, people: npt.NDArray[np.int64]) -> Floats:

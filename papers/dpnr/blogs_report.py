@@ -11,6 +11,7 @@ from papers.blogs_posts import TASKS
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
 from papers.dpnr.blogs_figure import draw
 from papers.dpnr.blogs_printed import FAIRNESS, RATIOS, printed_accuracy
+from papers.running import write_between
 
 from dptext import DataError
 from dptext.evaluation.sweep import read_sweep
@@ -76,11 +77,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     seconds = sum(row.seconds for rows in found.values() for row in rows.rows)
     took = f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others."
     (out / "blogs.md").write_text(_text([*whole, took]), encoding="utf-8")
-    if readme is not None and readme.exists():
-        before, start, rest = readme.read_text(encoding="utf-8").partition(START)
-        if start:
-            text = _text([*brief, took])
-            readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write_between(readme, START, END, _text([*brief, took]))
     draw(found, out / "blogs.png")
 
 

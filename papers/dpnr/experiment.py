@@ -22,8 +22,9 @@ from papers.dpnr.report import write_report
 from papers.dpnr.servers import SCHEDULES, measure, measure_as_printed
 from papers.hub import ON_THE_HUB, from_hub
 from papers.imdb import reviews
+from papers.running import say
 
-from dptext.evaluation.sweep import Progress, sweep
+from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("study", "printed", "ours", "epochs")
@@ -111,7 +112,7 @@ class Run:
             name=f"dpnr {name}",
             constants=self.constants | {"users": repr(users), "mus": repr(mus)},
             processes=self.options.processes,
-            progress=_say,
+            progress=say,
             stop_at_error=True,
         )
 
@@ -181,12 +182,6 @@ def _imdb(data: Path) -> tuple[LabelledTexts, LabelledTexts]:
 
 
 _LOADERS = {"AG News": ag_news, "IMDb": _imdb}
-
-
-def _say(progress: Progress) -> None:
-    if progress.row is not None:
-        settings = ", ".join(f"{value}" for value in progress.row.settings.values() if value is not None)
-        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -11,6 +11,7 @@ from papers.dpnr.figure import draw
 from papers.dpnr.printed import CLEAN, TRAININGS, printed
 from papers.dpnr.results import Rows, at_true_epsilon, decided, reproduced
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, true_epsilon
+from papers.running import write_between
 
 from dptext import DataError
 from dptext.estimates import Estimate, mean_over_runs
@@ -65,9 +66,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     sections.append(f"{cells:,} cells took {seconds / 3600:.1f} hours of one core.")
     text = "\n\n".join(filter(None, sections)) + "\n"
     (out / "tables.md").write_text(text, encoding="utf-8")
-    if readme is not None and readme.exists():
-        before, _, rest = readme.read_text(encoding="utf-8").partition(START)
-        readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write_between(readme, START, END, text)
     draw(found, out / "figure.png")
 
 

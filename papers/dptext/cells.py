@@ -12,13 +12,14 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts
 from papers.dptext.methods import ADV_ALL, NAMES, Labelled, sent
+from papers.numbers_of import named as _named
+from papers.numbers_of import of_groups
 
 from dptext.attacks import author_reidentification
 from dptext.attacks.learners import ATTACKERS, Attacker, Learner
@@ -184,22 +185,7 @@ def _served(
 ) -> dict[str, float]:
     """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
     found = fairness(true, said, groups, people=people, smallest=setting.smallest_group, **how)
-    numbers: dict[str, float] = {}
-    for each in found.groups:
-        numbers |= _named(f"{attribute} {each.group}", each.score, each.baseline)
-    gaps = {(each.better, each.worse): each.gap for each in found.gaps}
-    for one, other in combinations([each.group for each in found.groups], 2):
-        gap = gaps.get((other, one))
-        if gap is None:
-            turned = gaps[one, other]
-            gap = Estimate(0.0 - turned.value, 0.0 - turned.high, 0.0 - turned.low, turned.count, turned.of)
-        numbers |= _named(f"{attribute} gap {other} less {one}", gap)
-    return numbers
-
-
-def _named(name: str, estimate: Estimate, blind: float | None = None) -> dict[str, float]:
-    found = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
-    return found if blind is None else found | {f"{name} blind": blind}
+    return of_groups(attribute, found)
 
 
 def _codes(values: npt.NDArray[np.str_]) -> Codes:

@@ -21,9 +21,10 @@ from papers.dptext import methods
 from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure, split
 from papers.dptext.report import write_report
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
+from papers.running import options_of, say
 
 from dptext.attacks.learners import ATTACKERS, Attacker
-from dptext.evaluation.sweep import Progress, sweep
+from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 SEED = 1
@@ -102,7 +103,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
                 | posts.facts,
                 packages=("scikit-learn", "torch"),
                 processes=options.processes,
-                progress=_say,
+                progress=say,
                 stop_at_error=True,
             )
 
@@ -141,12 +142,6 @@ def _plan(options: argparse.Namespace) -> Plan:
     return Plan(tasks=tuple(options.tasks or TASKS), encoders=tuple(options.encoders or ENCODERS), folds=options.folds)
 
 
-def _say(progress: Progress) -> None:
-    if progress.row is not None:
-        settings = ", ".join(f"{value}" for value in progress.row.settings.values() if value is not None)
-        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
-
-
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Representations of blogs that keep a task and hide attributes.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of blog_authorship/")
@@ -158,11 +153,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--encoders", nargs="*", choices=ENCODERS)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--work", type=Path, default=HERE / "work", help="stored vectors of posts; not kept by git")
-    parser.add_argument("--out", type=Path, default=None)
-    options = parser.parse_args(arguments)
-    options.readme = HERE / "README.md" if options.out is None else None
-    options.out = options.out or HERE / ("quick" if options.quick else "results")
-    return options
+    return options_of(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from papers.dptext.methods import NAMES
 from papers.dptext.page import write_page
 from papers.dptext.printed import PRINTED, SET
 from papers.dptext.rows import ATTRIBUTES, Rows, files_of, signed, spelled
+from papers.running import write_between
 
 from dptext import DataError
 from dptext.evaluation.sweep_file import Row
@@ -37,11 +38,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     seconds = sum(row.seconds for rows in found for row in rows.rows)
     took = f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others."
     (out / "tables.md").write_text(_text([*whole, took]), encoding="utf-8")
-    if readme is not None and readme.exists():
-        before, start, rest = readme.read_text(encoding="utf-8").partition(START)
-        if start:
-            text = _text([*brief, took])
-            readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write_between(readme, START, END, _text([*brief, took]))
     draw(found, out / "curves.png")
     write_page(found, out / "page.html")
 

@@ -22,10 +22,11 @@ from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.semantic import GOLD, LISTS, Semantic
+from papers.running import options_of, say_by_name
 
 from dptext import load_vectors
 from dptext.evaluation.neighbours import neighbour_table
-from dptext.evaluation.sweep import Progress, sweep
+from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
@@ -179,15 +180,9 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=self.constants | constants,
-            progress=_say,
+            progress=say_by_name,
             stop_at_error=True,
         )
-
-
-def _say(progress: Progress) -> None:
-    if progress.row is not None:
-        settings = ", ".join(f"{name} {value}" for name, value in progress.row.settings.items() if value is not None)
-        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -196,11 +191,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one blogger in ten, two runs: does it run?")
     parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--out", type=Path, default=None)
-    options = parser.parse_args(arguments)
-    options.readme = HERE / "README.md" if options.out is None else None
-    options.out = options.out or HERE / ("quick" if options.quick else "results")
-    return options
+    return options_of(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from papers.dpugc.models import LARGER, Model
 from papers.dpugc.probes import PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
 from papers.dpugc.semantic import LISTS
+from papers.running import write_between
 
 from dptext import DataError
 from dptext.estimates import Estimate
@@ -55,9 +56,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         parts += [age_table(rows["age"])]
     text = "\n\n".join([*parts, summary(rows)]) + "\n"
     (out / "tables.md").write_text(text, encoding="utf-8")
-    if readme is not None and readme.exists():
-        before, _, rest = readme.read_text(encoding="utf-8").partition(START)
-        readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write_between(readme, START, END, text)
     draw(rows, out / "figure.png")
 
 

@@ -24,9 +24,10 @@ from papers.dpugc.steps import GOLD, GOLD_SEED, Steps, Stepwise
 from papers.dpugc.trained import KINDS, Schedule, Trainings, behaviour
 from papers.dpugc.training_report import write_report
 from papers.made_up_users import imdb_users, text8_users, wikitext_users
+from papers.running import options_of, say_by_name
 
 from dptext import Document, load_vectors
-from dptext.evaluation.sweep import Progress, grid, sweep
+from dptext.evaluation.sweep import grid, sweep
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
@@ -216,15 +217,9 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=constants,
-            progress=_say,
+            progress=say_by_name,
             stop_at_error=True,
         )
-
-
-def _say(progress: Progress) -> None:
-    if progress.row is not None:
-        settings = ", ".join(f"{name} {value}" for name, value in progress.row.settings.items() if value is not None)
-        print(f"{progress.done} of {progress.total}: {settings}, {progress.row.seconds:.0f} s", flush=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -235,11 +230,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     corpora = ("blogs", "WikiText-2", "IMDb", "text8")
     parser.add_argument("--corpora", nargs="+", choices=corpora, default=corpora[:3], help="text8: where you have it")
-    parser.add_argument("--out", type=Path, default=None)
-    options = parser.parse_args(arguments)
-    options.readme = HERE / "README.md" if options.out is None else None
-    options.out = options.out or HERE / ("quick" if options.quick else "results")
-    return options
+    return options_of(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

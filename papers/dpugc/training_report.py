@@ -10,6 +10,7 @@ from papers.dpugc.published import EPSILON, LOSSES, PRINTED, epsilon_of_a_step_a
 from papers.dpugc.trained import KINDS, PAIRS, USERS
 from papers.dpugc.training_figure import draw
 from papers.dpugc.training_results import Found
+from papers.running import write_between
 
 from dptext import DataError
 from dptext.estimates import Estimate
@@ -56,9 +57,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     parts.append(f"{sum(len(found.rows) for found in files)} cells in {seconds / 60:.0f} minutes by the clock.")
     text = "\n\n".join(part for part in parts if part) + "\n"
     (out / "training.md").write_text(text, encoding="utf-8")
-    if readme is not None and readme.exists():
-        before, _, rest = readme.read_text(encoding="utf-8").partition(START)
-        readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write_between(readme, START, END, text)
     draw(steps, frequent, delta, out / "training.png")
 
 

@@ -24,8 +24,9 @@ from papers.ome.printed_report import write_report
 from papers.ome.projections import Projection, principal
 from papers.ome.settings import split
 from papers.ome.vectors import encode
+from papers.running import say
 
-from dptext.evaluation.sweep import Progress, sweep
+from dptext.evaluation.sweep import sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.domains import Domain
@@ -216,16 +217,10 @@ def main() -> None:
                 path=out / f"printed-{name.lower()}.jsonl",
                 name="ome printed",
                 constants={"epochs": epochs},
-                progress=_say,
+                progress=say,
                 stop_at_error=True,
             )
     write_report(out, readme=None if options.quick else HERE / "README.md")
-
-
-def _say(progress: Progress) -> None:
-    if progress.row is not None:
-        said = ", ".join(str(value) for value in progress.row.settings.values() if value is not None)
-        print(f"{progress.done} of {progress.total}: {said}, {progress.row.seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from papers.ome.mechanisms import BITS, OURS, PUBLISHED, true_epsilon
+from papers.running import write_between
 
 from dptext import DataError
 from dptext.estimates import Estimate, mean_over_runs
@@ -92,10 +93,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     found = Found(out)
     text = "\n\n".join([_printed_table(found), _controls(found), _ours(found), _summary(found)]) + "\n"
     (out / "printed.md").write_text(text, encoding="utf-8")
-    if readme is not None and readme.exists():
-        before, mark, rest = readme.read_text(encoding="utf-8").partition(START)
-        if mark:
-            readme.write_text(f"{before}{START}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write_between(readme, START, END, text)
     _draw_chances(out / "figure3.png")
     _draw_true(found, out / "true_epsilon.png")
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from papers.running import write_between
+
 from dptext import DataError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.text.files import extra
@@ -36,11 +38,7 @@ def write_report(results: Path, out: Path, *, readme: Path | None) -> None:
         found = Results(list(csv.DictReader(stream)))
     text = "\n\n".join([found.equal_epsilon(), found.equal_keep(), found.attacks(), found.summary()]) + "\n"
     (out / "table.md").write_text(text, encoding="utf-8")
-    if readme is not None and readme.exists():
-        page = readme.read_text(encoding="utf-8")
-        before, _, rest = page.partition(START)
-        _, _, after = rest.partition(END)
-        readme.write_text(f"{before}{START}\n\n{text}\n{END}{after}", encoding="utf-8")
+    write_between(readme, START, END, text)
     draw(found, out / "figure.png")
 
 

@@ -1,0 +1,52 @@
+"""What all experiments share when they are run: where results go, what is said meanwhile, tables in a README."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from dptext.evaluation.sweep import Progress
+
+__all__ = ["options_of", "say", "say_by_name", "write_between"]
+
+
+def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, here: Path) -> argparse.Namespace:
+    """Parsed, with ``out`` (``results`` or ``quick`` beside the experiment, or what was asked for) and ``readme``.
+
+    Args:
+        parser: it has ``--quick``.
+        arguments: None: those of the command line.
+        here: the folder of the experiment; its README is None where results go elsewhere.
+    """
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args(arguments)
+    options.readme = here / "README.md" if options.out is None else None
+    options.out = options.out or here / ("quick" if options.quick else "results")
+    return options
+
+
+def say(progress: Progress) -> None:
+    """A line for each cell, with its settings."""
+    if progress.row is not None:
+        _say(progress, [f"{value}" for value in progress.row.settings.values() if value is not None])
+
+
+def say_by_name(progress: Progress) -> None:
+    """The same, with the names of the settings."""
+    if progress.row is not None:
+        _say(progress, [f"{name} {value}" for name, value in progress.row.settings.items() if value is not None])
+
+
+def _say(progress: Progress, settings: list[str]) -> None:
+    assert progress.row is not None
+    print(f"{progress.done} of {progress.total}: {', '.join(settings)}, {progress.row.seconds:.0f} s", flush=True)
+
+
+def write_between(readme: Path | None, start: str, end: str, text: str) -> None:
+    """Put a text between two marks of a README, in place of what is there; nothing where there are no marks."""
+    if readme is None or not readme.exists():
+        return
+    before, mark, rest = readme.read_text(encoding="utf-8").partition(start)
+    if mark:
+        readme.write_text(f"{before}{start}\n\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
