@@ -22,12 +22,17 @@ from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import Vocabulary
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["NEIGHBOURS", "Earlier"]
+__all__ = ["NEIGHBOURS", "ONE_NAME", "Earlier"]
 
 NEIGHBOURS = {
     Unit.USER: "two corpora, one of which holds all documents of one more user",
     Unit.DOCUMENT: "two corpora, one of which holds one more document",
 }
+ONE_NAME = (
+    "a person writes under one name; whoever has several counts as several users",
+    "no two people write under one name; those who do count as one user together",
+)
+"""What a promise to users takes for granted about their names."""
 """Of statements about word vectors, in words."""
 _BEFORE = "released before under a promise counted in above"
 _OWN = "released under a promise of their own, counted in above"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from dptext.embeddings.earlier import NEIGHBOURS, Earlier
+from dptext.embeddings.earlier import NEIGHBOURS, ONE_NAME, Earlier
 from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
 from dptext.embeddings.user_matrices import MOST_USERS
 from dptext.noise.rounded import ELEMENTARY
@@ -110,8 +110,7 @@ def _parameters(plan: Plan, level: str) -> dict[str, Parameter]:
 def _assumptions(plan: Plan) -> tuple[str, ...]:
     said = _earlier(plan).assumptions
     if plan.unit == "user":
-        said.append("a person writes under one name; whoever has several counts as several users")
-        said.append("no two people write under one name; those who do count as one user together")
+        said += ONE_NAME
     if len(plan.budgets.levels) > 1:
         said += level_assumptions(plan.policy)
     said += [

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY, RANKS
-from dptext.embeddings.earlier import NEIGHBOURS
+from dptext.embeddings.earlier import NEIGHBOURS, ONE_NAME
 from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
 from dptext.privacy.few_digits import rounded_up
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee
@@ -123,8 +123,7 @@ def _parameters(plan: SkipGramPlan, level: str) -> dict[str, Parameter]:
 def _assumptions(plan: SkipGramPlan) -> tuple[str, ...]:
     said = plan.earlier.assumptions
     if plan.recipe.unit == "user":
-        said.append("a person writes under one name; whoever has several counts as several users")
-        said.append("no two people write under one name; those who do count as one user together")
+        said += ONE_NAME
     if len(plan.participation.rates) > 1:
         said += level_assumptions(plan.policy)
     said += [

@@ -25,7 +25,7 @@ from dptext.embeddings.dpsgd.checkpoint import Checkpoint
 from dptext.embeddings.dpsgd.gradients import MOST
 from dptext.embeddings.dpsgd.ranks import Ranks
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.text.authored import UserUnit, user_name
+from dptext.text.authored import UserUnit, check_users_are_read, user_name
 from dptext.text.documents import Document, DocumentReader
 from dptext.text.files import extra
 
@@ -79,11 +79,7 @@ class TorchRanks(Ranks):
         Single documents are dealt by what they say: by their place, one more document would move all that follow to
         other ranks, and a rank that reads them in another order would take what others have.
         """
-        if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
-            raise ParameterError(
-                "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect "
-                "single documents, unit='document'"
-            )
+        check_users_are_read(documents, unit)
         return self._own(documents, unit)
 
     def _own(self, documents: DocumentReader | Iterable[Document], unit: UserUnit) -> Iterator[Document]:

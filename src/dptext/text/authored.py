@@ -19,7 +19,7 @@ from dptext.text.keys import spelled_key
 from dptext.text.parquet import as_lists
 from dptext.text.sorted_runs import Digests
 
-__all__ = ["Digester", "Level", "LevelCodes", "Part", "UserUnit", "parts_of", "user_name"]
+__all__ = ["Digester", "Level", "LevelCodes", "Part", "UserUnit", "check_users_are_read", "parts_of", "user_name"]
 
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
@@ -44,13 +44,22 @@ def parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, lev
     return _parts_of_documents(documents, unit, level)
 
 
-def _parts_of_reader(reader: DocumentReader, unit: UserUnit, level: str | None) -> Iterator[Part]:
-    column = reader.user_column if unit == "user" else None
-    if unit == "user" and column is None:
+def check_users_are_read(documents: object, unit: UserUnit) -> None:
+    """Whether a reader gives the users that are to be protected.
+
+    Raises:
+        ParameterError: it does not.
+    """
+    if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
         raise ParameterError(
             "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect single "
             "documents, unit='document'"
         )
+
+
+def _parts_of_reader(reader: DocumentReader, unit: UserUnit, level: str | None) -> Iterator[Part]:
+    check_users_are_read(reader, unit)
+    column = reader.user_column if unit == "user" else None
     if level is not None and level not in reader.kept_columns:
         raise ParameterError(f"the column {level!r} of levels is not read: read_documents(..., keep=[{level!r}])")
     with closing(reader):
