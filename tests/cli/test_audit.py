@@ -26,16 +26,6 @@ def release(tmp_path, monkeypatch, glove):
     return make
 
 
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        code = main([str(each) for each in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
 def change(path, **fields):
     beside = path.with_name(path.name + ".privacy.json")
     statement = dptext.PrivacyStatement.from_json(beside.read_text())

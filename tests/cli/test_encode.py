@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
-from dptext.cli import main
 from dptext.privacy.ledger import Ledger
 from dptext.representations.files import vectors_in
 from dptext.text.files import file_digest
@@ -54,16 +53,6 @@ def statement_of(name):
 
 def change(name, **fields):
     Path(f"{name}.privacy.json").write_text(statement_of(name).replace(**fields).to_json())
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        code = main([str(each) for each in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -8,23 +8,12 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.cli import main
 from dptext.representations.files import vectors_in
 
 pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
 
 SECRET = "qsecretq"
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        code = main([str(each) for each in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -1,0 +1,15 @@
+"""The command line as a user has it."""
+
+import pytest
+
+from dptext.cli import main
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
