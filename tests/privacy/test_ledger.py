@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import types
 import unicodedata
 from fractions import Fraction
 from pathlib import Path
@@ -525,6 +526,30 @@ def test_of_eight_processes_exactly_as_many_win_as_fit(tmp_path):
     assert out == "done\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_many_processes_wait_for_each_other_and_none_fails(tmp_path):
+    out = run_script(
+        tmp_path,
+        """
+        from dptext.privacy import ledger_store
+
+        ledger_store._SECONDS_BETWEEN_SIGNALS = 0.005  # in one go: most statements then wait several times
+        Ledger.create("x", epsilon=1000)
+
+        def work(number):
+            for n in range(10):
+                reserve(Ledger("x"), f"{number}-{n}", map(str, range(2000))).settle()
+            return 0
+
+        pids = [child(lambda: work(number)) for number in range(8)]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+        summary = Ledger("x").summary()
+        print(codes, summary.releases, summary.pending, Ledger("x").left("7").spent)
+        """,
+    )
+    assert out == f"{[0] * 8} 80 0 80.0\n"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_a_kill_at_any_moment_leaves_a_ledger_that_adds_up(tmp_path):
     out = run_script(
@@ -714,17 +739,55 @@ def test_a_stuck_process_is_waited_for_and_then_named(make, begin):
     stuck = sqlite3.connect(ledger.path, isolation_level=None)
     stuck.execute(begin)
     try:
-        with pytest.raises(StorageError, match=r"another process has held the ledger .* for more than 0 seconds"):
+        with pytest.raises(StorageError, match=r"another process holds the ledger .* for \S+ seconds: wait") as caught:
             reserve(hasty, "a", PureDP(1), ["x"])
+        assert "for 600 seconds" not in str(caught.value)  # what it was, not what was allowed
         waiting = threading.Thread(target=lambda: reserve(ledger, "b", PureDP(1), ["x"]))
         waiting.start()
-        waiting.join(0.3)
+        waiting.join(1.5)  # longer than SQLite waits in one go
         assert waiting.is_alive()
         stuck.execute("ROLLBACK")
-        waiting.join(30)
+        waiting.join()
     finally:
         stuck.close()
     assert ledger.is_reserved("b")
+
+
+def test_every_statement_waits_for_the_locks_of_others(make, monkeypatch):
+    """Before each statement another connection takes the file, where it can, and lets go a little later."""
+    path = make(epsilon=50).path
+    met = 0
+
+    def take():
+        nonlocal met
+        other = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+        try:
+            other.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:  # the statement runs under a lock of its own
+            other.close()
+            return contextlib.nullcontext()
+        met += 1
+        release = threading.Timer(0.02, other.close)
+        release.start()
+        return contextlib.closing(types.SimpleNamespace(close=release.join))
+
+    class Disturbed(ledger_store.Connection):
+        def execute(self, *arguments):
+            with take():
+                return super().execute(*arguments)
+
+        def executemany(self, *arguments):
+            with take():
+                return super().executemany(*arguments)
+
+    monkeypatch.setattr(ledger_store, "_SECONDS_BETWEEN_SIGNALS", 0.001)
+    monkeypatch.setattr(ledger_store, "Connection", Disturbed)
+    ledger = Ledger(path)
+    for name in ("a", "b"):
+        reserve(ledger, name, PureDP(1), ["x", "y", "x"], by="id").settle()
+    reserve(ledger, "c", PureDP(1), ["x"], by="id").void()
+    assert (ledger.summary().units, ledger.left("x").spent, len(ledger.releases())) == (2, 4, 2)
+    assert met > 50
 
 
 @pytest.fixture
@@ -797,7 +860,7 @@ def test_a_full_disk_changes_nothing(make, monkeypatch):
 
 
 def test_a_half_made_ledger_is_taken_away(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledger_store, "_SCHEMA", "CREATE nonsense")
+    monkeypatch.setattr(ledger_store, "_SCHEMA", ("CREATE nonsense",))
     with pytest.raises(DataError):
         Ledger.create(tmp_path / "x", epsilon=1)
     assert list(tmp_path.iterdir()) == []

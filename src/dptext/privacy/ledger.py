@@ -119,7 +119,7 @@ class Ledger:
             "delta": limits.delta,
             "releases": limits.releases,
         }
-        create_store(Path(path), row)
+        create_store(Path(path), row, _PATIENCE)
         return cls(path)
 
     def reserve(
@@ -160,7 +160,7 @@ class Ledger:
             raise ParameterError("release_id must be 1 to 100 of the letters A-Z a-z 0-9 . _ : - and was not")
         price(guarantee, 1)
         with opened(self.path, self._patience) as connection:
-            with reading(connection, self.path, self._patience):
+            with reading(connection):
                 secret, _, limits = self._head(connection)
                 limits.check(guarantee)
                 limits.ceiling(terms.currency)
@@ -170,7 +170,7 @@ class Ledger:
             # unless the promise is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             documents = gather(connection, _hashed(keys, secret, by), counted=counted)
-            with writing(connection, self.path, self._patience):
+            with writing(connection):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
@@ -275,18 +275,12 @@ class Ledger:
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        with (
-            opened(self.path, self._patience) as connection,
-            reading(connection, self.path, self._patience),
-        ):
+        with opened(self.path, self._patience) as connection, reading(connection):
             yield connection
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with (
-            opened(self.path, self._patience) as connection,
-            writing(connection, self.path, self._patience),
-        ):
+        with opened(self.path, self._patience) as connection, writing(connection):
             yield connection
 
     def _head(self, connection: Connection) -> tuple[bytes, str, Limits]:

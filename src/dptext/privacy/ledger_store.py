@@ -36,22 +36,21 @@ __all__ = [
     "writing",
 ]
 
-Connection = sqlite3.Connection
 SCHEMA_VERSION = 1
 _APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
 
 # A charge names a unit and a price; a price belongs to one release and one number of documents. What a unit has
 # spent is always summed up from its charges, so there is no running total that a crash could leave wrong.
-_SCHEMA = """
-CREATE TABLE ledger (secret BLOB NOT NULL, created TEXT NOT NULL, epsilon REAL, delta REAL, releases INTEGER);
-CREATE TABLE release (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at TEXT NOT NULL, state TEXT NOT NULL,
-    units INTEGER NOT NULL, documents INTEGER NOT NULL, about TEXT NOT NULL);
-CREATE TABLE price (
-    id INTEGER PRIMARY KEY, release INTEGER NOT NULL, documents INTEGER NOT NULL, cost REAL NOT NULL,
-    delta REAL NOT NULL, UNIQUE (release, documents));
-CREATE TABLE charge (unit BLOB NOT NULL, price INTEGER NOT NULL, PRIMARY KEY (unit, price)) WITHOUT ROWID;
-"""
+_SCHEMA = (
+    "CREATE TABLE ledger (secret BLOB NOT NULL, created TEXT NOT NULL, epsilon REAL, delta REAL, releases INTEGER)",
+    "CREATE TABLE release ("
+    "number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at TEXT NOT NULL, state TEXT NOT NULL, "
+    "units INTEGER NOT NULL, documents INTEGER NOT NULL, about TEXT NOT NULL)",
+    "CREATE TABLE price ("
+    "id INTEGER PRIMARY KEY, release INTEGER NOT NULL, documents INTEGER NOT NULL, cost REAL NOT NULL, "
+    "delta REAL NOT NULL, UNIQUE (release, documents))",
+    "CREATE TABLE charge (unit BLOB NOT NULL, price INTEGER NOT NULL, PRIMARY KEY (unit, price)) WITHOUT ROWID",
+)
 
 # CROSS JOIN keeps the order of the tables: one walk over the sorted units, and short looks beside it
 _OVERSPENT = """
@@ -68,9 +67,45 @@ FROM standing WHERE spent + cost > :cost OR delta_spent + delta > :delta OR rele
 
 _CACHE_KIB = 65_536  # bounds the memory of the page cache, and of the sort before it spills to a temporary file
 _STEPS_BETWEEN_SIGNALS = 1_000_000
+_SECONDS_BETWEEN_SIGNALS = 0.5  # of waiting for a lock: SQLite waits by itself, but deaf to Ctrl-C
 
 
-def create_store(path: Path, limits: dict[str, Any]) -> None:
+class Connection(sqlite3.Connection):
+    """A connection on which every statement waits for the locks of other processes.
+
+    Any statement can meet a lock: a pragma, and the first one on a temporary table, read the schema of the file. A
+    statement that met one has done nothing, so it can be repeated.
+
+    Attributes:
+        path: the ledger.
+        patience: for how many seconds a statement waits.
+    """
+
+    path: Path
+    patience: float
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        """As in `sqlite3.Connection`.
+
+        Raises:
+            StorageError: the lock was not free in all that time.
+        """
+        start = time.monotonic()
+        while True:
+            try:
+                return super().execute(*arguments)
+            except sqlite3.OperationalError as error:
+                waited = time.monotonic() - start
+                if _code(error) != sqlite3.SQLITE_BUSY:
+                    raise
+            if waited >= self.patience:
+                raise StorageError(
+                    f"another process holds the ledger {str(self.path)!r}, and did so for {waited:.1f} seconds: wait "
+                    "for it, or end it if it is stuck; nothing was changed"
+                )
+
+
+def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
     """Make the file, readable by its owner only from its first byte on.
 
     Raises:
@@ -85,10 +120,12 @@ def create_store(path: Path, limits: dict[str, Any]) -> None:
     except OSError as error:
         raise StorageError.of("write", path, error) from None
     try:
-        with _in_words(path, 0.0), _connected(path) as connection:
+        with _connected(path, patience) as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            connection.executescript(f"BEGIN EXCLUSIVE; {_SCHEMA}")
+            connection.execute("BEGIN EXCLUSIVE")
+            for table in _SCHEMA:
+                connection.execute(table)
             connection.execute("INSERT INTO ledger VALUES (:secret, :created, :epsilon, :delta, :releases)", limits)
             connection.execute("COMMIT")
     except BaseException:
@@ -102,7 +139,7 @@ def opened(path: Path, patience: float) -> Iterator[Connection]:
 
     Args:
         path: the ledger.
-        patience: for how many seconds `reading` and `writing` wait for other processes.
+        patience: for how many seconds a statement waits for other processes.
 
     Raises:
         StorageError: the file is missing, cannot be read or written, stays locked, or a disk is full.
@@ -115,27 +152,27 @@ def opened(path: Path, patience: float) -> Iterator[Connection]:
         )
     if path.is_dir():
         raise StorageError(f"{str(path)!r} is a folder: name the ledger in it")
-    with _in_words(path, patience), _connected(path) as connection:
+    with _connected(path, patience) as connection:
         yield connection
 
 
 @contextmanager
-def reading(connection: Connection, path: Path, patience: float) -> Iterator[None]:
+def reading(connection: Connection) -> Iterator[None]:
     """A transaction that sees one state of the ledger.
 
     Raises:
         DataError: the file is no ledger, or one of another version.
     """
-    _wait(lambda: _begin_reading(connection), patience)
+    connection.execute("BEGIN")
     try:
-        _check_kind(connection, path)
+        _check_kind(connection)  # the first read takes the lock
         yield
     finally:
         _roll_back(connection)
 
 
 @contextmanager
-def writing(connection: Connection, path: Path, patience: float) -> Iterator[None]:
+def writing(connection: Connection) -> Iterator[None]:
     """A transaction that happens as a whole or not at all, and is on disk when the block is left.
 
     Raises:
@@ -143,9 +180,9 @@ def writing(connection: Connection, path: Path, patience: float) -> Iterator[Non
     """
     # Exclusive and not immediate: a large reservation outgrows the cache and has to write into the file before it
     # commits, which readers could then still hold up in the middle.
-    _wait(lambda: connection.execute("BEGIN EXCLUSIVE"), patience)
+    connection.execute("BEGIN EXCLUSIVE")
     try:
-        _check_kind(connection, path)
+        _check_kind(connection)
         yield
         connection.execute("COMMIT")
     finally:
@@ -269,27 +306,30 @@ def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
 
 
 @contextmanager
-def _connected(path: Path) -> Iterator[Connection]:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0.5)
-    try:
-        # EXTRA also syncs the folder when the journal goes: without it, a power cut could bring the journal back
-        # and with it take back a charge whose release is out already
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        # gives Python the chance to see Ctrl-C during a long statement
-        connection.set_progress_handler(lambda: 0, _STEPS_BETWEEN_SIGNALS)
-        yield connection
-    finally:
-        connection.close()
+def _connected(path: Path, patience: float) -> Iterator[Connection]:
+    with _in_words(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            timeout=min(_SECONDS_BETWEEN_SIGNALS, patience),
+            factory=Connection,
+        )
+        connection.path, connection.patience = path, patience
+        try:
+            # EXTRA also syncs the folder when the journal goes: without it, a power cut could bring the journal back
+            # and with it take back a charge whose release is out already
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            # gives Python the chance to see Ctrl-C during a long statement
+            connection.set_progress_handler(_hear_signals, _STEPS_BETWEEN_SIGNALS)
+            yield connection
+        finally:
+            connection.close()
 
 
-def _begin_reading(connection: Connection) -> None:
-    connection.execute("BEGIN")
-    try:
-        connection.execute("PRAGMA user_version").fetchone()  # a read, and so the lock
-    except sqlite3.Error:
-        _roll_back(connection)
-        raise
+def _hear_signals() -> int:
+    return 0
 
 
 def _roll_back(connection: Connection) -> None:
@@ -298,38 +338,27 @@ def _roll_back(connection: Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def _wait(begin: Callable[[], object], patience: float) -> None:
-    """Try until the lock is free. SQLite could wait by itself, but would not hear Ctrl-C meanwhile."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            begin()
-            return
-        except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                raise
-
-
-def _check_kind(connection: Connection, path: Path) -> None:
+def _check_kind(connection: Connection) -> None:
+    name = connection.path.name
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         empty = " (it is empty: if its creation was interrupted, delete it and create it again)" if pages == 0 else ""
-        raise DataError(f"{path.name} is no ledger{empty}: make one with: dptext ledger create FILE --epsilon 10")
+        raise DataError(f"{name} is no ledger{empty}: make one with: dptext ledger create FILE --epsilon 10")
     if version != SCHEMA_VERSION:
         raise DataError(
-            f"{path.name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
+            f"{name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
             "use the dptext that wrote it"
         )
 
 
 @contextmanager
-def _in_words(path: Path, patience: float) -> Iterator[None]:
+def _in_words(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _problem(_code(error), path, patience) from None
+        raise _problem(_code(error), path) from None
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -337,16 +366,11 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _problem(code: int, path: Path, patience: float) -> BaseException:
+def _problem(code: int, path: Path) -> BaseException:
     if code == sqlite3.SQLITE_INTERRUPT:
         return KeyboardInterrupt()
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
         return damaged(path)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StorageError(
-            f"another process has held the ledger {str(path)!r} for more than {patience:g} seconds: "
-            "wait for it, or end it if it is stuck; nothing was changed"
-        )
     why = {
         sqlite3.SQLITE_FULL: "its disk, or the one for temporary files (SQLITE_TMPDIR), is full",
         sqlite3.SQLITE_READONLY: "it or its folder may not be written to, or it was moved away",
