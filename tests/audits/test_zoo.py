@@ -46,6 +46,8 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "SkipGram, reused counter",
         "SkipGram, pairs bounded one by one",
         "a level and its release, not counted",
+        "its input returned, behind the right distribution",
+        "equal calls alike, behind the right distribution",
     ):
         assert known in names
 

@@ -13,6 +13,7 @@ from zoo import (
     randomizers,
     releases,
     replacements,
+    samplers,
     selections,
     skipgrams,
     trainings,
@@ -23,6 +24,7 @@ from zoo import (
 CASES = [
     *selections.CASES,
     *replacements.CASES,
+    *samplers.CASES,
     *noises.CASES,
     *published.CASES,
     *caps.CASES,

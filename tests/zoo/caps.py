@@ -7,13 +7,14 @@ from scipy import special
 
 from dptext.audits import judge_exact
 from dptext.representations.privunit import PrivUnit
-from zoo.case import Case, PureDP, claim
+from zoo.case import SAMPLES, Case, PureDP, claim
 
 DIMENSION, EPSILON = 64, 4.0
 CLAIM = claim(PureDP(EPSILON))
 
 
-def _honest():
+def honest():
+    """Of the library."""
     return PrivUnit(epsilon=EPSILON).channel(DIMENSION)
 
 
@@ -21,7 +22,7 @@ class _OddsOfAFairCoin:
     """Chooses the cap as randomised response chooses the truth: the cap's mass is forgotten."""
 
     chance = math.exp(EPSILON) / (1 + math.exp(EPSILON))
-    height = _honest().height
+    height = honest().height
 
 
 class _RimOfFewerDimensions:
@@ -31,21 +32,34 @@ class _RimOfFewerDimensions:
     height = PrivUnit(epsilon=EPSILON).channel(60).height
 
 
-def _exact(channel):
+def sender(channel):
+    """In which region the outputs for x and for -x lie."""
+
+    def draw(inputs, bits):
+        drawn = channel.sample((1 - 2 * inputs[:, None]) * np.eye(1, DIMENSION), bits).astype(np.float64)
+        heights = drawn[:, 0] / np.linalg.norm(drawn, axis=1)
+        return np.where(heights >= channel.height, 0, np.where(heights <= -channel.height, 1, 2))
+
+    return draw
+
+
+def judged(channel, sampler=None, seed=None, error=1e-6):
     """The regions that the caps of x and -x make, for the two inputs x and -x."""
+    mass = 0.5 * special.betainc((DIMENSION - 1) / 2, 0.5, 1 - channel.height**2)
+    inside, opposite = channel.chance, (1 - channel.chance) * mass / (1 - mass)
+    rest = 1 - inside - opposite
+    logs = np.log([[inside, opposite, rest], [opposite, inside, rest]])
+    coverage = "caps around x and -x"
+    drawn = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
+    return judge_exact(CLAIM, logs, EPSILON, names=["x", "-x"], coverage=coverage, **drawn)
 
-    def run(_seed, _error):
-        mass = 0.5 * special.betainc((DIMENSION - 1) / 2, 0.5, 1 - channel.height**2)
-        inside, opposite = channel.chance, (1 - channel.chance) * mass / (1 - mass)
-        rest = 1 - inside - opposite
-        logs = np.log([[inside, opposite, rest], [opposite, inside, rest]])
-        return judge_exact(CLAIM, logs, EPSILON, names=["x", "-x"], coverage="caps around x and -x")
 
-    return run
+def _exact(channel, sampler=None):
+    return lambda seed, error: judged(channel, sampler, seed, error)
 
 
 CASES = [
-    Case("PrivUnit", False, _exact(_honest()), "the library's, on the chance that it draws with"),
+    Case("PrivUnit", False, _exact(honest(), sender(honest())), "the library's, on the chance that it draws with"),
     Case("PrivUnit, the cap's mass forgotten", True, _exact(_OddsOfAFairCoin), "chance e^eps / (1 + e^eps)"),
     Case("PrivUnit, rim of 60 dimensions", True, _exact(_RimOfFewerDimensions), "the cap is lighter in 64"),
 ]

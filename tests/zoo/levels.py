@@ -7,24 +7,30 @@ import numpy as np
 from dptext import PersonalBudgets
 from dptext.audits.judgement import judge_exact
 from dptext.noise.categories import RandomizedResponse
-from zoo.case import ApproxDP, Case, PureDP, claim, judge_pair
+from zoo.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
 
 SENT = 1.0
 BUDGETS = PersonalBudgets({"open": 1.0, "strict": 0.25}, delta=1e-5)
 SHIFTS = np.array([BUDGETS.clipping_norm(level) / BUDGETS.sigma for level in BUDGETS.levels])
-RESPONSE = RandomizedResponse(2, SENT)
+RESPONSE, THREE = RandomizedResponse(2, SENT), RandomizedResponse(3, SENT)
 
 
-def _sent(table):
-    """Whether the chances of what is sent, given what was predicted, keep their epsilon."""
+def judged(table, sampler=None, seed=None, error=1e-6):
+    """Whether the chances of what is sent, given what was predicted, keep their epsilon, and are those of the draws."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(table)
+    names = [f"level {n}" for n in range(len(table))]
+    drawn = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
+    return judge_exact(claim(PureDP(SENT)), logs, SENT, names=names, coverage="all levels", **drawn)
 
-    def run(seed, error):
-        with np.errstate(divide="ignore"):
-            logs = np.log(table)
-        names = [f"level {n}" for n in range(len(table))]
-        return judge_exact(claim(PureDP(SENT)), logs, SENT, names=names, coverage="all levels")
 
-    return run
+def _sent(table, sampler=None):
+    return lambda seed, error: judged(table, sampler, seed, error)
+
+
+def sender(response):
+    """What is sent for each level."""
+    return lambda inputs, bits: response.draw(bits, inputs)
 
 
 def _both(guarantee):
@@ -51,7 +57,7 @@ def warner(categories):
 
 
 CASES = [
-    Case("a level, sent by a device", False, _sent(RandomizedResponse(3, SENT).probabilities), "response of one in 3"),
+    Case("a level, sent by a device", False, _sent(THREE.probabilities, sender(THREE)), "response of one in 3"),
     Case("a level, chances of two for three", True, _sent(warner(3)), "each other level is too rare"),
     Case("a level, sent as it was predicted", True, _sent(np.eye(3)), "it is read off the texts"),
     Case(

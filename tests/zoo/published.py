@@ -10,7 +10,7 @@ import dptext
 from dptext.noise.uneven_bits import FINE_SCALE
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from zoo.case import SAMPLES, Case, PureDP, claim
-from zoo.vectors_bits import bits_given_codes, judged
+from zoo.vectors_bits import bits_given_codes, judged, sender
 
 SAFE = {"unsafe_as_published": True}
 
@@ -25,18 +25,34 @@ def channel_of(protocol, dimension, **options):
 def table_of(channel):
     """(codes, outputs) probabilities of all codes that occur; bit j of a row's number is bit j of the code."""
     chances = [[int(each) / FINE_SCALE for each in side] for side in (channel.one, channel.zero)]
-    table = bits_given_codes(*chances)
+    return bits_given_codes(*chances)[codes_of(channel)]
+
+
+def codes_of(channel):
+    """The numbers of all codes that occur."""
     if channel.code.name != "one-hot":
-        return table
+        return np.arange(2**channel.bits)
     rows = np.zeros(1, dtype=int)
     for number in range(channel.dimension):
         places = 1 << (number * channel.length + np.arange(channel.length))
         rows = (rows[:, None] + places).reshape(-1)
-    return table[rows]
+    return rows
+
+
+def sampler_of(channel):
+    """What the channel sends for a vector of each code that occurs."""
+    shape = (channel.dimension, channel.length)
+    ones = (codes_of(channel)[:, None] >> np.arange(channel.bits) & 1).astype(bool)
+    vectors = np.array([channel.code.numbers_of(row.reshape(shape)) for row in ones])
+    assert (channel.code_of(vectors) == ones).all()
+    return sender(channel, vectors, lowest_first=True)
 
 
 def _exact(name, broken, channel, epsilon, why):
-    return Case(name, broken, lambda _seed, _error: judged(table_of(channel), epsilon), why)
+    def run(seed, error):
+        return judged(table_of(channel), epsilon, sampler_of(channel), seed, error)
+
+    return Case(name, broken, run, why)
 
 
 SMALL = {"bits": 3, "integer_bits": 1, "scores": "public"}

@@ -40,8 +40,8 @@ def _normal(weights):
 # -- SanText -----------------------------------------------------------------------------------------------------
 
 
-def _santext(seed, _error):
-    return dptext.audit(dptext.SanText(_vectors(20_000), epsilon=EPSILON), seed=seed)
+def _santext(seed, error):
+    return dptext.audit(dptext.SanText(_vectors(20_000), epsilon=EPSILON), error=error, seed=seed)
 
 
 def santext_without_half(seed, _error):
@@ -65,8 +65,9 @@ FREQUENT, KEPT = 80, 0.8
 
 
 def _santext_plus(unknown):
-    def run(seed, _error):
-        return dptext.audit(dptext.SanTextPlus(_vectors(800), epsilon=EPSILON, unknown=unknown), seed=seed)
+    def run(seed, error):
+        mechanism = dptext.SanTextPlus(_vectors(800), epsilon=EPSILON, unknown=unknown)
+        return dptext.audit(mechanism, error=error, seed=seed)
 
     return run
 
@@ -92,9 +93,9 @@ def santext_plus_sensitive_outputs(seed, _error):
 # -- CusText -----------------------------------------------------------------------------------------------------
 
 
-def _custext(seed, _error):
+def _custext(seed, error):
     mechanism = dptext.CusText(_vectors(5_000), epsilon=EPSILON)
-    return dptext.audit(mechanism, labels=mechanism.groups, seed=seed)
+    return dptext.audit(mechanism, labels=mechanism.groups, error=error, seed=seed)
 
 
 def custext_without_half(seed, _error):
@@ -116,9 +117,9 @@ def custext_as_published(seed, _error):
 
 
 def _ordered(order):
-    def run(seed, _error):
+    def run(seed, error):
         mechanism = dptext.OrderedList(_vectors(800), epsilon=0.5, order=order)
-        return dptext.audit(mechanism, labels=mechanism.places, seed=seed)
+        return dptext.audit(mechanism, labels=mechanism.places, error=error, seed=seed)
 
     return run
 

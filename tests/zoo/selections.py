@@ -96,13 +96,13 @@ def passed_through(far, _rows, mechanism, _generator):
     return shares
 
 
-def _library(seed, _error):
-    return dptext.audit(TEM(_vectors(), epsilon=EPSILON), words=_names(seed))
+def _library(seed, error):
+    return dptext.audit(TEM(_vectors(), epsilon=EPSILON), words=_names(seed), error=error, seed=seed)
 
 
-def _document_budget(seed, _error):
+def _document_budget(seed, error):
     mechanism = TEM(_vectors(), epsilon=EPSILON, document_epsilon=60.0, max_words=10)
-    return dptext.audit(mechanism, words=_names(seed))
+    return dptext.audit(mechanism, words=_names(seed), error=error, seed=seed)
 
 
 # Each metric with an epsilon at which about as many words stay as under euclidean distance.
@@ -120,7 +120,10 @@ def _small(metric):
 
 
 def _of_metric(metric):
-    return lambda seed, _error: dptext.audit(TEM(_small(metric), epsilon=_EPSILONS[metric], metric=metric), seed=seed)
+    def run(seed, error):
+        return dptext.audit(TEM(_small(metric), epsilon=_EPSILONS[metric], metric=metric), error=error, seed=seed)
+
+    return run
 
 
 def canberra(rows, matrix):
@@ -128,9 +131,9 @@ def canberra(rows, matrix):
     return (np.abs(rows[:, None] - matrix[None]) / (np.abs(rows)[:, None] + np.abs(matrix)[None])).sum(axis=2)
 
 
-def _of_function(seed, _error):
+def _of_function(seed, error):
     vectors = dptext.load_vectors("glove-6b-50d", limit=300)
-    return dptext.audit(TEM(vectors, epsilon=1.0, metric=canberra), distance=canberra, seed=seed)
+    return dptext.audit(TEM(vectors, epsilon=1.0, metric=canberra), distance=canberra, error=error, seed=seed)
 
 
 def _cosine(rows, matrix):

@@ -120,7 +120,7 @@ SMALL = 1e-5
 def _line(sigma):
     """ln of the probabilities of all grid points, of the step that the library takes, for inputs 1 and -1."""
 
-    def run(_seed, _error):
+    def run(seed, error):
         step = sigma / 2**12
         whole = math.ceil((1 + 12 * sigma) / step)
         borders = (np.arange(-whole, whole + 1) - 0.5) * step
@@ -133,7 +133,14 @@ def _line(sigma):
             with np.errstate(divide="ignore"):
                 logs.append(np.log(np.concatenate([[below[0]], inner, [above[-1]]])))
         coverage = f"{2 * whole + 2:,} grid points of a line"
-        return judge_exact(claim(ApproxDP(LARGE, SMALL)), np.stack(logs), LARGE, names=["1", "-1"], coverage=coverage)
+
+        def draw(inputs, bits):
+            points = rounded_gaussian(bits, 1.0 - 2.0 * inputs[:, None], sigma=sigma, step=step)[:, 0]
+            return np.clip(points + whole + 1, 0, 2 * whole + 1).astype(np.int64)
+
+        drawn = {"sampler": draw, "samples": SAMPLES, "error": error, "seed": seed}
+        of_line = claim(ApproxDP(LARGE, SMALL))
+        return judge_exact(of_line, np.stack(logs), LARGE, names=["1", "-1"], coverage=coverage, **drawn)
 
     return run
 

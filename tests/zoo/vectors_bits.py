@@ -67,18 +67,51 @@ def cube_table(channel):
     return np.array(rows)
 
 
-def judged(table, epsilon):
+def judged(table, epsilon, sampler=None, seed=None, error=1e-6):
+    """The exact audit of (inputs, outputs) probabilities, and of the sampler that is to draw from them."""
     with np.errstate(divide="ignore"):
         logs = np.log(table)
     names = [f"input {row}" for row in range(len(table))]
-    return judge_exact(claim(PureDP(epsilon)), logs, epsilon, names=names, coverage="all pairs of inputs")
+    return judge_exact(
+        claim(PureDP(epsilon)),
+        logs,
+        epsilon,
+        names=names,
+        coverage="all pairs of inputs",
+        sampler=sampler,
+        samples=SAMPLES,
+        error=error,
+        seed=seed,
+    )
 
 
 def _exact(name, broken, build, why):
-    def run(_seed, _error):
-        return judged(*build())
+    """``build`` gives a table, an epsilon and, of what the library draws, the sampler."""
+
+    def run(seed, error):
+        return judged(*build(), seed=seed, error=error)
 
     return Case(name, broken, run, why)
+
+
+# -- samplers --------------------------------------------------------------------------------------------------------
+
+
+def sender(channel, vectors, *, lowest_first=False):
+    """The bits that a channel sends for each of (n, d) vectors, as one number; the first bit is the highest."""
+    powers = 1 << np.arange(channel.bits)
+
+    def draw(inputs, bits):
+        ones = np.unpackbits(channel.send(vectors[inputs], bits), axis=1, count=channel.bits)
+        return ones @ (powers if lowest_first else powers[::-1])
+
+    return draw
+
+
+def numbers_of_codes(bits, dimension):
+    """(codes, d): the vectors of all codes of l bits a number, the first number slowest."""
+    numbers = 2 * np.arange(2**bits) / (2**bits - 1) - 1
+    return np.array(list(product(numbers, repeat=dimension)))
 
 
 # -- codes -----------------------------------------------------------------------------------------------------------
@@ -90,7 +123,7 @@ def weighted_bits():
     """Two numbers of four bits."""
     channel = WeightedBits(epsilon=2 * EPSILON, bits=BITS).channel(2)
     table = code_table(channel.thresholds)
-    return kron_rows(table, table), channel.guarantee.epsilon
+    return kron_rows(table, table), channel.guarantee.epsilon, sender(channel, numbers_of_codes(BITS, 2))
 
 
 def top_budget_for_all():
@@ -121,7 +154,7 @@ def chances_of_24_bits_that_vanish():
 def unary(randomizer):
     def build():
         channel = randomizer.channel(6)
-        return unary_table(channel), channel.guarantee.epsilon
+        return unary_table(channel), channel.guarantee.epsilon, sender(channel, np.eye(6), lowest_first=True)
 
     return build
 
@@ -140,9 +173,36 @@ STEPS = 4
 def cube(randomizer, dimension, plan):
     def build():
         channel = CubeChannel(randomizer.name, randomizer.epsilon, dimension, plan, steps=STEPS)
-        return cube_table(channel), channel.guarantee.epsilon
+        return sent_vectors(channel)
 
     return build
+
+
+def sent_vectors(channel):
+    """Probabilities of the vectors that are sent, the claim, and the sampler: many outputs of the table are one vector.
+
+    A coordinate that is sent as 0 looks like one that is not sent.
+    """
+    table = cube_table(channel)
+    values = [np.arange(-STEPS - channel.window.half, STEPS + channel.window.half + 1) / channel.window.gain / STEPS]
+    if channel.flip is not None:
+        values.append(np.array([1, -1]) / (1 - 2 * channel.flip / SCALE))
+    vectors = []
+    for subset in combinations(range(channel.dimension), channel.numbers):
+        for sent in product(np.concatenate(values), repeat=channel.numbers):
+            vectors.append(np.zeros(channel.dimension))
+            vectors[-1][list(subset)] = np.array(sent) * channel.dimension / channel.numbers
+    known, column = np.unique(np.round(vectors, 4), axis=0, return_inverse=True)
+    merged = np.zeros((len(table), len(known)))
+    np.add.at(merged, (slice(None), column), table)
+    place = {row.tobytes(): number for number, row in enumerate(known + 0.0)}
+    grid = np.array(list(product(np.arange(-STEPS, STEPS + 1) / STEPS, repeat=channel.dimension)))
+
+    def draw(inputs, bits):
+        drawn = np.round(channel.sample(grid[inputs], bits).astype(np.float64), 4) + 0.0
+        return np.array([place.get(row.tobytes(), -1) for row in drawn])
+
+    return merged, channel.guarantee.epsilon, draw
 
 
 def one_cell_too_probable():
@@ -289,4 +349,19 @@ CASES += [
     ),
 ]
 
-__all__ = ["CASES", "bits_given_codes", "code_table", "cube_table", "judged", "number_table"]
+__all__ = [
+    "BITS",
+    "CASES",
+    "STEPS",
+    "bits_given_codes",
+    "code_table",
+    "cube",
+    "cube_table",
+    "judged",
+    "number_table",
+    "numbers_of_codes",
+    "sender",
+    "sent_vectors",
+    "unary_table",
+    "weighted_bits",
+]

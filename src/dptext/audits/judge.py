@@ -59,8 +59,9 @@ def audit(
     """Try to refute what a mechanism promises, for one word or for one vector.
 
     A word mechanism (`dptext.audits.words.audit_words`): exact where it shows its distribution (``log_distributions``,
-    ``distributions`` or ``probabilities``), over every pair of the audited words and every output. Else sampled: the
-    pair of words whose promise is the tightest, as a black box. A randomizer of vectors
+    ``distributions`` or ``probabilities``), over every pair of the audited words and every output, and draws are
+    compared with that distribution. Else sampled: the pair of words whose promise is the tightest, as a black box. A
+    randomizer of vectors
     (`dptext.audits.vectors.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
@@ -77,8 +78,9 @@ def audit(
         dimension: for a randomizer: of the vectors to audit it with.
         pair: for vectors: which two; None: chosen.
         score: for vectors: what ranks the outputs; None: chosen; ``"learnt"``: by a classifier.
-        samples: outputs of each input that test a sampled bound.
-        error: how often a sampled audit may refute a true claim.
+        samples: outputs of each input that test a sampled bound; of an exact audit, draws in all that are compared with
+            the shown distribution.
+        error: how often a true claim may be refuted: by a sampled bound, or by draws that happen to disagree.
         seed: for the choice of inputs and for draws; None for fresh randomness.
 
     Raises:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.canaries import CanaryBound
+from dptext.audits.draws import DrawTest, Sampler, compare_draws
 from dptext.audits.exact import exact_delta, exact_loss
 from dptext.audits.sampled import LossBound, strongest_bound
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, PureDP, approx_from_zcdp
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 
 __all__ = [
@@ -25,6 +29,8 @@ __all__ = [
     "judge_sample",
     "require_refutable",
 ]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _ZCDP_DELTA = 1e-6
 
@@ -52,17 +58,80 @@ def judge_exact(
     names: Sequence[str],
     outputs: Sequence[str] | None = None,
     coverage: str,
+    sampler: Sampler | None = None,
+    samples: int = 200_000,
+    error: float = 1e-6,
+    seed: int | None = None,
 ) -> Verdict:
-    """The verdict of an exact audit. See `dptext.audits.exact.exact_loss` for ``log_probabilities``, ``allowed``."""
+    """The verdict of an exact audit: the losses of the shown distribution, and whether draws are from it.
+
+    Args:
+        claim: the statement to put to the test.
+        log_probabilities, allowed: see `dptext.audits.exact.exact_loss`.
+        names, outputs: what the inputs and outputs are called.
+        coverage: which inputs these are.
+        sampler: draws outputs of inputs, by their numbers; where the losses keep the claim, its draws are compared with
+            ``log_probabilities`` (`dptext.audits.draws`). None: the verdict says that none were.
+        samples: how many draws; half of them for the two inputs that come nearest to their allowance.
+        error: the probability with which a sampler of exactly this distribution is refuted.
+        seed: for the draws; None for fresh randomness.
+    """
     guarantee = checked_claim(claim).guarantee
-    if not isinstance(guarantee, PureDP | MetricDP):
-        return _judge_delta(claim, log_probabilities, names, coverage)
-    found = exact_loss(log_probabilities, allowed=allowed)
+    logs = np.asarray(log_probabilities, dtype=np.float64)
+    if isinstance(guarantee, PureDP | MetricDP):
+        verdict, pair = _judge_loss(claim, logs, allowed, names, outputs, coverage)
+    else:
+        verdict, pair = _judge_delta(claim, logs, names, coverage)
+    if verdict.refuted:
+        return verdict
+    if sampler is None:
+        return replace(verdict, method=f"{verdict.method}; no draws were compared with it")
+    draws = compare_draws(
+        logs,
+        sampler,
+        samples=samples,
+        error=error,
+        bits=RandomBits(seed),
+        names=names,
+        outputs=outputs,
+        closely=pair,
+    )
+    return _with_draws(verdict, draws)
+
+
+def _with_draws(verdict: Verdict, draws: DrawTest) -> Verdict:
+    """The verdict on a distribution that keeps the claim, once draws were compared with it."""
+    compared = (
+        f"{draws.draws:,} draws of {draws.inputs:,} inputs (likelihood-ratio chi-square, repeats, outputs of "
+        f"probability 0; false alarms at most {draws.error:.1g} in all)"
+    )
+    if draws.agree:
+        return replace(verdict, draws=draws, error=draws.error, method=f"{verdict.method}, as are {compared}")
+    return replace(
+        verdict,
+        outcome=Outcome.REFUTED,
+        draws=draws,
+        loss=0.0,
+        error=draws.error,
+        witness=draws.found,
+        method=f"{compared} against the distribution that the mechanism shows",
+    )
+
+
+def _judge_loss(
+    claim: PrivacyStatement,
+    logs: Floats,
+    allowed: Any,
+    names: Sequence[str],
+    outputs: Sequence[str] | None,
+    coverage: str,
+) -> tuple[Verdict, tuple[int, int]]:
+    found = exact_loss(logs, allowed=allowed)
     output = f"output {found.output}" if outputs is None else f"the output {outputs[found.output]!r}"
-    return Verdict(
+    verdict = Verdict(
         outcome=Outcome.REFUTED if found.excess > 0 else Outcome.EXACT,
-        claim=guarantee,
-        method="exact, from the distribution that the sampler draws from",
+        claim=claim.guarantee,
+        method="exact, from the distribution that the mechanism shows",
         loss=found.loss,
         allowed=found.allowed,
         witness=f"{output} under {names[found.first]!r} against {names[found.second]!r}",
@@ -71,21 +140,28 @@ def judge_exact(
             f"the largest share of an allowance that is used {found.ratio:.1%}"
         ),
     )
+    return verdict, (found.first, found.second)
 
 
-def _judge_delta(claim: PrivacyStatement, logs: npt.ArrayLike, names: Sequence[str], coverage: str) -> Verdict:
+def _judge_delta(
+    claim: PrivacyStatement, logs: Floats, names: Sequence[str], coverage: str
+) -> tuple[Verdict, tuple[int, int]]:
     guarantee = as_approx(claim)
     delta, first, second = exact_delta(logs, epsilon=guarantee.epsilon + claim.slack)
-    return Verdict(
+    verdict = Verdict(
         outcome=Outcome.REFUTED if delta > guarantee.delta else Outcome.EXACT,
         claim=claim.guarantee,
-        method=f"exact hockey-stick divergence: delta {delta:.3g} is needed where {guarantee.delta:.3g} was promised",
+        method=(
+            f"exact hockey-stick divergence (delta {delta:.3g} is needed where {guarantee.delta:.3g} was promised), "
+            "from the distribution that the mechanism shows"
+        ),
         loss=guarantee.epsilon if delta <= guarantee.delta else math.inf,
         allowed=guarantee.epsilon + claim.slack,
         delta=delta,
         witness=f"{names[first]!r} against {names[second]!r}",
         coverage=coverage,
     )
+    return verdict, (first, second)
 
 
 def judge_sample(

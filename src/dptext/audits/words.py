@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.distances import Distance, distance_named
+from dptext.audits.draws import Sampler
 from dptext.audits.judgement import as_approx, checked_claim, judge_exact, judge_sample
-from dptext.audits.sampled import sampled_loss
+from dptext.audits.sampled import Draw, sampled_loss
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP
@@ -75,8 +76,8 @@ def audit_words(
     """Try to refute what a word mechanism promises for one word.
 
     Exact where the mechanism shows its distribution (``log_distributions``, ``distributions`` or ``probabilities``):
-    every pair of the audited words, every output. Else sampled: the pair of words whose promise is the tightest, as a
-    black box.
+    every pair of the audited words, every output; then draws are compared with that distribution
+    (`dptext.audits.draws`). Else sampled: the pair of words whose promise is the tightest, as a black box.
 
     Args:
         mechanism: a word mechanism.
@@ -88,9 +89,10 @@ def audit_words(
         labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
             (pairs of two groups are left out, as the claim leaves them out). For a claim in rank distance: the place of
             each word in the public list.
-        samples: outputs of each input that test a sampled bound.
-        error: how often a sampled audit may refute a true claim.
-        seed: for the choice of words and for draws; None for fresh randomness.
+        samples: outputs of each input that test a sampled bound; of an exact audit, draws in all that are compared with
+            the shown distribution.
+        error: how often a true claim may be refuted: by a sampled bound, or by draws that happen to disagree.
+        seed: for the choice of words and for draws; None for fresh randomness, of the mechanism's own.
 
     Raises:
         ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
@@ -124,11 +126,23 @@ def audit_words(
     if _in_groups(claim):
         coverage += ", of which those of one group count"
     logs = _log_distribution(mechanism, chosen)
+    sampler = _word_sampler(mechanism, chosen, row, seeded=seed is not None)
     if logs is not None:
-        return judge_exact(claim, logs, allowed, names=chosen, outputs=vectors.words, coverage=coverage)
+        return judge_exact(
+            claim,
+            logs,
+            allowed,
+            names=chosen,
+            outputs=vectors.words,
+            coverage=coverage,
+            sampler=sampler if hasattr(mechanism, "sample") else None,
+            samples=samples,
+            error=error,
+            seed=seed,
+        )
     first, second = allowed.tightest()
     bound = sampled_loss(
-        *(_word_draw(mechanism, chosen[each], row) for each in (first, second)),
+        *(_draw_of(sampler, each) for each in (first, second)),
         samples=samples,
         error=error,
         seed=seed,
@@ -247,11 +261,16 @@ def _log_distribution(mechanism: Any, words: list[str]) -> npt.NDArray[np.float6
     return None
 
 
-def _word_draw(mechanism: WordMechanismLike, word: str, row: dict[str, int]) -> Any:
-    def draw(count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
-        seed = int(bits.integers(1)[0])
-        drawn = mechanism.sample([word] * count, seed=seed)
+def _word_sampler(mechanism: WordMechanismLike, words: Sequence[str], row: dict[str, int], *, seeded: bool) -> Sampler:
+    def draw(inputs: npt.NDArray[np.int64], bits: RandomBits) -> npt.NDArray[np.int64]:
+        # without a seed the mechanism draws as it does in use
+        seed = int(bits.integers(1)[0]) if seeded else None
+        drawn = mechanism.sample([words[place] for place in inputs], seed=seed)
         # an output outside the vocabulary is a category of its own
         return np.fromiter((row.get(each, len(row)) for each in drawn), dtype=np.int64, count=len(drawn))
 
     return draw
+
+
+def _draw_of(sampler: Sampler, which: int) -> Draw:
+    return lambda count, bits: np.asarray(sampler(np.full(count, which), bits))

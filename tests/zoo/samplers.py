@@ -1,0 +1,164 @@
+"""Samplers that do not draw from the distribution that stands beside them.
+
+Each shows the library's distribution, which keeps its claim, and draws otherwise: only draws can tell.
+"""
+
+from functools import cache
+
+import numpy as np
+
+import dptext
+from dptext import TEM
+from dptext.noise.bits import flip_threshold
+from dptext.noise.categories import RandomizedResponse
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.bits import WeightedBits, WeightedChannel, bit_budgets
+from dptext.representations.cube import CubeChannel, Piecewise, Plan
+from dptext.representations.published import OME
+from dptext.representations.unary import SymmetricUnary
+from zoo import caps, levels, published, vectors_bits
+from zoo.case import Case
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+EPSILON = 5.0
+
+
+@cache
+def _vectors():
+    return dptext.load_vectors("glove-6b-50d", limit=800)
+
+
+class InputReturned(TEM):
+    """Every word stays."""
+
+    def _draw(self, rows, bits):
+        return rows
+
+
+class LessNoise(TEM):
+    """1.5 times too little noise."""
+
+    def _draw(self, rows, bits):
+        return TEM(self.vectors, epsilon=1.5 * self.epsilon, threshold=self.threshold)._draw(rows, bits)
+
+
+class UnknownReturned(TEM):
+    """A word outside the vocabulary stays unknown."""
+
+    def _draw(self, rows, bits):
+        return np.where(rows == self.vectors.vocabulary.unknown_row, rows, super()._draw(rows, bits))
+
+
+class EqualWordsAlike(TEM):
+    """One draw for all occurrences of a word in a call."""
+
+    def _draw(self, rows, bits):
+        distinct, place = np.unique(rows, return_inverse=True)
+        return super()._draw(distinct, bits)[place]
+
+
+class EqualCallsAlike(TEM):
+    """The same random bits in every call."""
+
+    def _draw(self, rows, bits):
+        return super()._draw(rows, RandomBits(7))
+
+
+class HalfAlike(TEM):
+    """Half of the words are drawn afresh, the others with the same bits in every call."""
+
+    def _draw(self, rows, bits):
+        fresh, kept = super()._draw(rows, bits), super()._draw(rows, RandomBits(7))
+        return np.where(np.arange(rows.size) % 2 == 0, kept, fresh)
+
+
+class OutputsBeyond(TEM):
+    """Now and then a word of the text comes through, whatever it is."""
+
+    def sample(self, words, *, seed=None):
+        drawn = super().sample(words, seed=seed)
+        return [f"{word}s" if place == len(drawn) // 2 else word for place, word in enumerate(drawn)]
+
+
+def _words(mechanism):
+    return lambda seed, error: dptext.audit(mechanism(_vectors(), epsilon=EPSILON), error=error, seed=seed)
+
+
+# -- bits, categories, caps, codes -----------------------------------------------------------------------------------
+
+
+class Truth(RandomizedResponse):
+    """The chances of randomised response, and no response."""
+
+    def draw(self, bits, truth):
+        return truth
+
+
+def truth_sent(seed, error):
+    response = Truth(3, levels.SENT)
+    return levels.judged(response.probabilities, levels.sender(response), seed, error)
+
+
+def highest_budget_for_all(seed, error):
+    shown, epsilon, _ = vectors_bits.weighted_bits()
+    highest = flip_threshold(bit_budgets(epsilon / 2, vectors_bits.BITS)[-1])
+    channel = WeightedChannel(WeightedBits.name, 2, [highest] * vectors_bits.BITS)
+    vectors = vectors_bits.numbers_of_codes(vectors_bits.BITS, 2)
+    return vectors_bits.judged(shown, epsilon, vectors_bits.sender(channel, vectors), seed, error)
+
+
+def each_bit_at_epsilon(seed, error):
+    shown, drawn = SymmetricUnary(epsilon=1.0).channel(6), SymmetricUnary(epsilon=2.0).channel(6)
+    sampler = vectors_bits.sender(drawn, np.eye(6), lowest_first=True)
+    return vectors_bits.judged(vectors_bits.unary_table(shown), 1.0, sampler, seed, error)
+
+
+def window_at_twice_epsilon(seed, error):
+    plan = Plan(1, 2, 1.0)
+    shown, epsilon, _ = vectors_bits.cube(Piecewise(epsilon=4.0), 2, plan)()
+    drawn = CubeChannel("Piecewise", 8.0, 2, plan, steps=vectors_bits.STEPS)
+    return vectors_bits.judged(shown, epsilon, vectors_bits.sent_vectors(drawn)[2], seed, error)
+
+
+def forgotten_mass(seed, error):
+    shown = caps.honest()
+
+    class Sent:
+        height = shown.height
+
+        @staticmethod
+        def sample(vectors, bits):
+            drawn = shown.sample(vectors, bits)
+            stay = bits.uniform(len(vectors)) < 0.1
+            return np.where(stay[:, None], vectors, drawn)
+
+    return caps.judged(shown, caps.sender(Sent), seed, error)
+
+
+def bits_of_a_larger_epsilon(seed, error):
+    options = {"lambda_": 1.0, **published.SMALL}
+    shown, drawn = (published.channel_of(OME, 2, epsilon=epsilon, **options) for epsilon in (1.0, 1.5))
+    table = published.table_of(shown)
+    return vectors_bits.judged(table, shown.guarantee.epsilon, published.sampler_of(drawn), seed, error)
+
+
+def _case(name, run, why):
+    return Case(f"{name}, behind the right distribution", True, run, why)
+
+
+CASES = [
+    _case("TEM, its input returned", _words(InputReturned), "no noise at all"),
+    _case("TEM, 1.5 times too little noise", _words(LessNoise), "draws with 1.5 epsilon"),
+    _case("TEM, unknown words returned", _words(UnknownReturned), "one word of 800 gets no noise"),
+    _case("TEM, equal words alike", _words(EqualWordsAlike), "occurrences of a word share their noise"),
+    _case("TEM, equal calls alike", _words(EqualCallsAlike), "the second release has the noise of the first"),
+    _case("TEM, half of the noise kept", _words(HalfAlike), "two releases share half of their noise"),
+    _case("TEM, an output beyond", _words(OutputsBeyond), "an output of probability 0"),
+    _case("a level, sent as it was predicted", truth_sent, "no noise at all"),
+    _case("bits, the highest budget for all", highest_budget_for_all, "flips are rarer than shown"),
+    _case("SUE, each bit at epsilon", each_bit_at_epsilon, "flips are rarer than shown"),
+    _case("piecewise, window at twice epsilon", window_at_twice_epsilon, "the window is likelier than shown"),
+    _case("PrivUnit, one in ten as it is", forgotten_mass, "the cap is likelier than shown"),
+    _case("OME, lambda 1, bits of 1.5 epsilon", bits_of_a_larger_epsilon, "flips are rarer than shown"),
+]
