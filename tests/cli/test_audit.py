@@ -74,6 +74,40 @@ def test_a_promise_that_the_parameters_do_not_support_is_refuted(release, run):
     assert err.count("\n") == 2  # what is being done, and the error
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"assumptions": ()},
+        {"exposed": ("the number of documents",)},
+        {"neighbours": "any two documents whatever"},
+        {"trust": "central"},
+    ],
+)
+def test_a_statement_that_leaves_something_out_is_refuted(release, run, fields):
+    out = release("--epsilon", "5")
+    change(out, **fields)
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of")
+    assert code == 3
+    assert f"{next(iter(fields))} differ" in " ".join(text.split())
+
+
+def test_a_parameter_that_does_not_follow_is_refuted(release, run):
+    out = release("--epsilon", "5")
+    stated = dptext.PrivacyStatement.from_json(out.with_name(out.name + ".privacy.json").read_text())
+    change(out, parameters={**stated.parameters, "pure_epsilon_of_a_word": 0.1})
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of")
+    assert code == 3
+    assert "pure_epsilon_of_a_word differ" in " ".join(text.split())
+
+
+def test_the_words_of_another_version_are_named_and_no_refutation(release, run):
+    out = release("--epsilon", "5")
+    change(out, assumptions=("the same in other words",), software="dptext 0.1")
+    code, text, _ = run("audit", out, "--word", "the", "--word", "of")
+    assert code == 0
+    assert "perhaps in their wording only" in " ".join(text.split())
+
+
 def test_changed_data_is_refuted(release, run):
     out = release("--epsilon", "5")
     out.write_text(out.read_text() + '{"text": "of the"}\n')

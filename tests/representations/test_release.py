@@ -308,8 +308,8 @@ def resealed(folder, name, content):
         (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), "do not promise the same .guarantee"),
         (lambda c: c["randomizer"].update(name="PrivUnitG"), "do not promise the same .mechanism"),
         (lambda c: c["bound"].update(kind="lift", radius=1.0), "do not promise the same"),
-        (lambda c: c["bound"].update(public_texts=7), r"\(public_texts differ\)"),
-        (lambda c: c["bound"].update(public_name="another"), r"\(public_data differ\)"),
+        (lambda c: c["bound"].update(public_texts=7), r"\(public_texts, assumptions differ\)"),
+        (lambda c: c["bound"].update(public_name="another"), r"\(public_data, assumptions differ\)"),
         (lambda c: c["bound"].update(projection=None), r"\(projection differ\)"),
         (lambda c: c["bound"].update(public_name=[1]), "public_name must be text"),
         (lambda c: c["bound"].update(kind=[]), "not of one encoder"),
@@ -394,12 +394,79 @@ def test_arrays_of_another_encoder_are_refused_even_with_a_right_digest(saved, n
         {"unit": Unit.USER},
         {"relation": Relation.ADD_REMOVE},
         {"trust": Trust.CENTRAL},
+        {"exposed": ()},
+        {"exposed": ("nothing",)},
+        {"assumptions": ()},
+        {"neighbours": "any two people, whatever they write"},
+        {"claimed_epsilon": 1.0},
+        {"seeded": True},
+        {"data_sha256": "0" * 64},
+        {"release_id": "another"},
+        {"supersedes": "another"},
     ],
 )
 def test_a_statement_that_says_something_else_is_refused(saved, device, change):
     said = device.statement.replace(**change)
     resealed(saved, "privacy.json", said.to_json().encode())
     with pytest.raises(DataError, match="do not promise the same"):
+        DeviceEncoder.load(saved)
+
+
+def another_value(name, value):
+    """Something else that the field of a statement may hold."""
+    if isinstance(value, str):
+        return {"document": "user", "local": "central", "substitution": "add/remove"}.get(value, f"{value}x")
+    if isinstance(value, dict):
+        return {**value, "further": 1}
+    if isinstance(value, list):
+        return value[1:]
+    if isinstance(value, bool):
+        return not value
+    return 1.0 if name in ("claimed_epsilon", "slack") else "0" * 64
+
+
+def test_every_field_of_a_statement_but_the_software_is_compared(saved, device):
+    """Also those that statements will have one day."""
+    said = json.loads(device.statement.to_json())
+    for name in said.keys() - {"schema", "software", "guarantee"}:
+        changed = {**said, name: another_value(name, said[name])}
+        assert changed != said
+        resealed(saved, "privacy.json", json.dumps(changed).encode())
+        with pytest.raises(DataError, match="do not promise the same"):
+            DeviceEncoder.load(saved)
+    resealed(saved, "privacy.json", json.dumps({**said, "software": "dptext 0"}).encode())
+    assert DeviceEncoder.load(saved).statement == device.statement
+
+
+def test_a_parameter_that_follows_from_nothing_is_refused(saved, device):
+    given = {**device.statement.parameters, "certified_epsilon": 0.1}
+    resealed(saved, "privacy.json", device.statement.replace(parameters=given).to_json().encode())
+    with pytest.raises(DataError, match=r"\(certified_epsilon differ\)"):
+        DeviceEncoder.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda c: c.update(promise="epsilon 0"), "promise"),
+        (lambda c: c["encoder"].update(public=True), "encoder.public"),
+        (lambda c: c["bound"].update(epsilon=1.0), None),
+        (lambda c: c["randomizer"].update(epsilon=1.0), "randomizer.epsilon"),
+        (lambda c: c["randomizer"]["options"].update(delta=0.0), "randomizer.options.delta"),
+        (lambda c: c["sha256"].update({"card.md": "0"}), "sha256.card.md"),
+    ],
+)
+def test_unknown_names_of_the_configuration_are_refused(saved, change, where):
+    edited(saved, change)
+    with pytest.raises(DataError, match="not of one encoder" if where is None else f"holds '{where}', which this"):
+        DeviceEncoder.load(saved)
+
+
+def test_a_name_that_stands_twice_in_the_configuration_is_refused(saved):
+    text = (saved / "config.json").read_text()
+    (saved / "config.json").write_text(text.replace('"epsilon": 6.0', '"epsilon": 0.1, "epsilon": 6.0'))
+    assert '"epsilon": 0.1' in (saved / "config.json").read_text()
+    with pytest.raises(DataError, match=r"expected config\.json of the format"):
         DeviceEncoder.load(saved)
 
 

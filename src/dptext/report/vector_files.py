@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,14 @@ import numpy as np
 from dptext.audits.judge import audit
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.report.checks import Check, check_digest
+from dptext.privacy.agreement import disagreements
+from dptext.privacy.statement import PrivacyStatement
+from dptext.report.checks import Check, check_digest, check_promise
 from dptext.representations.files import vectors_in
 from dptext.representations.published.claim import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 
 __all__ = ["audit_vector_file", "is_of_vectors"]
-
-_NEAR = 1e-6
-"""How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
 
 
 def is_of_vectors(statement: PrivacyStatement) -> bool:
@@ -71,22 +68,12 @@ def _check_data(statement: PrivacyStatement, data: Path) -> list[Check]:
 
 
 def _check_numbers(statement: PrivacyStatement, again: PrivacyStatement) -> Check:
-    """Whether guarantee, slack and the constants of the noise follow from the parameters."""
-    differ = [
-        name for name, value in again.parameters.items() if not _same(statement.parameters.get(name, _ABSENT), value)
-    ]
-    promises = ("guarantee", "unit", "relation", "trust")
-    differ += [name for name in promises if getattr(statement, name) != getattr(again, name)]
-    if statement.slack < again.slack * (1 - _NEAR):
-        differ.append("slack")
-    seen = f"{again.guarantee}" + (f"; {', '.join(differ)} differ" if differ else "")
-    return Check("the promise follows from the parameters", not differ, seen)
+    """Whether guarantee, slack, the constants of the noise and what it takes for granted follow from the parameters.
+
+    What texts are neighbours and what is exposed depends on the encoder, which a statement does not hold.
+    """
+    differ = disagreements(statement, again, of_a_release=True, apart_from=_OF_THE_ENCODER)
+    return check_promise(statement, again, differ)
 
 
-_ABSENT = "(absent)"
-
-
-def _same(one: Parameter, other: Parameter) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_NEAR)
-    return one == other
+_OF_THE_ENCODER = ("neighbours", "exposed")

@@ -2,29 +2,29 @@
 ``config.json`` (format, version, what the parts are, digests of the other files) and ``privacy.json`` (its statement).
 Word vectors that were released under a statement of their own have it in ``vectors.privacy.json``.
 
-The budget is stored, the constants of the noise are not: they are calibrated again, and what then is promised is held
-against the statement.
+The budget is stored, the constants of the noise are not: they are calibrated again, and all that then is promised,
+taken for granted and exposed is held against the statement.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.privacy.agreement import disagreements, same_value
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import Bound
 from dptext.representations.encoders import TextEncoder
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
-from dptext.representations.stored_encoders import described, rebuilt
+from dptext.representations.stored_encoders import described, rebuilt, unknown_names
 from dptext.representations.tensors import read_tensors, tensor_bytes
 from dptext.text.files import whole_folder
 
@@ -33,9 +33,8 @@ __all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
 _FORMAT = "dptext-device-encoder"
 _VERSION = 1
 _CONFIG, _TENSORS, _PRIVACY, _TRAINING = "config.json", "encoder.safetensors", "privacy.json", "vectors.privacy.json"
+_KEYS = ("format", "version", "software", "encoder", "bound", "randomizer", "sha256")
 _BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
-_NEAR = 1e-6
-"""How far two machines' calibrations may be apart: they search for a flat optimum, to the root of the precision."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +123,13 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
     try:
         bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
         randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
+        _refuse_unknown(source, config["randomizer"]["options"], randomizer.options(), "randomizer.options.")
         found = rebuilt(config["encoder"], tensors, training, source, encoder)
+        _refuse_unknown(source, unknown_names(config["encoder"]), (), "encoder.")
     except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
         _foreign(source, error)
     mine = found.parameters()
-    differ = [name for name in mine if not _same(statement.parameters, mine, name, 0.0)]
+    differ = [name for name in mine if not same_value(statement.parameters, mine, name, 0.0)]
     if differ and encoder is not None:
         raise ParameterError(
             f"the encoder is not the one that was saved: {', '.join(differ)} differ; give that one, or save this one"
@@ -141,28 +142,17 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
 
 
 def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
-    """Refuse what promises something else than its statement says.
+    """Refuse what promises, takes for granted or exposes something else than its statement says.
 
     Raises:
-        DataError: a difference; the field is named.
+        DataError: a difference in any field of the statement; the fields are named.
     """
     said = stored.statement
-    wrong = [
-        name for name in ("unit", "relation", "trust", "mechanism") if getattr(said, name) != getattr(promised, name)
-    ]
-    if type(said.guarantee) is not type(promised.guarantee) or not _same_numbers(
-        asdict(said.guarantee), asdict(promised.guarantee), 1e-12
-    ):
-        wrong.append("guarantee")
-    if not math.isclose(said.slack, promised.slack, rel_tol=_NEAR, abs_tol=1e-12):
-        wrong.append("slack")
-    if not _same_numbers(said.parameters, promised.parameters, _NEAR):
-        differ = [name for name in promised.parameters if not _same(said.parameters, promised.parameters, name, _NEAR)]
-        wrong += differ or ["parameters"]
+    wrong = disagreements(said, promised)
     # arguments are no result of a search: not even rounding excuses a difference; one that was left open (None) stands
     # in the statement as what came of it, which was compared above
     given = {name: value for name, value in stored.randomizer.options().items() if value is not None}
-    wrong += [name for name in given if name not in wrong and not _same(said.parameters, given, name, 0.0)]
+    wrong += [name for name in given if name not in wrong and not same_value(said.parameters, given, name, 0.0)]
     if wrong:
         raise DataError(
             f"{stored.source}: what was loaded and {_PRIVACY} do not promise the same ({', '.join(wrong)} differ): the "
@@ -178,7 +168,7 @@ def _config(place: Path, source: str) -> dict[str, Any]:
         )
     config: Any = None
     with suppress(ValueError, RecursionError):
-        config = json.loads(_read(place / _CONFIG))
+        config = json.loads(_read(place / _CONFIG), object_pairs_hook=_without_repeats)
     if not isinstance(config, dict) or config.get("format") != _FORMAT:
         raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
     if config.get("version") != _VERSION or isinstance(config["version"], bool):
@@ -189,28 +179,34 @@ def _config(place: Path, source: str) -> dict[str, Any]:
     options = config["randomizer"].get("options")
     if not isinstance(options, dict) or not isinstance(config["randomizer"].get("name"), str):
         _foreign(source)
+    _refuse_unknown(source, config, _KEYS)
+    _refuse_unknown(source, config["randomizer"], ("name", "options"), "randomizer.")
+    _refuse_unknown(source, config["sha256"], (_TENSORS, _PRIVACY, _TRAINING), "sha256.")
     return config
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are distinct: of two values of one name a reader sees the first, and a program the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _refuse_unknown(source: str, given: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    """Refuse names that nothing reads: whoever reads the file would believe them."""
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise DataError(
+            f"{source}: {_CONFIG} holds {f'{where}{unknown[0]}'[:60]!r}, which this version does not know: the folder "
+            "was changed, or a newer version of dptext wrote it; upgrade dptext, or get the folder again"
+        )
 
 
 def _statement(content: bytes, source: str, name: str) -> PrivacyStatement:
     with suppress(UnicodeDecodeError):
         return PrivacyStatement.from_json(content.decode())
     raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
-
-
-def _same_numbers(one: Mapping[str, Any], other: Mapping[str, Any], near: float) -> bool:
-    return one.keys() == other.keys() and all(_same(one, other, name, near) for name in one)
-
-
-def _same(one: Mapping[str, Any], other: Mapping[str, Any], name: str, near: float) -> bool:
-    if name not in one or name not in other:
-        return False
-    mine, theirs = one[name], other[name]
-    if isinstance(mine, float) and isinstance(theirs, float):
-        return math.isclose(mine, theirs, rel_tol=near)
-    if isinstance(mine, str) and isinstance(theirs, str):
-        return mine == theirs  # one of an enumeration is the string that it is written as
-    return type(mine) is type(theirs) and bool(mine == theirs)
 
 
 def _foreign(source: str, error: Exception | None = None) -> NoReturn:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.vectors.header import encoded_words
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Described", "described", "rebuilt"]
+__all__ = ["Described", "described", "rebuilt", "unknown_names"]
 
 Tensors = dict[str, npt.NDArray[Any]]
 Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
@@ -31,6 +32,27 @@ Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
 _GRU = "gru."
 _LAYER, _BELOW = "layer.", "below."
 """Arrays of layers, and what stands before the names of those that other layers stand on."""
+_PROVENANCE = tuple(each.name for each in fields(Provenance))
+_NAMES = {
+    MeanOfWords.name: ("source", "weighting"),
+    EmbeddingBag.name: ("most", "trained_on", "trained_texts"),
+    SentenceEncoder.name: ("model", "batch_size"),
+    LayeredEncoder.name: ("base", "layers", "provenance"),
+    GruEncoder.name: ("longest", "pooling", "provenance"),
+    "given": ("name",),
+}
+"""What `described` says of an encoder of each kind."""
+
+
+def unknown_names(config: Mapping[str, Any]) -> Iterator[str]:
+    """The names of a configuration, with those that they stand under, that `described` never gives for its kind."""
+    known = ("kind", *_NAMES.get(str(config.get("kind")), config))
+    yield from (name for name in config if name not in known)
+    base, provenance = config.get("base"), config.get("provenance")
+    if isinstance(base, Mapping):
+        yield from (f"base.{name}" for name in unknown_names(base))
+    if isinstance(provenance, Mapping):
+        yield from (f"provenance.{name}" for name in provenance if name not in _PROVENANCE)
 
 
 def described(encoder: TextEncoder) -> Described:
