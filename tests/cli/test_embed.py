@@ -13,7 +13,8 @@ import dptext
 from dptext.cli import embed as embed_module
 from dptext.cli import main
 from dptext.cli.embed import parse_levels
-from dptext.embeddings import cooccurrence
+from dptext.embeddings import cooccurrence, sharing
+from dptext.privacy.guarantee import as_approx
 from dptext.privacy.ledger import Ledger
 
 pytest.importorskip("safetensors")
@@ -388,22 +389,116 @@ def test_a_ledger_charges_every_user_once_and_refuses(work, embed):
     assert embed("in.jsonl", "-o", "again", "--ledger", "book", "--epsilon", "2", "-q")[0] == 0
 
 
-def test_a_ledger_takes_back_what_never_came_out(work, embed, monkeypatch):
+METHODS = {"co-occurrences": [], "skip-gram": ["--method", "skip-gram", "--steps", "3", "--sampling-rate", "1"]}
+
+
+def method(name):
+    if name == "skip-gram":
+        pytest.importorskip("numba")
+    return [*METHODS[name], "--ledger", "book", "-q"]
+
+
+def states():
+    return [each.state for each in Ledger("book").releases()]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_ledger_is_asked_before_the_work_and_settles_once_the_folder_stands(work, embed, monkeypatch, name):
     Ledger.create("book", epsilon=10, delta=1e-5)
-    monkeypatch.setattr("dptext.text.charges.Charges.check_same", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        embed("in.jsonl", "-o", "shared", "--ledger", "book", "-q")
-    assert Ledger("book").releases() == []
-    assert not Path("shared").exists()
+    model = cooccurrence.Cooccurrence if name == "co-occurrences" else dptext.SkipGram
+    fit, save, settle, seen = model.fit, model.save, Ledger.settle, []
+
+    def watched(what, call):
+        def then(*arguments, **options):
+            seen.append((what, states(), sorted(os.listdir("shared")) if Path("shared").exists() else None))
+            return call(*arguments, **options)
+
+        return then
+
+    monkeypatch.setattr(model, "fit", watched("fit", fit))
+    monkeypatch.setattr(model, "save", watched("save", save))
+    monkeypatch.setattr(Ledger, "settle", watched("settle", settle))
+    assert embed("in.jsonl", "-o", "shared", *method(name))[0] == 0
+    assert seen == [("fit", ["pending"], None), ("save", ["pending"], None), ("settle", ["pending"], FILES)]
+    assert states() == ["released"]
+    (charged,) = Ledger("book").releases()
+    stated = statement_of("shared/privacy.json")
+    assert (charged.guarantee, charged.mechanism) == (stated.guarantee, stated.mechanism)
+    assert (charged.terms.unit, charged.terms.relation) == (stated.unit, stated.relation)
+    seen.clear()
+    assert embed("in.jsonl", "-o", "again", *method(name))[0] == 3
+    assert seen == []  # refused before the work
+    assert sorted(os.listdir()) == ["book", "in.jsonl", "shared"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_folder_that_cannot_be_written_costs_nothing(work, embed, monkeypatch, name):
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    with monkeypatch.context() as full:
+        full.setattr(sharing, "write_folder", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left")))
+        code, _, err = embed("in.jsonl", "-o", "shared", *method(name))
+    assert (code, "No space left" in err) == (4, True)
+    assert (states(), sorted(os.listdir())) == ([], ["book", "in.jsonl"])
+    assert embed("in.jsonl", "-o", "shared", *method(name))[0] == 0
+
+
+def no_more(*_):
+    raise dptext.StorageError("cannot use the ledger: its disk is full")
+
+
+def test_a_ledger_that_fails_as_well_is_said_after_the_first_error_and_mended_by_the_next_run(work, embed, monkeypatch):
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    with monkeypatch.context() as full:
+        full.setattr(sharing, "write_folder", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left")))
+        full.setattr(Ledger, "void", no_more)
+        code, _, err = embed("in.jsonl", "-o", "shared", *method("co-occurrences"))
+    first, then = err.splitlines()
+    assert (code, "No space left" in first) == (4, True)
+    (pending,) = Ledger("book").releases()
+    assert "its disk is full" in then
+    assert then.endswith(f"dptext ledger void book {pending.release_id}")
+    assert embed("in.jsonl", "-o", "shared", *method("co-occurrences"))[0] == 0
+    assert (states(), sorted(os.listdir())) == (["released"], ["book", "in.jsonl", "shared"])
+
+
+@pytest.mark.parametrize("stage", ["fit", "save", "settle"])
+def test_what_a_killed_run_reserved_is_given_back_or_settled_by_the_next_one(work, embed, monkeypatch, stage):
+    Ledger.create("book", epsilon=20, delta=1e-5)
+    with monkeypatch.context() as killed:  # nobody tidies up
+        killed.setattr("dptext.text.charges.Charges.void_after", lambda *_: False)
+        owner = Ledger if stage == "settle" else cooccurrence.Cooccurrence
+        killed.setattr(owner, stage, lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            embed("in.jsonl", "-o", "shared", *method("co-occurrences"))
+    assert states() == ["pending"]
+    assert Path(".shared.job").exists()
+    code, _, err = embed("in.jsonl", "-o", "shared", *method("co-occurrences"))
+    if stage == "settle":
+        assert (code, "is there already" in err) == (2, True)
+    else:
+        assert code == 0
+    assert (states(), sorted(os.listdir())) == (["released"], ["book", "in.jsonl", "shared"])
+
+
+def test_levels_and_new_words_are_charged_as_they_are_stated(work, embed):
+    pytest.importorskip("opendp")
+    Ledger.create("book", epsilon=20, delta=1e-5)
+    levels = ["--level", "wish", "--levels", "strict=1,open=4", "--default-level", "open", "--new-words", "1"]
+    assert embed("in.jsonl", "-o", "shared", *levels, "--public-users", "500", *method("co-occurrences"))[0] == 0
+    (charged,) = Ledger("book").releases()
+    stated = statement_of("shared/privacy.json")
+    assert as_approx(charged.guarantee).epsilon == pytest.approx(stated.epsilon, rel=1e-12)
+    assert as_approx(charged.guarantee).delta == pytest.approx(stated.guarantee.delta, rel=1e-12)
+    assert statement_of("shared/privacy-strict.json").release_id == stated.release_id == charged.release_id
 
 
 def test_an_input_that_changed_under_a_ledger_is_not_released(work, embed, monkeypatch):
     Ledger.create("book", epsilon=10, delta=1e-5)
     fit = cooccurrence.Cooccurrence.fit
 
-    def meddle(self, documents):
-        fit(self, documents)
+    def meddle(self, documents, **options):
         write("in.jsonl", 61)
+        fit(self, documents, **options)
 
     monkeypatch.setattr(cooccurrence.Cooccurrence, "fit", meddle)
     code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book")

@@ -16,6 +16,7 @@ from dptext.errors import DataError, DptextError, MissingExtraError, ParameterEr
 from dptext.privacy.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
 from dptext.scale import rows as rows_module
+from dptext.scale.folder import OutputFolder
 from dptext.scale.session import told_in_one_line
 from dptext.text.files import folder_digest
 
@@ -276,6 +277,36 @@ def test_a_ledger_that_refuses_leaves_nothing(spark, frame, mechanism, tmp_path)
     with pytest.raises(RefusedError):
         release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "ledger.db"), ledger_key="n")
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_the_ledger_settles_once_the_folder_and_its_statement_stand(frame, mechanism, tmp_path, monkeypatch):
+    out, book = tmp_path / "out.parquet", tmp_path / "ledger.db"
+    Ledger.create(book, epsilon=1e6)
+    seen, settle = [], Ledger.settle
+
+    def watched(ledger, release_id):
+        seen.append(
+            [(out / "_SUCCESS").exists(), (tmp_path / "out.parquet.privacy.json").exists(), ledger.summary().pending]
+        )
+        settle(ledger, release_id)
+
+    charged = {"ledger": str(book), "ledger_key": "n"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "settle", watched)
+        privatize(frame, mechanism).write(str(out), **charged)
+    assert seen == [[True, True, 1]]
+    with monkeypatch.context() as full:
+        full.setattr(OutputFolder, "write_statement", no_more)
+        full.setattr(Ledger, "void", no_more)
+        with pytest.raises(StorageError, match="no space left") as caught:
+            privatize(frame, mechanism).write(str(tmp_path / "b.parquet"), **charged)
+    released, pending = Ledger(book).releases()
+    assert (released.state, pending.state, (tmp_path / "b.parquet").exists()) == ("released", "pending", False)
+    assert caught.value.__notes__[0].endswith(f"dptext ledger void {book} {pending.release_id}")
+
+
+def no_more(*_):
+    raise StorageError("no space left")
 
 
 def test_no_java_and_no_pyspark_are_answered_with_what_installs_them(monkeypatch, mechanism):

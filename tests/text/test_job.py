@@ -65,6 +65,8 @@ def finish(work, out):
             stream.write(b"made of\n" + blocks.read_bytes())
     work.remember("statement")
     work.publish()
+    assert beside(out, "job").exists()  # until the ledger knows that it is out
+    work.discard()
     whole = b"".join(DATA)
     assert out.read_bytes() == (b"made of\n" + whole if work.is_assembled else whole)
     assert os.listdir(out.parent) == [out.name]
@@ -109,6 +111,7 @@ def test_a_job_without_parts_writes_an_empty_file(out):
     with job(out) as work:
         work.remember("statement")
         work.publish()
+        work.discard()
     assert out.read_bytes() == b""
     assert os.listdir(out.parent) == [out.name]
 
@@ -268,7 +271,7 @@ def test_parts_that_count_are_whole_whenever_the_process_is_killed(out):
 # -- interrupted at its end -----------------------------------------------------------------------------------
 
 
-def stopped_at(out, monkeypatch, stage, is_assembled):
+def stopped_at(out, stage, is_assembled):
     """A job that was stopped at some point of its end."""
     with job(out, is_assembled=is_assembled) as work:
         add(work, *range(len(DATA)))
@@ -282,9 +285,7 @@ def stopped_at(out, monkeypatch, stage, is_assembled):
         work.remember("statement")
         if stage == "before the rename":
             return
-        with monkeypatch.context() as patch:
-            patch.setattr(Job, "discard", lambda self: self.close())
-            work.publish()
+        work.publish()
         if stage == "while it was tidied up":
             beside(out, "rows").unlink(missing_ok=True)
 
@@ -301,10 +302,10 @@ def stopped_at(out, monkeypatch, stage, is_assembled):
         "while it was tidied up",
     ],
 )
-def test_a_job_that_was_stopped_at_its_end_ends(out, monkeypatch, stage, is_assembled, old):
+def test_a_job_that_was_stopped_at_its_end_ends(out, stage, is_assembled, old):
     if old is not None:
         out.write_bytes(old)
-    stopped_at(out, monkeypatch, stage, is_assembled)
+    stopped_at(out, stage, is_assembled)
     is_renamed = stage in ("after the rename", "while it was tidied up")
     is_remembered = is_renamed or stage == "before the rename"
     with job(out, resume=True, is_assembled=is_assembled) as work:
@@ -316,6 +317,7 @@ def test_a_job_that_was_stopped_at_its_end_ends(out, monkeypatch, stage, is_asse
         assert out.exists() == (is_renamed or old is not None)
         if is_remembered:
             work.publish()
+            work.discard()
         else:
             finish(work, out)
     assert out.read_bytes() == (b"made of\n" if is_assembled else b"") + b"".join(DATA)
@@ -394,8 +396,8 @@ def test_to_resume_is_stronger_than_to_restart(out):
         assert len(work.parts) == 2
 
 
-def test_to_restart_a_published_job_is_to_forget_it(out, monkeypatch):
-    stopped_at(out, monkeypatch, "after the rename", False)
+def test_to_restart_a_published_job_is_to_forget_it(out):
+    stopped_at(out, "after the rename", False)
     with job(out, restart=True) as work:
         assert not work.is_published
         assert out.exists()

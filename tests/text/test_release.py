@@ -1,5 +1,6 @@
 """The walk of a release, whatever is done to the rows: here texts are turned around, and that is their privacy."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import ClassVar
@@ -7,12 +8,14 @@ from typing import ClassVar
 import pytest
 
 import dptext
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.privacy.ledger import Ledger
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text import blocks, documents
+from dptext.text import release as release_module
 from dptext.text.files import file_digest
+from dptext.text.job import Job
 from dptext.text.release import Piece, is_released, rejects_path, release_file, statement_path
 from text.secrecy import MARKER
 
@@ -56,7 +59,8 @@ class Turned:
         out.write(b"made of " + blocks.read_bytes())
 
     def statement(self, facts):
-        return promise(parameters={"step": -1, "letters": sum(each["letters"] for each in facts)})
+        letters = sum(each["letters"] for each in facts)
+        return promise(parameters={"step": -1, "letters": letters}, release_id=self.release_id)
 
 
 @pytest.fixture
@@ -163,3 +167,148 @@ def test_a_release_is_known_again_by_its_parameters_columns_and_bytes(work):
     out.write_text("changed")
     with pytest.raises(ParameterError, match="is of another run"):
         is_released(out, "turned around", {"step": -1}, ["id"])
+
+
+# -- the ledger, and what stops a run ---------------------------------------------------------------------------
+
+
+def states(name="l.db"):
+    return [each.state for each in Ledger(name).releases()]
+
+
+def hidden(folder):
+    return sorted(each.name for each in folder.iterdir() if each.name.startswith("."))
+
+
+def no_more(*_arguments, **_options):
+    raise StorageError("cannot write 'out.txt': No space left on device")
+
+
+def test_the_ledger_settles_once_the_output_stands(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    settle, seen = Ledger.settle, []
+
+    def watched(ledger, release_id):
+        seen.append((states(), file_digest("out.txt"), statement_path(Path("out.txt")).exists()))
+        settle(ledger, release_id)
+
+    monkeypatch.setattr(Ledger, "settle", watched)
+    released = release(ledger="l.db")
+    assert seen == [(["pending"], released.statement.data_sha256, True)]
+    assert states() == ["released"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_where_nothing_came_out_and_the_ledger_fails_too_the_first_error_is_said_and_nothing_lost(
+    work, monkeypatch, resume
+):
+    Ledger.create("l.db", releases=1)
+    with monkeypatch.context() as full:
+        full.setattr(Job, "add", no_more)
+        full.setattr(Ledger, "void", lambda *_: (_ for _ in ()).throw(StorageError("cannot use the ledger")))
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            release(ledger="l.db")
+    (note,) = caught.value.__notes__
+    (pending,) = Ledger("l.db").releases()
+    assert note.startswith("nothing was released, but the ledger still counts it (cannot use the ledger): run the same")
+    assert note.endswith(f"dptext ledger void l.db {pending.release_id}")
+    assert hidden(work) == [".out.txt.job", ".out.txt.rows"]
+    released = release(ledger="l.db", resume=resume)
+    assert states() == ["released"]
+    assert (released.statement.release_id == pending.release_id) == resume
+    assert hidden(work) == []
+
+
+def test_where_nothing_came_out_nothing_is_left(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    with monkeypatch.context() as full:
+        full.setattr(Job, "add", no_more)
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            release(ledger="l.db")
+    assert not hasattr(caught.value, "__notes__")
+    assert (states(), hidden(work)) == ([], [])
+
+
+def killed_at(stage, monkeypatch):
+    """What a run leaves that is killed at a stage: nobody tidies up."""
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "_kept_for_later", lambda *_: contextlib.nullcontext())
+        if stage == "all rows":
+            patch.setattr(Job, "publish", no_more)
+        elif stage == "the output":
+            patch.setattr(Ledger, "settle", no_more)
+        elif stage == "the ledger":
+            patch.setattr(Job, "discard", no_more)
+        rows = {"the reservation": 0, "some rows": 8}.get(stage, 10**9)
+
+        def stop(job, *arguments, **more):
+            if job.rows >= rows:
+                no_more()
+            add(job, *arguments, **more)
+
+        add = Job.add
+        patch.setattr(Job, "add", stop)
+        with pytest.raises(StorageError):
+            release(ledger="l.db")
+
+
+STAGES = ["the reservation", "some rows", "all rows", "the output", "the ledger"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_that_goes_on_after_a_kill_is_counted_once(work, monkeypatch, stage):
+    Ledger.create("l.db", releases=1)
+    killed_at(stage, monkeypatch)
+    assert states() == ["released" if stage == "the ledger" else "pending"]
+    (begun,) = Ledger("l.db").releases()
+    released = release(ledger="l.db", resume=True)
+    assert released.statement.release_id == begun.release_id
+    assert (states(), hidden(work), released.rows) == (["released"], [], 10)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("again", ["l.db", None])
+def test_a_run_that_starts_over_gives_back_what_never_came_out_and_only_that(work, monkeypatch, stage, again):
+    Ledger.create("l.db", releases=2)
+    killed_at(stage, monkeypatch)
+    release(ledger=again, force=True)
+    was_out = stage in ("the output", "the ledger")
+    assert states() == ["released"] * (was_out + (again is not None))
+    assert hidden(work) == []
+
+
+def test_a_job_is_not_forgotten_before_the_ledger_knows(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    killed_at("some rows", monkeypatch)
+    with monkeypatch.context() as full:
+        full.setattr(Ledger, "void", no_more)
+        with pytest.raises(StorageError):
+            release(ledger="l.db", force=True)
+    assert states() == ["pending"]
+    release(ledger="l.db", force=True)
+    assert states() == ["released"]
+
+
+def test_what_was_voided_is_charged_again_before_it_appears(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    killed_at("all rows", monkeypatch)
+    (begun,) = Ledger("l.db").releases()
+    Ledger("l.db").void(begun.release_id)
+    Ledger("l.db").reserve("other", promise(), [f"{MARKER} 3"], by="text").settle()
+    with pytest.raises(RefusedError, match="would be overspent"):
+        release(ledger="l.db", resume=True)
+    assert not Path("out.txt").exists()
+
+
+def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the_next_run(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    with monkeypatch.context() as full:
+        full.setattr(Ledger, "settle", no_more)
+        with pytest.raises(StorageError) as caught:
+            release(ledger="l.db")
+    (pending,) = Ledger("l.db").releases()
+    told, then = caught.value.__notes__
+    assert told.endswith(f"dptext ledger settle l.db {pending.release_id}")
+    assert then == "out.txt is in place: run the same command with --resume to finish"
+    release(ledger="l.db", resume=True)
+    assert (states(), hidden(work)) == (["released"], [])

@@ -10,7 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, reading_bar, say
+from dptext.cli.console import (
+    ConfigOption,
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    reading_bar,
+    say,
+    stopped_with_notes,
+)
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
 from dptext.cli.embed_options import (
     COPIES,
@@ -23,16 +31,18 @@ from dptext.cli.embed_options import (
     parse_levels,
     training_options,
 )
-from dptext.cli.embed_promises import promise_before_start, promises_of, summary, tell, warn_of_delta
+from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
 from dptext.cli.places import is_pipe
-from dptext.embeddings.sharing import check_copy, check_place
+from dptext.embeddings.sharing import check_copy, check_place, is_released
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.statement import new_release_id
 from dptext.text.charges import Charges
 from dptext.text.documents import DocumentReader, read_documents
 from dptext.text.folders import find_files
 from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
+from dptext.text.release import charged, end_earlier
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
@@ -162,6 +172,12 @@ def embed(
         raise ParameterError(f"{given} reads the input twice, and what went through a pipe is gone: name files as IN")
     if ledger is not None:
         check_ledger(unit=unit, seed=seed, checkpoint=checkpoint)
+    charges = Charges(ledger, user if ledger is not None else None)
+
+    def is_out(name: str) -> bool:
+        return is_released(out, name)
+
+    end_earlier(Path(out), charges, is_out, restart=force)
     place = check_place(out, replace=force)
 
     def read() -> DocumentReader:
@@ -177,7 +193,6 @@ def embed(
         return reader
 
     reader = read()  # what can fail fails before the work starts
-    charges = Charges(ledger, user if ledger is not None else None)
     public = load_vectors(vectors, limit=limit)
     check_copy(public.words, COPIES[word2vec])
     how: dict[str, Any] = {"epsilon": epsilon if levels is None else parse_levels(levels), "delta": delta}
@@ -191,26 +206,20 @@ def embed(
     promises = promises_of(learning, more, seeded=seed is not None)
     say(promise_before_start(learning, promises, more, user), quiet=quiet)
     warn_of_delta(max(each.delta for each in promises.values()), public_users, quiet=quiet)
-    vocabulary = None
-    if more is not None:
-        most = _WORDS_PER_USER if words_per_user is None else words_per_user
-        vocabulary = _learn(compared(read()), more, most, public, processes, quiet=quiet)
-    options = {"public_users": public_users, "processes": processes, "seed": seed}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeltaWarning)  # said already
-        model = learning.fit(compared(reader), vocabulary, options, quiet=quiet)
-    release_id = model.statement_.release_id
-    assert release_id is not None
-    try:
-        if ledger is not None:
-            charges.reserve(release_id, model.statement_, read())
-            for seen in readings:
-                charges.check_same(seen)
-            charges.settle(release_id)
+    release_id = new_release_id()
+    # what can be interrupted and resumed has no ledger, and its notes are of its own
+    with stopped_with_notes(), charged(place, charges, release_id, lambda: charge_of(learning, more), read, is_out):
+        vocabulary = None
+        if more is not None:
+            most = _WORDS_PER_USER if words_per_user is None else words_per_user
+            vocabulary = _learn(compared(read()), more, most, public, processes, quiet=quiet)
+        options = {"public_users": public_users, "processes": processes, "seed": seed}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeltaWarning)  # said already
+            model = learning.fit(compared(reader), vocabulary, options, release_id=release_id, quiet=quiet)
+        for seen in readings:
+            charges.check_same(seen)
         model.save(place, word2vec=COPIES[word2vec], replace=force)
-    except BaseException:
-        charges.void(release_id)  # unless it is settled
-        raise
     tell(model, out, quiet=quiet)
     if as_json:
         typer.echo(json.dumps(summary(model, out), ensure_ascii=False))

@@ -46,6 +46,11 @@ class Learning(ABC):
     def levels(self) -> tuple[str, ...]:
         """Public names."""
 
+    @property
+    @abstractmethod
+    def most(self) -> str:
+        """The level with the largest budget: what its users are promised holds for everybody."""
+
     @abstractmethod
     def statement(self, level: str, *, seeded: bool) -> PrivacyStatement:
         """What is promised to users of a level, before new words are counted in."""
@@ -56,7 +61,13 @@ class Learning(ABC):
 
     @abstractmethod
     def fit(
-        self, reader: DocumentReader, vocabulary: PrivateVocabulary | None, options: dict[str, Any], *, quiet: bool
+        self,
+        reader: DocumentReader,
+        vocabulary: PrivateVocabulary | None,
+        options: dict[str, Any],
+        *,
+        release_id: str,
+        quiet: bool,
     ) -> Cooccurrence | SkipGram:
         """Learn, and show how far it is.
 
@@ -64,6 +75,7 @@ class Learning(ABC):
             reader: the documents.
             vocabulary: new words.
             options: ``public_users``, ``processes``, ``seed``.
+            release_id: of the release.
             quiet: show nothing.
         """
 
@@ -98,6 +110,11 @@ class Cooccurrences(Learning):
         """See `Learning`."""
         return tuple(self._plan.budgets.levels)
 
+    @property
+    def most(self) -> str:
+        """See `Learning`."""
+        return max(self.levels, key=self._plan.budgets.levels.__getitem__)
+
     def statement(self, level: str, *, seeded: bool) -> PrivacyStatement:
         """See `Learning`."""
         return promise.statement_of(self._plan, level, seeded=seeded)
@@ -107,13 +124,19 @@ class Cooccurrences(Learning):
         return promise.under_substitution(self._plan, level)
 
     def fit(
-        self, reader: DocumentReader, vocabulary: PrivateVocabulary | None, options: dict[str, Any], *, quiet: bool
+        self,
+        reader: DocumentReader,
+        vocabulary: PrivateVocabulary | None,
+        options: dict[str, Any],
+        *,
+        release_id: str,
+        quiet: bool,
     ) -> Cooccurrence:
         """See `Learning`."""
         model = Cooccurrence(self.public, **self._how, vocabulary=vocabulary, **options)
         with fitting_bar(quiet=quiet) as bar:
             reader.watch(lambda _block: bar.reading(reader, "adding up"))
-            model.fit(reader)
+            model.fit(reader, release_id=release_id)
         return model
 
 
@@ -170,6 +193,11 @@ class Training(Learning):
         """See `Learning`."""
         return tuple(self._plan.participation.rates)
 
+    @property
+    def most(self) -> str:
+        """See `Learning`."""
+        return self._plan.participation.most
+
     def statement(self, level: str, *, seeded: bool) -> PrivacyStatement:
         """See `Learning`."""
         return skipgram_promise.statement_of(self._plan, level, seeded=seeded)
@@ -179,7 +207,13 @@ class Training(Learning):
         return skipgram_promise.under_substitution(self._plan, level)
 
     def fit(
-        self, reader: DocumentReader, vocabulary: PrivateVocabulary | None, options: dict[str, Any], *, quiet: bool
+        self,
+        reader: DocumentReader,
+        vocabulary: PrivateVocabulary | None,
+        options: dict[str, Any],
+        *,
+        release_id: str,
+        quiet: bool,
     ) -> SkipGram:
         """See `Learning`. An interrupt says how to go on, where there is a checkpoint to go on from."""
         model = SkipGram(self.public, **self._how, vocabulary=vocabulary, **options)
@@ -196,7 +230,7 @@ class Training(Learning):
                 bar.step(at.step, at.steps, f"training, epsilon {at_most(spent, 3)} spent")
 
             try:
-                model.fit(reader, progress=show, **self._files)
+                model.fit(reader, progress=show, release_id=release_id, **self._files)
             except KeyboardInterrupt as error:
                 self._tell_how_to_go_on(error)
                 raise

@@ -13,7 +13,7 @@ from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.public_users import delta_too_large
 
-__all__ = ["Promise", "promise_before_start", "promises_of", "summary", "tell", "warn_of_delta"]
+__all__ = ["Promise", "charge_of", "promise_before_start", "promises_of", "summary", "tell", "warn_of_delta"]
 
 _WHOSE = {
     "document": "document (one text; no promise to a person)",
@@ -47,6 +47,13 @@ def promises_of(learning: Learning, more: ApproxDP | None, *, seeded: bool) -> d
         assert isinstance(substituted, ApproxDP)
         found[level] = Promise(promise.epsilon + statement.slack, promise.delta, substituted)
     return found
+
+
+def charge_of(learning: Learning, more: ApproxDP | None) -> tuple[Guarantee, dict[str, Any]]:
+    """What a ledger charges every user with, before anything is read: the guarantee and its terms."""
+    statement = learning.statement(learning.most, seeded=False)
+    guarantee = statement.guarantee if more is None else compose(statement.guarantee, more)
+    return guarantee, {"unit": statement.unit, "relation": statement.relation, "mechanism": statement.mechanism}
 
 
 def promise_before_start(

@@ -1,4 +1,4 @@
-"""``dptext ledger``: make a ledger, read it, ask it what is left, take back a release that never came out."""
+"""``dptext ledger``: make a ledger, read it, ask it what is left, and end a release whose run died."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ ledger = typer.Typer(
 )
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
+ReleaseArgument = Annotated[
+    str, typer.Argument(metavar="RELEASE_ID", help="The release, or the beginning of its name that is unique.")
+]
 _SHOWN_OF_ID = 12
 
 
@@ -100,11 +103,27 @@ def left(
 
 
 @ledger.command()
+def settle(
+    file: FileArgument,
+    release_id: ReleaseArgument,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    _verbose: VerboseOption = False,
+    _config: ConfigOption = None,
+) -> None:
+    """Say that a pending release is out (a run that died after its output had appeared)."""
+    opened = Ledger(file)
+    release = _found(opened, release_id)
+    opened.settle(release.release_id)
+    if as_json:
+        typer.echo(json.dumps({"settled": release.release_id, "units": release.units}))
+    say(f"Settled {release.release_id}: it is out, and cannot be voided any more.", quiet=quiet)
+
+
+@ledger.command()
 def void(
     file: FileArgument,
-    release_id: Annotated[
-        str, typer.Argument(metavar="RELEASE_ID", help="The release, or the beginning of its name that is unique.")
-    ],
+    release_id: ReleaseArgument,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     _verbose: VerboseOption = False,
@@ -115,18 +134,23 @@ def void(
     Exit code 3: it is released.
     """
     opened = Ledger(file)
+    release = _found(opened, release_id)
+    opened.void(release.release_id)
+    if as_json:
+        typer.echo(json.dumps({"voided": release.release_id, "units": release.units}))
+    say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.", quiet=quiet)
+
+
+def _found(opened: Ledger, release_id: str) -> Release:
+    """The release whose name begins so."""
     release_id = release_id.removesuffix("…")  # copied from what `show` prints
     found = [each for each in opened.releases() if each.release_id.startswith(release_id)]
     exact = [each for each in found if each.release_id == release_id]
     if len(found) > 1 and not exact:
         raise ParameterError(f"{len(found)} releases begin with {release_id!r}: give more of its name")
     if not found:
-        opened.void(release_id)  # says that there is none
-    release = (exact or found)[0]
-    opened.void(release.release_id)
-    if as_json:
-        typer.echo(json.dumps({"voided": release.release_id, "units": release.units}))
-    say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.", quiet=quiet)
+        raise opened.unknown(release_id)
+    return (exact or found)[0]
 
 
 def _read_value() -> str:
@@ -171,7 +195,9 @@ def _print(file: Path, summary: Summary, releases: list[Release]) -> None:
     if summary.pending:
         console.print(
             f"{_count(summary.pending, 'release')} pending: still running, or died. If nothing of it came out:\n"
-            f"  dptext ledger void {escape(str(file))} RELEASE_ID",
+            f"  dptext ledger void {escape(str(file))} RELEASE_ID\n"
+            f"and if its output is there:\n"
+            f"  dptext ledger settle {escape(str(file))} RELEASE_ID",
             soft_wrap=True,
         )
 

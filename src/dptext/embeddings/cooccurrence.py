@@ -108,12 +108,20 @@ class Cooccurrence:
         self.most_words, self.public_users = most_words, public_users
         self.processes, self.seed = processes, seed
 
-    def fit(self, documents: DocumentReader | Iterable[Document], y: object = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        documents: DocumentReader | Iterable[Document],
+        y: object = None,  # noqa: ARG002
+        *,
+        release_id: str | None = None,
+    ) -> Self:
         """Learn from documents with users, in any order: a release of these users' texts.
 
         Args:
             documents: of `dptext.text.documents.read_documents` (with ``user=``), or `Document` objects.
             y: not used.
+            release_id: the name under which a ledger was asked before (`dptext.privacy.ledger.Ledger.reserve`), for the
+                statements. None: a new one.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
         warn_of_delta(total_delta(plan), public_users=self.public_users, stacklevel=2)
@@ -126,17 +134,20 @@ class Cooccurrence:
             processes=self.processes,
         ) as users:
             total = plan.total(users)
-        return self.released(plan, total, bits)
+        return self.released(plan, total, bits, release_id=release_id)
 
-    def released(self, plan: Plan, total: npt.NDArray[np.int64], bits: RandomBits) -> Self:
+    def released(
+        self, plan: Plan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None
+    ) -> Self:
         """Make the release of a sum that was made elsewhere (`dptext.scale.spark.fit`), and keep it as `fit` does.
 
         Args:
             plan: of `plan`.
             total: (V, k) the sum of the users' matrices, of `Plan.total`; **private**.
             bits: of this release alone.
+            release_id: as in `fit`.
         """
-        release = plan.release(total, bits)
+        release = plan.release(total, bits, release_id=release_id)
         self.release_, self.vectors_, self.budgets_ = release.matrix, release.vectors, plan.budgets
         self.statement_, self.statements_ = release.statement, release.statements
         return self

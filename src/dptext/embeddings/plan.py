@@ -19,7 +19,7 @@ from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.text.by_user import Person, UserUnit
 from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
@@ -177,11 +177,14 @@ class Plan:
         named = [None if level is None else str(level) for level in levels]
         return min(self.budgets.clipping_norm(level) for level in named or [None])
 
-    def release(self, total: npt.NDArray[np.int64], bits: RandomBits) -> Release:
+    def release(self, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None) -> Release:
         """Add the noise, once, and make vectors and statements. Each call is a release that costs its whole budget."""
         matrix = noisy_matrix(total, self.budgets.sigma, bits)
         matrix.flags.writeable = False
-        statements = {level: statement_of(self, level, seeded=bits.seeded) for level in self.budgets.levels}
+        release_id = release_id or new_release_id()  # one for all levels: they are one release
+        statements = {
+            level: statement_of(self, level, seeded=bits.seeded, release_id=release_id) for level in self.budgets.levels
+        }
         largest = max(self.budgets.levels, key=self.budgets.levels.__getitem__)
         return Release(
             matrix, self.vectors(matrix, self.budgets.sigma, statements[largest]), statements[largest], statements

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["check_before", "statement_of", "total_delta", "under_substitution"]
 
 
-def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
+def statement_of(plan: Plan, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
     """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
 
     Raises:
@@ -39,7 +39,7 @@ def statement_of(plan: Plan, level: str, *, seeded: bool) -> PrivacyStatement:
         assumptions=_assumptions(plan),
         exposed=(_earlier(plan).exposed,),
         seeded=seeded,
-        release_id=new_release_id(),
+        release_id=release_id or new_release_id(),
         software=f"dptext {version('dptext')}",
     )
     return _earlier(plan).counted_into(statement)

@@ -35,7 +35,7 @@ from dptext.vectors.header import check_words
 from dptext.vectors.text_format import write_text
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Word2VecFormat", "check_copy", "check_place", "save_release", "statement_files"]
+__all__ = ["Word2VecFormat", "check_copy", "check_place", "is_released", "save_release", "statement_files"]
 
 Word2VecFormat: TypeAlias = Literal["binary", "text"]
 
@@ -151,6 +151,21 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
         raise StorageError(f"cannot write {str(folder)!r}: the folder around it may not be written to")
     extra("safetensors.numpy", "files", f"the folder {target.name!r}")
     return target
+
+
+def is_released(folder: str | os.PathLike[str], release_id: str) -> bool:
+    """Whether a folder holds this very release. It appears whole, so that its statement says so.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    try:
+        text = (Path(folder) / "privacy.json").read_text(encoding="utf-8")
+        return PrivacyStatement.from_json(text).release_id == release_id
+    except (FileNotFoundError, NotADirectoryError, DataError, UnicodeDecodeError):
+        return False
+    except OSError as error:
+        raise StorageError.of("read", folder, error) from None
 
 
 def _is_ours(name: str) -> bool:

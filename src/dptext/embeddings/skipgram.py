@@ -20,6 +20,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.guarantee import NoGuarantee, as_approx
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.statement import new_release_id
 from dptext.text.by_user import UserUnit, users_of
 from dptext.text.documents import Document, DocumentReader
 from dptext.text.private_vocabulary import PrivateVocabulary
@@ -185,6 +186,7 @@ class SkipGram:
         resume: bool = False,
         progress: Callable[[Progress], None] | None = None,
         ranks: Ranks = ALONE,
+        release_id: str | None = None,
     ) -> Self:
         """Learn from documents with users, in any order: a release of these users' texts.
 
@@ -200,6 +202,8 @@ class SkipGram:
             ranks: several processes, on one machine or on many, that train one model together, each with some of the
                 users: `dptext.scale.ranks.TorchRanks`. All of them call ``fit``, with equal arguments, and get the
                 same model; the first one has the checkpoint. The noise is dense.
+            release_id: the name under which a ledger was asked before (`dptext.privacy.ledger.Ledger.reserve`), for the
+                statements. None: a new one.
 
         Raises:
             RefusedError: the checkpoint belongs to a training with other parameters.
@@ -213,8 +217,9 @@ class SkipGram:
             plan = plan.shared()
         ranks.agree(plan.fingerprint + repr(self.seed).encode())
         participation = plan.participation
+        release_id = release_id or new_release_id()  # one for all levels: they are one release
         statements = {
-            level: statement_of(plan, level, seeded=self.seed is not None, ranks=ranks.count)
+            level: statement_of(plan, level, seeded=self.seed is not None, ranks=ranks.count, release_id=release_id)
             for level in participation.rates
         }
         from dptext.embeddings.skipgram_run import Run  # needs numba

@@ -30,7 +30,9 @@ _WITHOUT = {
 }
 
 
-def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool, ranks: int = 1) -> PrivacyStatement:
+def statement_of(
+    plan: SkipGramPlan, level: str, *, seeded: bool, ranks: int = 1, release_id: str | None = None
+) -> PrivacyStatement:
     """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
 
     Raises:
@@ -55,7 +57,7 @@ def statement_of(plan: SkipGramPlan, level: str, *, seeded: bool, ranks: int = 1
         assumptions=(*_assumptions(plan), *((RANKS,) if ranks > 1 else ())) if private else (),
         exposed=(plan.earlier.exposed,),
         seeded=seeded,
-        release_id=new_release_id(),
+        release_id=release_id or new_release_id(),
         software=f"dptext {version('dptext')}",
     )
     return plan.earlier.counted_into(statement)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -188,7 +188,10 @@ class Ledger:
         return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
 
     def settle(self, release_id: str) -> None:
-        """Say that a release is out; call it just before its output appears. Settling twice changes nothing.
+        """Say that a release is out; call it once its whole output stands. Settling twice changes nothing.
+
+        Until then the release is pending, which counts as much: what stops a run between the two leaves a release that
+        counts, and never an output that does not.
 
         Raises:
             ParameterError: the ledger holds no such release.
@@ -271,6 +274,10 @@ class Ledger:
             ((key,),) = _hashed([value], secret, terms.by)
             return Balance.under(ceiling, *sum_of(connection, key))
 
+    def unknown(self, release_id: str) -> ParameterError:
+        """What is said of a release that the ledger does not hold."""
+        return ParameterError(f"{self.path.name} holds no release {release_id!r}: dptext ledger show lists them")
+
     # -- inside a transaction ---------------------------------------------------------------------------------
 
     @contextmanager
@@ -306,7 +313,7 @@ class Ledger:
     def _state(self, connection: Connection, release_id: str) -> str:
         row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
         if row is None:
-            raise ParameterError(f"{self.path.name} holds no release {release_id!r}: dptext ledger show lists them")
+            raise self.unknown(release_id)
         return str(row[0])
 
     def _check_release(self, connection: Connection, release_id: str, terms: Terms) -> str | None:
@@ -328,8 +335,9 @@ class Ledger:
 class Reservation:
     """A release that is charged and not out yet.
 
-    As a context manager it is settled when the block ends, and voided when the block fails before it was settled.
-    A process that is killed leaves it pending: its budget stays spent until somebody voids it.
+    As a context manager it is settled when the block ends, and voided when the block fails before it was settled: in
+    the block, do the work and put the output in place. A process that is killed leaves it pending: its budget stays
+    spent until somebody voids it.
 
     Attributes:
         release_id: its name.
@@ -360,8 +368,15 @@ class Reservation:
             if self._ledger.is_reserved(self.release_id):  # the block may have voided it
                 self.settle()
             return
-        with suppress(DptextError):  # settled: stays so; out of reach: stays pending. The first error matters more
-            self.void()
+        try:  # the first error matters more
+            if self._ledger.is_reserved(self.release_id):
+                self.void()
+        except DptextError as second:
+            assert error is not None
+            error.add_note(
+                f"the ledger still counts the release ({second}); if nothing of it came out: dptext ledger void "
+                f"{self._ledger.path} {self.release_id}"
+            )
 
 
 def _now() -> str:

@@ -54,13 +54,12 @@ class FrameCharges:
             raise RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
 
     def settle(self, made: PrivacyStatement) -> None:
-        """The release appears now."""
+        """The release is out: the folder and its statement stand."""
         self._charges.settle(str(made.release_id))
 
-    def void(self, promise: PrivacyStatement) -> None:
-        """The release never appears."""
-        if self._has_ledger:
-            self._charges.void(promise.release_id)
+    def void_after(self, error: BaseException, promise: PrivacyStatement) -> None:
+        """The release never appears, because of an error."""
+        self._charges.void_after(error, str(promise.release_id))
 
 
 class _Keys:

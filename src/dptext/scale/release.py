@@ -130,16 +130,18 @@ class SparkRelease:
                     self._counted.write.parquet(out)
                 charges.check_same()
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
-                charges.settle(made)
                 folder.write_statement(made)
-            except BaseException:
-                folder.remove()
+            except BaseException as error:
+                folder.remove()  # where this fails, the release may be out, and stays spent
                 if before is not None:
                     folder.take_back(before)
-                charges.void(self._promise)
+                charges.void_after(error, self._promise)
                 raise
-            if before is not None:
-                folder.remove(before)
+            try:
+                charges.settle(made)
+            finally:
+                if before is not None:
+                    folder.remove(before)
         self.__dict__["statement"] = made
         return made
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,9 @@ from dptext.text.blocks import Reject
 from dptext.text.files import HashedFile, beside, file_digest
 from dptext.text.owned import make_private, open_private, sync_folder, usual_mode
 
-__all__ = ["Job", "Part"]
+__all__ = ["GiveUp", "Job", "Part"]
+
+GiveUp = Callable[[str, Mapping[str, Any], bool], None]
 
 _VERSION = 1
 _TABLES = (
@@ -62,6 +64,8 @@ class Job:
         release_id: of a new job; a resumed one has its own.
         resume: go on with the job that was interrupted, if there is one; a fresh one is begun otherwise.
         restart: throw an interrupted job away (one of which no part is done goes without asking).
+        give_up: called before a job is thrown away, with its release id, its options, and whether its output may have
+            appeared; where it fails, the job stays.
         is_assembled: the output is made from the parts at the end (`assembled`), not by joining them alone.
 
     Attributes:
@@ -70,8 +74,7 @@ class Job:
         resumed: whether an interrupted job goes on.
         parts: what is done.
         statement: what `remember` was given, if the job came so far.
-        abandoned: the release id of the job that was thrown away, if one was.
-        is_published: whether the job was stopped after its output had appeared.
+        is_published: whether the output has appeared.
 
     Raises:
         ParameterError: parts of an interrupted job are there and neither ``resume`` nor ``restart`` was asked for;
@@ -90,11 +93,11 @@ class Job:
         resume: bool = False,
         restart: bool = False,
         is_assembled: bool = False,
+        give_up: GiveUp | None = None,
     ) -> None:
         self.out = out
         self.is_assembled = is_assembled
         self.is_published = False
-        self.abandoned: str | None = None
         self._replaces = out.exists()
         self.key, self.release_id = key, release_id
         self.parts: list[Part] = []
@@ -116,7 +119,7 @@ class Job:
                         f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to "
                         "start over"
                     )
-                self._forget()
+                self._forget(give_up)
             self._begin_or_go_on(options)
         except BaseException:
             if locked and not there:
@@ -162,10 +165,20 @@ class Job:
             self._database.close()
             raise
 
-    def _forget(self) -> None:
-        with self._errors(), self._transaction() as database:
+    def _forget(self, give_up: GiveUp | None) -> None:
+        name = asked = None
+        is_out = False
+        with self._errors(), suppress(sqlite3.DatabaseError):  # of a damaged one, nothing is known
             if self._has_begun():
-                (self.abandoned,) = database.execute("SELECT name FROM job").fetchone() or (None,)
+                row = self._database.execute("SELECT name, asked, promise, made FROM job").fetchone()
+                name, asked, promise, made = row or (None, None, None, None)
+                is_out = promise is not None and not self._is_waiting(made)
+        options = _options(asked)
+        if give_up is not None and isinstance(name, str) and options is not None:
+            give_up(
+                name, options, is_out
+            )  # before it is forgotten: a run that dies here has told, or can be asked again
+        with self._errors(), self._transaction() as database:
             for table in ("job", "part", "reject"):
                 database.execute(f"DROP TABLE IF EXISTS {table}")
 
@@ -185,6 +198,11 @@ class Job:
                     f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
                 )
             self._spool.truncate(self.size)
+
+    def _is_waiting(self, digest: str | None) -> bool:
+        """Whether the bytes of an output still lie here: then nobody else has seen them."""
+        found = (path for path in (self._rows, beside(self.out, "made")) if path.exists())
+        return any(digest in (None, file_digest(path)) for path in found)
 
     def _has_begun(self) -> bool:
         found = self._database.execute("SELECT name FROM sqlite_master WHERE name = 'job'").fetchone()
@@ -236,15 +254,15 @@ class Job:
         try:
             row = self._database.execute("SELECT * FROM job").fetchone()
             version, secret, seeded, asked, self.release_id, replaces, self.statement, _ = row
-            then = json.loads(asked)
-            is_ours = version == _VERSION and isinstance(then, dict) and isinstance(secret, bytes)
+            then = _options(asked)
+            is_ours = version == _VERSION and then is not None and isinstance(secret, bytes)
             is_ours = is_ours and len(secret) == 32 and isinstance(self.release_id, str)
             for place, digest, rows, size, facts in self._database.execute("SELECT * FROM part ORDER BY place"):
                 is_ours = is_ours and place == len(self.parts) and isinstance(digest, bytes)
                 self.parts.append(Part(digest, int(rows), int(size), {k: int(n) for k, n in json.loads(facts).items()}))
-            if is_ours and (self.statement is None or isinstance(self.statement, str)):
+            if is_ours and then is not None and (self.statement is None or isinstance(self.statement, str)):
                 return then, bool(seeded), secret, bool(replaces)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             pass
         raise DataError(f"{str(self._book)!r} is damaged, or of another version of dptext: add --force to start over")
 
@@ -334,7 +352,7 @@ class Job:
         return self._finished
 
     def publish(self) -> None:
-        """Put the output in place, then delete the job and its secret."""
+        """Put the output in place; the job stays until it is discarded."""
         with self._errors():
             self._close_spool()
             if not self.is_published:
@@ -344,8 +362,8 @@ class Job:
                     )
                 self._finished.chmod(usual_mode(self._finished))
                 self._finished.replace(self.out)
+                self.is_published = True
             sync_folder(self.out)
-        self.discard()
 
     def discard(self) -> None:
         """Delete the job and all that it made so far."""
@@ -404,6 +422,15 @@ class Job:
             raise DataError(
                 f"{str(self._book)!r} is damaged: the interrupted run cannot go on; add --force to start over"
             ) from None
+
+
+def _options(asked: Any) -> dict[str, Any] | None:
+    """What was asked of a job; None where that cannot be read."""
+    try:
+        found = json.loads(asked)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _values(reject: Reject) -> tuple[Any, ...]:

@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.text.blocks import Block, Reject
@@ -30,7 +31,9 @@ __all__ = [
     "Progress",
     "Released",
     "Run",
+    "charged",
     "check_output",
+    "end_earlier",
     "is_released",
     "rejects_path",
     "release_file",
@@ -173,16 +176,18 @@ def release_file(
             resume=resume,
             restart=force and not resume,
             is_assembled=is_assembled,
+            give_up=charges.give_up,
         )
         with job, _kept_for_later(job, charges):
             resumed = job.rows
             run = begin(job.key, job.release_id)
-            charges.void(job.abandoned)
-            if job.statement is None:
+            if job.statement is None or not (job.is_published or charges.holds(job.release_id)):
                 if charges.kind is not None:
                     charges.reserve(job.release_id, run.promise(), read())
-                _do(job, reader, run, progress)
+                if job.statement is None:
+                    _do(job, reader, run, progress)
                 charges.check_same(part.digest for part in job.parts)
+            if job.statement is None:
                 made = _statement(job, run, keep, skip=on_error == "skip")
                 job.remember(made.to_json(), digest=made.data_sha256)
             released = Released(
@@ -194,6 +199,76 @@ def release_file(
             )
             _publish(job, released.statement, charges)
     return released
+
+
+@contextlib.contextmanager
+def charged(
+    out: Path,
+    charges: Charges,
+    release_id: str,
+    promise: Callable[[], tuple[Guarantee, dict[str, Any]]],
+    read: Callable[[], DocumentReader],
+    is_out: Callable[[str], bool],
+) -> Iterator[None]:
+    """A release whose output appears at once, in the block: reserved before it, settled after it, voided where nothing
+    came out. Without a ledger, nothing.
+
+    While it lasts a job lies beside the output (`dptext.text.job`), so that what a run had reserved that was killed is
+    known to the next one: `end_earlier`.
+
+    Args:
+        out: where the output will stand.
+        charges: the ledger.
+        release_id: of the release.
+        promise: what is promised: a guarantee, and its terms as in `Charges.reserve`.
+        read: the rows that are charged.
+        is_out: whether the release of this name stands there.
+
+    Raises:
+        RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`; another run is at work there.
+    """
+    if charges.kind is None:
+        yield
+        return
+    with Job(out, {"ledger": charges.kind}, key=NoiseKey(None), release_id=release_id) as job:
+        try:
+            guarantee, terms = promise()
+            charges.reserve(release_id, guarantee, read(), **terms)
+            yield
+        except BaseException as error:
+            if not is_out(release_id):
+                if charges.void_after(error, release_id):
+                    with contextlib.suppress(StorageError):  # the next run throws it away
+                        job.discard()
+                raise
+            error.add_note(f"{out} is in place")
+            charges.settle(release_id)
+            job.discard()
+            raise
+        charges.settle(release_id)
+        job.discard()
+
+
+def end_earlier(out: Path, charges: Charges, is_out: Callable[[str], bool], *, restart: bool) -> None:
+    """End the release of a run that was killed in `charged`: settled if its output stands there, else voided.
+
+    Args:
+        out, charges, is_out: as there.
+        restart: throw away the interrupted run of a file of this name as well (`release_file`).
+
+    Raises:
+        ParameterError: there is one, and ``restart`` is not asked for.
+        StorageError: another run is at work there; the ledger failed.
+    """
+    if out.name in ("", "..") or not Job.is_open(out):
+        return
+
+    def give_up(release_id: str, options: Mapping[str, Any], may_be_out: bool) -> None:
+        charges.give_up(release_id, options, may_be_out or is_out(release_id))
+
+    key = NoiseKey(None)
+    with Job(out, {}, key=key, release_id=new_release_id(), restart=restart, give_up=give_up) as job:
+        job.discard()
 
 
 def check_output(sources: Sequence[PathLike], out: Path, *, force: bool, resume: bool = False) -> None:
@@ -255,18 +330,21 @@ def write_statement(path: Path, statement: PrivacyStatement) -> None:
 
 @contextlib.contextmanager
 def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
-    """Whatever stops a run: what is done is kept, and the error says so; a job with nothing done goes."""
+    """Whatever stops a run: what is done is kept, and the error says so; a job with nothing done goes, but not while
+    the ledger counts it."""
     try:
         yield
     except BaseException as error:
-        if job.rows:
+        if job.is_published:
+            error.add_note(f"{job.out} is in place: run the same command with --resume to finish")
+        elif job.rows:
             error.add_note(
                 f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
                 "start over"
             )
-        else:
-            job.discard()
-            charges.void(job.release_id)
+        elif charges.void_after(error, job.release_id):
+            with contextlib.suppress(StorageError):  # the next run throws it away
+                job.discard()
         raise
 
 
@@ -306,8 +384,8 @@ def _statement(job: Job, run: Run, keep: Sequence[str], *, skip: bool) -> Privac
 
 
 def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
-    """Put everything in place, the statement before the data: no data is ever without one."""
-    charges.settle(job.release_id)
+    """Put everything in place, the statement before the data: no data is ever without one. Then nothing is left but to
+    settle, and to forget the job: until then it knows of which release the output is."""
     rejects = rejects_path(job.out)
     listed = [json.dumps(asdict(reject), ensure_ascii=False) + "\n" for reject in job.rejects()]
     if listed:
@@ -317,3 +395,5 @@ def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
         rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
     write_statement(statement_path(job.out), statement)
     job.publish()
+    charges.settle(job.release_id)
+    job.discard()
