@@ -15,10 +15,10 @@ import numpy.typing as npt
 from papers.blogs_posts import Posts
 
 from dptext import load_vectors
+from dptext.own_files import replacing
 from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
-from dptext.text.files import replacing
 
 __all__ = ["ENCODERS", "GLOVE", "GRU", "MINILM", "stored_vectors"]
 

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dptext.errors import ParameterError, StorageError
+from dptext.own_files import scratch_folder
 from dptext.threads import available_cores, use_cores
 
 __all__ = ["checked_processes", "in_order", "leave_with_the_parent"]
@@ -81,9 +81,9 @@ def _first(waiting: deque[tuple[Kept, Future[Any]]]) -> tuple[Kept, Any]:
 @contextmanager
 def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
     share = max(1, available_cores() // processes)
-    with tempfile.TemporaryDirectory(prefix="dptext-") as folder:
+    with scratch_folder() as folder:
         # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever
-        path = Path(folder) / "work"
+        path = folder / "work"
         with path.open("wb") as stream:
             pickle.dump(work, stream)
         pool = ProcessPoolExecutor(

@@ -12,7 +12,7 @@ from dptext.report.figures import calibration_figure, figure_format
 def test_bad_places_are_named(tmp_path):
     with pytest.raises(dptext.ParameterError, match=r"ends in \.png, \.pdf, \.svg"):
         figure_format(tmp_path / "x.jpg")
-    with pytest.raises(dptext.ParameterError, match="is not there: make it first"):
+    with pytest.raises(dptext.StorageError, match="is not there; make it first"):
         figure_format(tmp_path / "nowhere" / "x.png")
 
 

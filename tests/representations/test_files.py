@@ -138,7 +138,7 @@ def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, e
     "suffix", [".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".jsonl.gz", ".csv.zst", ".tsv.gz", ".txt.zst"]
 )
 def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
-    from dptext.text.files import HashedFile
+    from dptext.own_files import HashedFile
     from dptext.text.writers import DocumentWriter
 
     keep = [] if suffix.startswith(".txt") else ["id"]

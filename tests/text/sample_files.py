@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import zstandard
 from hypothesis import strategies as st
 
+from dptext.own_files import HashedFile
 from dptext.text.documents import read_documents
-from dptext.text.files import HashedFile
 from dptext.text.writers import DocumentWriter
 
 KINDS = [".txt", ".jsonl", ".csv", ".tsv"]

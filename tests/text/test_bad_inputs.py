@@ -17,6 +17,7 @@ import zstandard
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.text import rows
+from dptext.text.blocks import Reject, in_runs
 from dptext.text.documents import read_documents
 from dptext.text.folders import find_files
 from dptext.text.writers import DocumentWriter
@@ -61,7 +62,8 @@ class Bad:
 def skipped(name, data, rows, left, **options):
     """Rows that are skipped: the error names the first of them."""
     number, reason = next(iter(rows.items()))
-    rejects = [(number, number, reason) for number, reason in rows.items()]
+    runs = in_runs(Reject(name, number, number, reason) for number, reason in rows.items())
+    rejects = [(each.first, each.last, each.reason) for each in runs]
     return Bad(name, data, f"{name}, row {number}: {reason}", left, rejects, options)
 
 

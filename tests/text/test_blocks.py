@@ -151,7 +151,8 @@ def test_a_block_has_the_rejects_since_the_last_one(tmp_path):
     with limits(2, 100)[0]:
         found = list(read_documents(path, on_error="skip").blocks())
     assert [len(block.texts) for block in found] == [2, 2, 0]
-    assert [[reject.first for reject in block.rejects] for block in found] == [[1], [4, 5, 7], [9]]
+    runs = [[(reject.first, reject.last) for reject in block.rejects] for block in found]
+    assert runs == [[(1, 1)], [(4, 5), (7, 7)], [(9, 9)]]
     assert found[0].rejects[0] == Reject(
         "a.jsonl", 1, 1, "expected a JSON object, the line is empty; repair it, or copy the file again if it was cut"
     )

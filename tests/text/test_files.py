@@ -17,21 +17,20 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext import own_files
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
+from dptext.own_files import HashedFile, beside, replacing
 from dptext.text.documents import read_documents
 from dptext.text.files import (
     STANDARD,
     FileFormat,
-    HashedFile,
     OpenedFile,
-    beside,
     compress,
     digest_of_parts,
     extra,
     file_digest,
     file_format,
     folder_digest,
-    replacing,
 )
 from dptext.text.writers import DocumentWriter
 from text.sample_files import LINES, SUFFIXES, put, raw, read, table
@@ -321,9 +320,8 @@ def test_a_full_disk_is_a_storage_error_and_keeps_the_old_file(tmp_path, monkeyp
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_a_disk_that_is_full_while_writing_is_a_storage_error(tmp_path, monkeypatch):
-    real = Path.open
-    full = lambda path, mode: real(Path("/dev/full") if path.suffix == ".part" else path, mode.replace("x", "w"))  # noqa: E731
-    monkeypatch.setattr(Path, "open", full)
+    full = lambda target: (tmp_path / "x.part", open("/dev/full", "wb"))  # noqa: E731, SIM115
+    monkeypatch.setattr(own_files, "_new_part", full)
 
     def act():
         with replacing(tmp_path / "a.txt") as stream:
@@ -348,7 +346,7 @@ def test_a_read_only_folder_is_a_storage_error(tmp_path):
 
 ABANDON = """
 import pathlib, sys
-from dptext.text.files import replacing
+from dptext.own_files import replacing
 from dptext.text.writers import DocumentWriter
 
 for suffix in (".txt.gz", ".jsonl.zst", ".csv.gz"):

@@ -156,7 +156,8 @@ def test_every_broken_row_is_listed_under_its_number(kinds):
         good = [kind for kind in kinds if kind in ("good", "null")]
         assert left == ([None if kind == "null" else MARKER for kind in good] or None)
         numbers = [n for n, kind in enumerate(kinds, 1) if kind not in ("good", "null")]
-        assert [reject.first for reject in reader.rejects] == numbers
+        assert [row for each in reader.rejects for row in range(each.first, each.last + 1)] == numbers
+        assert reader.skipped == len(numbers)
 
 
 # -- files that were damaged ----------------------------------------------------------------------------------

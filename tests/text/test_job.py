@@ -1,5 +1,6 @@
 """A job survives whatever stops it: parts that count are whole, the secret is nobody else's, one noise for one text."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from dptext import own_files
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
+from dptext.own_files import beside
 from dptext.privacy.noise_key import NoiseKey
 from dptext.text.blocks import Reject
-from dptext.text.files import beside
 from dptext.text.job import Job, Part
 from text.secrecy import MARKER, assert_error
 
@@ -86,7 +88,7 @@ def test_a_job_writes_its_parts_and_leaves_nothing_else(out, is_assembled, old):
         assert Job.is_open(out)
         add(work, 0, 1)
         assert (work.rows, work.size) == (2, len(DATA[0] + DATA[1]))
-        assert work.parts[1] == Part(digest(DATA[1]), 2, work.size, {"words": 1})
+        assert work.parts[1] == Part(digest(DATA[1]), 2, work.size, digest(DATA[1]), {"words": 1})
         assert out.exists() == (old is not None)
         finish(work, out)
     assert not Job.is_open(out)
@@ -188,6 +190,97 @@ def test_parts_that_were_deleted_are_named(out):
     assert Job.is_open(out)
 
 
+def change(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("place", [0, len(DATA[0]), -1])
+def test_parts_that_were_edited_are_noticed(out, place):
+    interrupted(out, 0, 1, 2, 3)
+    change(beside(out, "rows"), place)
+    message = assert_error(DataError, lambda: job(out, resume=True))
+    assert message == (
+        f"{str(beside(out, 'rows'))!r} is not what the job wrote: it was changed; add --force to start over"
+    )
+    with job(out, restart=True) as work:
+        finish(work, out)
+
+
+def test_an_output_that_was_edited_after_its_statement_was_made_is_noticed(out):
+    with job(out, is_assembled=True) as work:
+        add(work, *range(len(DATA)))
+        with work.assembled() as (_, stream):
+            stream.write(b"made")
+        work.remember("statement", digest=stream.digest())
+    change(beside(out, "made"), 0)
+    message = assert_error(DataError, lambda: job(out, resume=True, is_assembled=True))
+    assert message == (
+        f"{str(beside(out, 'made'))!r} is not what the job made: it was changed; add --force to start over"
+    )
+
+
+@posix
+@pytest.mark.parametrize("name", ["rows", "made", "job", "job-journal", "rows.mode"])
+@pytest.mark.parametrize("leads", ["to a file", "nowhere"])
+def test_no_link_that_was_planted_is_followed(out, tmp_path, name, leads):
+    victim = tmp_path / "elsewhere" / "victim"
+    victim.parent.mkdir()
+    if leads == "to a file":
+        victim.write_bytes(b"years of work")
+    beside(out, name).symlink_to(victim)
+    with contextlib.suppress(StorageError), job(out, is_assembled=True) as work:
+        add(work, *range(len(DATA)))
+        with work.assembled() as (blocks, stream):
+            stream.write(b"made of\n" + blocks.read_bytes())
+        work.remember("statement")
+        work.publish()
+    assert os.listdir(victim.parent) == (["victim"] if leads == "to a file" else [])
+    assert leads == "nowhere" or victim.read_bytes() == b"years of work"
+
+
+@posix
+@pytest.mark.parametrize("is_assembled", [False, True])
+def test_nobody_else_reads_what_is_not_published(out, monkeypatch, is_assembled):
+    modes = set()
+    before = os.umask(0o022)
+    replace = Path.replace
+
+    def watched(path, target):
+        modes.add(stat.S_IMODE(path.stat().st_mode))
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    try:
+        with job(out, is_assembled=is_assembled) as work:
+            finish(work, out)
+    finally:
+        os.umask(before)
+    assert modes == {0o600}
+    assert stat.S_IMODE(out.stat().st_mode) == 0o644
+
+
+@posix
+def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, monkeypatch):
+    before = os.umask(0o022)
+    try:
+        with job(out) as work, monkeypatch.context() as patch:
+            add(work, *range(len(DATA)))
+            work.remember("statement")
+            patch.setattr(own_files, "_give_rights", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                work.publish()
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+        with job(out, resume=True) as work:
+            assert work.is_published
+            work.publish()
+        assert stat.S_IMODE(out.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+    assert os.listdir(out.parent) == [out.name]
+
+
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"restart": True}])
 def test_a_job_that_was_stopped_before_it_began_begins(out, how):
     beside(out, "job").touch(mode=0o600)
@@ -255,7 +348,7 @@ def test_parts_that_count_are_whole_whenever_the_process_is_killed(out):
             secrets.add(work.key.secret())
             assert work.release_id == "r"
             assert len(work.parts) >= counted
-            assert [reject.first for reject in work.rejects()] == [n + 1 for n in range(len(work.parts))]
+            assert [(reject.first, reject.last) for reject in work.rejects()] == [(1, len(work.parts))]
             content = beside(out, "rows").read_bytes()
             assert len(content) == work.size
             start = 0

@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import chi2
 
 from dptext.errors import DataError, ParameterError
+from dptext.own_files import HashedFile
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text import private_vocabulary as module
 from dptext.text.documents import Document
-from dptext.text.files import HashedFile
 from dptext.text.private_vocabulary import LONGEST_WORD, private_vocabulary
 from dptext.text.tokens import fold, is_single_word, pieces
 from dptext.text.vocabulary import Vocabulary

@@ -423,7 +423,7 @@ def test_kept_columns_that_changed_since_the_interruption_are_noticed(work, mech
 
 def test_what_stands_beside_the_output_is_never_the_input(work, mechanism):
     write(work / "out.jsonl.rejects.jsonl", rows(3))
-    with pytest.raises(ParameterError, match="or what stands beside it, is the same file as IN"):
+    with pytest.raises(ParameterError, match="is the same file as IN"):
         privatize_file("out.jsonl.rejects.jsonl", "out.jsonl", mechanism, force=True)
     assert (work / "out.jsonl.rejects.jsonl").exists()
 

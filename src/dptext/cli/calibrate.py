@@ -13,6 +13,7 @@ from dptext.cli.calibrate_tables import print_comparison, print_epsilons, print_
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.cli.privatize import MechanismName
 from dptext.errors import ParameterError
+from dptext.own_files import check_target
 from dptext.report.figures import calibration_figure, figure_format
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -84,6 +85,7 @@ def calibrate_command(
         raise ParameterError("give one of --epsilon, --keep-rate and --support")
     if figure is not None:
         figure_format(figure)
+        check_target(figure, replace=True, apart_from={"the vectors": [vectors]})
     options = _options(mechanism, metric=metric, beta=beta, pure_epsilon=pure_epsilon)
     if compared and options:
         raise ParameterError("--compare takes the mechanisms as they are by default: leave out the options of TEM")

@@ -16,6 +16,7 @@ from rich.text import Text
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
+from dptext.own_files import replacing
 from dptext.text.documents import read_documents
 from dptext.text.tokens import Kind, split
 from dptext.vectors.formats import load_vectors
@@ -64,7 +65,8 @@ def _place_sample(folder: Path) -> tuple[Path, Path]:
         if not ours or (private.exists() and not sample.exists()):
             raise ParameterError(f"{str(folder)!r} holds files that are not the demo's: name another one with --folder")
         folder.mkdir(parents=True, exist_ok=True)
-        sample.write_bytes(bundled)
+        with replacing(sample) as stream:
+            stream.write(bundled)
     except OSError as error:
         raise StorageError.of("write", sample, error) from None
     return sample, private

@@ -35,6 +35,7 @@ from dptext.cli.embed_promises import charge_of, promise_before_start, promises_
 from dptext.cli.places import is_pipe
 from dptext.embeddings.sharing import check_copy, check_place, is_released
 from dptext.errors import ParameterError
+from dptext.own_files import check_target
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import new_release_id
@@ -179,6 +180,9 @@ def embed(
 
     end_earlier(Path(out), charges, is_out, restart=force)
     place = check_place(out, replace=force)
+    if checkpoint is not None:
+        never = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
+        check_target(checkpoint, replace=resume, apart_from=never, by="go on from it with --resume")
 
     def read() -> DocumentReader:
         kept = () if level is None else (level,)

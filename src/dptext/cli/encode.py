@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import fields
 from enum import StrEnum
@@ -17,6 +18,7 @@ from dptext.cli.places import is_pipe, places
 from dptext.cli.privatize import BadRows, parse_settings
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import ParameterError
+from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.guarantee import at_most
 from dptext.representations.files import check_output_columns, encode_file, is_encoded
 from dptext.representations.registry import RANDOMIZERS
@@ -164,11 +166,11 @@ def encode(
     if ledger is not None and any(is_pipe(each) for place in to for each in place.sources):
         raise ParameterError("a ledger reads the input twice: name files as IN")
     how: dict[str, Any] = {"text": text, "keep": kept, "on_error": on_error.value, "suffix": in_format}
+    every = [each for place in to for each in place.sources]
     for place in to:  # what can fail fails before the work starts; a pipe can be opened once only
         read_documents([each for each in place.sources if not is_pipe(each)], **how).close()
         check_output_columns(place.out, text, kept)
-        if not resume:
-            check_output(place.sources, place.out, force=force)
+        check_output(every, place.out, force=force or resume, ledger=ledger, makes_folder=place.is_in_folder)
     asked = hiding_asked_for(
         hide=hide or [],
         task=task,
@@ -181,9 +183,11 @@ def encode(
         resume=resume,
         ledger=ledger is not None,
     )
-    if save is not None and save.exists() and (asked is not None or not _is_saved(save)):
-        raise ParameterError(f"{str(save)!r} is there already: choose another name for --save")
-    every = [each for place in to for each in place.sources]
+    if save is not None:
+        sweep(save)
+        check_folder_around(save)
+        if os.path.lexists(save) and (asked is not None or not _is_saved(save)):
+            raise ParameterError(f"{str(save)!r} is there already: choose another name for --save")
     if asked is not None:
         if _is_saved(Path(encoder)):
             raise ParameterError(f"{encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")

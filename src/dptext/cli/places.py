@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ def places(sources: Sequence[str], out: str, *, in_format: str | None, out_forma
     if not (out.endswith("/") or target.is_dir() or not target.suffix):
         file_format(target)
         return [Place([path for path, _ in files], target)]
+    if os.path.lexists(target) and not target.is_dir():
+        raise ParameterError(f"{out!r} is no folder, and no file of a known format: name another one as OUT")
     found: dict[Path, Path] = {}
     for path, relative in files:
         if target.resolve() in path.resolve().parents and any(Path(each).is_dir() for each in sources):

@@ -32,6 +32,7 @@ from dptext.text.writers import DocumentWriter
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.words.corpus import (
     check_output,
+    check_statement_file,
     is_released,
     privatize_file,
     privatize_stream,
@@ -194,12 +195,15 @@ def privatize(
         raise ParameterError("what went through a pipe is gone: --resume and --ledger-key need a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
+    every = [each for place in to for each in place.sources]
     for place in to:  # what can fail fails before the work starts; a pipe can be opened once only
         read_documents([each for each in place.sources if not is_pipe(each)], **how).close()
         if not piped:
             DocumentWriter(place.out, text=text, keep=kept)
-        if not piped and not resume:
-            check_output(place.sources, place.out, force=force)
+        if not piped:
+            check_output(every, place.out, force=force or resume, ledger=ledger, makes_folder=place.is_in_folder)
+    if statement is not None:
+        check_statement_file(every, statement, force=force)
     built = build_mechanism(mechanism, vectors, limit, epsilon, unknown, options)
     done = {place.out for place in to if resume and not piped and is_released(place.out, built, kept)}
     say(promise_before_start(built), quiet=quiet)

@@ -15,10 +15,10 @@ from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.errors import ParameterError, RefusedError
+from dptext.own_files import check_target, replacing
 from dptext.report.corpus import Question, report_on
 from dptext.report.page import Report
 from dptext.report.parts import Measurement
-from dptext.text.files import replacing
 from dptext.text.statements import data_and_statement
 
 __all__ = ["report"]
@@ -97,7 +97,7 @@ def report(
     _check_places(question, out, card, force=force)
     command = _command(question, options, out, card, title, attacker)
     made = report_on(question, title=title, command=command, say=lambda line: say(line, quiet=quiet))
-    _write(out, made.html())
+    _write(out, made.html(), owner_only=original is not None or made.has_owner_numbers)
     if card is not None:
         _write(card, made.card())
     if as_json:
@@ -126,23 +126,16 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
     """Refuse, before minutes of work, what could not be written or would destroy something.
 
     Raises:
-        ParameterError: another suffix, one of the inputs, something that is there already, a folder that is not.
+        ParameterError, StorageError: another suffix; as `dptext.own_files.check_target`.
     """
     data, beside = data_and_statement(question.private)
-    inputs = [each.resolve() for each in (data, beside, question.original) if each is not None]
+    inputs = [each for each in (data, beside, question.original) if each is not None]
     for path, suffixes, what in ((out, (".html", ".htm"), "a page"), (card, (".md",), "a card")):
         if path is None:
             continue
         if path.suffix.lower() not in suffixes:
             raise ParameterError(f"{what} ends in {suffixes[0]}, got {path.name!r}")
-        if path.resolve() in inputs:
-            raise ParameterError(f"{path.name!r} is an input: name another file")
-        if path.is_dir():
-            raise ParameterError(f"{str(path)!r} is a folder: name a file in it")
-        if path.exists() and not force:
-            raise ParameterError(f"{str(path)!r} is there already: choose another name, or overwrite it with --force")
-        if not path.parent.is_dir():
-            raise ParameterError(f"the folder of {str(path)!r} is not there: make it first")
+        check_target(path, replace=force, apart_from={"an input": inputs})
 
 
 def _command(
@@ -166,12 +159,12 @@ def _command(
     return shlex.join(words)
 
 
-def _write(path: Path, content: str) -> None:
+def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
     try:
         data = content.encode("utf-8")
     except UnicodeEncodeError:  # half a letter in a file name
         data = content.encode("utf-8", "backslashreplace")
-    with replacing(path) as stream:
+    with replacing(path, owner_only=owner_only) as stream:
         stream.write(data)
 
 

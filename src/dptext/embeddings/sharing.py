@@ -18,17 +18,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from dptext.embeddings.card import card_of
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.privacy.randomness import RandomBits
+from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import HashedFile, extra, whole_folder
+from dptext.text.files import extra
 from dptext.vectors.binary_format import write_binary
 from dptext.vectors.folder import announces_vectors, write_folder
 from dptext.vectors.header import check_words
@@ -84,25 +82,15 @@ def save_release(
     }
     copy = None if word2vec is None else _WORD2VEC[word2vec][0]
     card = card_of(vectors, statements, files=files, word2vec=copy)
-    aside = target.with_name(f".{RandomBits().take(6).hex()}.old")
-    try:
-        with whole_folder(target) as part:
-            write_folder(vectors, part, name=target, further={"statements": levels} if levels else {})
-            for level, file in files.items():
-                (part / file).write_bytes(written[level])
-            (part / _CARD).write_bytes(card.encode())
-            if word2vec is not None:
-                name, write = _WORD2VEC[word2vec]
-                with (part / name).open("xb") as stream:
-                    write(vectors, HashedFile(stream))
-            if replace and target.exists():
-                target.rename(aside)
-    except BaseException:
-        with suppress(OSError):  # as it was
-            if not target.exists():
-                aside.rename(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+    with whole_folder(target, replace=replace) as part:
+        write_folder(vectors, part, name=target, further={"statements": levels} if levels else {})
+        for level, file in files.items():
+            (part / file).write_bytes(written[level])
+        (part / _CARD).write_bytes(card.encode())
+        if word2vec is not None:
+            name, write = _WORD2VEC[word2vec]
+            with (part / name).open("xb") as stream:
+                write(vectors, HashedFile(stream))
 
 
 def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
@@ -127,8 +115,10 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
         StorageError: the folder around it is missing or read-only.
     """
     try:
-        target = Path(folder).resolve()
-        there = target.exists()
+        named = Path(folder)
+        target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
+        sweep(target)
+        there = os.path.lexists(target)
         inside = list(target.iterdir()) if there and target.is_dir() else []
     except (OSError, ValueError, TypeError) as error:
         if isinstance(error, OSError):
@@ -138,6 +128,8 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
         raise ParameterError(
             f"{str(folder)!r} is there already: choose another name, or replace it (--force, replace=True)"
         )
+    if target.is_symlink():
+        raise ParameterError(f"{str(folder)!r} is a link: name the folder itself, or another one")
     names = {each.name for each in inside}
     ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(each.is_file() for each in inside)
     if there and not (ours and announces_vectors(target)):
@@ -145,10 +137,7 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
             f"{str(folder)!r} holds something besides released vectors, and replacing it would delete that: choose "
             "another name"
         )
-    if not target.parent.is_dir():
-        raise StorageError(f"cannot write {str(folder)!r}: the folder around it is not there; make it first")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise StorageError(f"cannot write {str(folder)!r}: the folder around it may not be written to")
+    check_folder_around(target)
     extra("safetensors.numpy", "files", f"the folder {target.name!r}")
     return target
 

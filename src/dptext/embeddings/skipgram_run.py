@@ -17,7 +17,7 @@ from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.embeddings.dpsgd.tables import Tables
 from dptext.embeddings.dpsgd.training import Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
-from dptext.errors import ParameterError, StorageError
+from dptext.own_files import check_target, sweep
 from dptext.privacy.noise_key import NoiseKey
 from dptext.text.user_store import UserStore
 
@@ -100,14 +100,10 @@ class Run:
             self.checkpoint = None
         if self.checkpoint is None:
             return
-        if not self.resume and self.checkpoint.exists():
-            raise ParameterError(
-                f"{str(self.checkpoint)!r} is there already: go on from it with resume=True, or name another file"
-            )
+        check_target(self.checkpoint, replace=self.resume, apart_from={}, by="go on from it with resume=True")
+        sweep(self.checkpoint)
         shape = (2 * len(self.plan.rows), self.plan.dimension)
         self._found = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
-        if not self.checkpoint.parent.is_dir():
-            raise StorageError(f"cannot write {str(self.checkpoint)!r}: the folder around it is not there")
 
     def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
         """All steps that are left, on these users; the tables with all noise."""

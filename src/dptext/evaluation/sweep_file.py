@@ -26,7 +26,7 @@ from typing import IO, Any, Self, TypeAlias
 import numpy as np
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.text.owned import sync_folder
+from dptext.own_files import lock, open_own, sync_folder
 
 __all__ = ["Row", "Setting", "SweepFile", "cell_name", "checked_settings", "experiment_of", "read_rows"]
 
@@ -128,7 +128,7 @@ class SweepFile:
         self._digest = _digest(experiment)
         self.rows: list[Row] = []
         try:
-            self._stream: IO[bytes] = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o666), "r+b")
+            self._stream = open_own(path, owner_only=False)
         except OSError as error:
             raise StorageError.of("open", path, error) from None
         try:
@@ -285,13 +285,5 @@ def _foreign(path: Path) -> DataError:
 
 def _lock(stream: IO[bytes], path: Path) -> None:
     """One process at a time; the lock falls with the process. Systems without such locks do without."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise StorageError(f"another process is writing {str(path)!r}: wait for it, or stop it") from None
-    except OSError:  # a file system that has no locks
-        return
+    if lock(stream.fileno()) is False:
+        raise StorageError(f"another process is writing {str(path)!r}: wait for it, or stop it")

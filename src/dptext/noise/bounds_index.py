@@ -13,7 +13,6 @@ import logging
 import os
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import StorageError
-from dptext.privacy.randomness import RandomBits
+from dptext.own_files import whole_file
 
 __all__ = ["BoundsIndex", "IndexPlace"]
 
@@ -121,20 +120,12 @@ def _is_whole(path: Path, fingerprint: bytes, shape: tuple[int, int]) -> bool:
 
 
 def _write(path: Path, fingerprint: bytes, shape: tuple[int, int], build: Callable[[int, int], Bounds]) -> None:
-    part = path.with_name(f".{path.name}.{RandomBits().take(6).hex()}.part")
     digest = hashlib.sha256()
-    try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
-            stream.write(bytes(_HEADER.size))
-            for start in range(0, shape[0], _ROWS_AT_A_TIME):
-                data = build(start, min(start + _ROWS_AT_A_TIME, shape[0])).astype("<f4").tobytes()
-                digest.update(data)
-                stream.write(data)
-            stream.seek(0)
-            stream.write(_HEADER.pack(_MAGIC, fingerprint, *shape, digest.digest()))
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+    with whole_file(path, owner_only=True) as stream:
+        stream.write(bytes(_HEADER.size))
+        for start in range(0, shape[0], _ROWS_AT_A_TIME):
+            data = build(start, min(start + _ROWS_AT_A_TIME, shape[0])).astype("<f4").tobytes()
+            digest.update(data)
+            stream.write(data)
+        stream.seek(0)
+        stream.write(_HEADER.pack(_MAGIC, fingerprint, *shape, digest.digest()))

@@ -5,7 +5,6 @@ Every operation opens the file, takes one transaction and closes it again: no ha
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, StorageError
+from dptext.own_files import open_new
 from dptext.privacy.ledger_terms import Ceiling
 
 __all__ = [
@@ -112,7 +112,7 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
         StorageError: there is a file already, or it cannot be written.
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        open_new(path).close()
     except FileExistsError:
         raise StorageError(
             f"{str(path)!r} is there already: a ledger is never overwritten, it would forget what was spent"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dptext.errors import ParameterError, StorageError
+from dptext.errors import ParameterError
+from dptext.own_files import check_target, replacing
 from dptext.text.files import extra
 from dptext.words.deniability import Deniability
 
@@ -28,13 +30,12 @@ def figure_format(path: Path) -> str:
     """The format that the name of a figure asks for, and whether it can be drawn at all, before any work is done.
 
     Raises:
-        ParameterError: another suffix, or a folder that is not there.
+        ParameterError, StorageError: another suffix; as `dptext.own_files.check_target`.
         MissingExtraError: matplotlib is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise ParameterError(f"a figure's name ends in {', '.join(FORMATS)}, got {path.name!r}")
-    if not path.parent.is_dir():
-        raise ParameterError(f"the folder of {str(path)!r} is not there: make it first")
+    check_target(path, replace=True, apart_from={})
     extra("matplotlib", "report", "a figure")
     return path.suffix.lower().removeprefix(".")
 
@@ -77,10 +78,10 @@ def calibration_figure(
     middle.set_yscale("log")
     _diagonal(right)
     figure.suptitle(source)
-    try:
-        figure.savefig(path, format=kind, dpi=150)
-    except OSError as error:
-        raise StorageError.of("write", path, error) from None
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=kind, dpi=150)
+    with replacing(path) as stream:
+        stream.write(drawn.getvalue())
 
 
 def _draw_keep(axes: Any, name: str, found: Sequence[Deniability], style: dict[str, str]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.own_files import check_released, sweep, whole_folder
 from dptext.privacy.agreement import disagreements, same_value
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import Bound
@@ -26,7 +27,6 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.stored_encoders import described, rebuilt, unknown_names
 from dptext.representations.tensors import read_tensors, tensor_bytes
-from dptext.text.files import whole_folder
 
 __all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
 
@@ -71,6 +71,7 @@ def write_device(
         StorageError: it cannot be written.
     """
     target = _path(folder)
+    sweep(target)
     if os.path.lexists(target):
         raise ParameterError(f"{str(target)!r} is there already: choose another name")
     if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
@@ -161,6 +162,7 @@ def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
 
 
 def _config(place: Path, source: str) -> dict[str, Any]:
+    check_released(place / _CONFIG)
     missing = [name for name in (_CONFIG, _TENSORS, _PRIVACY) if not (place / name).exists()]
     if missing:
         raise DataError(

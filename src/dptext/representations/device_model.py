@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.own_files import replacing
 from dptext.representations.domains import Domain, checked_vectors
 
 __all__ = ["DeviceModel"]
@@ -121,10 +122,8 @@ class DeviceModel:
         Raises:
             StorageError: the file cannot be written.
         """
-        try:
-            Path(path).write_text(self.to_json(), encoding="utf-8")
-        except OSError as error:
-            raise StorageError.of("write", path, error) from None
+        with replacing(path) as stream:
+            stream.write(self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from dptext.errors import ParameterError
+from dptext.own_files import HashedFile
 from dptext.privacy.guarantee import compose
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
@@ -26,7 +27,7 @@ from dptext.privacy.unit import Unit
 from dptext.representations.randomizer import Private
 from dptext.text.blocks import Block
 from dptext.text.documents import OnError, PathLike, check_kept_columns
-from dptext.text.files import HashedFile, extra, file_format
+from dptext.text.files import extra, file_format
 from dptext.text.parquet import assemble, segment
 from dptext.text.parquet_vectors import as_vectors, vector_blocks
 from dptext.text.release import Piece, Progress, is_released, release_file

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import mmap
-import os
 import pickle
 import struct
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 
 from dptext.errors import ParameterError, StorageError
 from dptext.noise.bounds_index import BoundsIndex
+from dptext.own_files import whole_file
 
 __all__ = ["opened_tables", "write_tables"]
 
@@ -68,18 +68,11 @@ def write_tables(thing: object, folder: Path) -> Path:
     path = folder / f"dptext-{digest.hexdigest()[:32]}.tables"
     if path.exists():
         return path
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        with part.open("wb") as out:
-            out.write(head)
-            for (start, _), array in zip(places, arrays, strict=True):
-                out.write(bytes(start - out.tell()))
-                out.write(array)
-        part.replace(path)
-    except OSError as error:
-        raise StorageError.of("write", path, error) from None
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as out:
+        out.write(head)
+        for (start, _), array in zip(places, arrays, strict=True):
+            out.write(bytes(start - out.tell()))
+            out.write(array)
     return path
 
 

@@ -9,11 +9,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["BLOCK_CHARACTERS", "BLOCK_ROWS", "Block", "Columns", "Reject", "in_blocks", "is_no_text"]
+__all__ = [
+    "BLOCK_CHARACTERS",
+    "BLOCK_REJECTS",
+    "BLOCK_ROWS",
+    "Block",
+    "Columns",
+    "Reject",
+    "add_reject",
+    "in_blocks",
+    "in_runs",
+    "is_no_text",
+]
 
 BLOCK_ROWS = 1 << 16
 BLOCK_CHARACTERS = 1 << 20
 """A block ends with the row that brings it to this many rows or characters: the input alone decides where."""
+
+BLOCK_REJECTS = 1 << 12
+"""So many entries about rows that were left out leave in a block of their own, without texts."""
 
 Columns: TypeAlias = Any
 """Kept columns: a mapping from names to lists, or a pyarrow table, as their reader has them."""
@@ -64,6 +78,25 @@ class Block:
             for batch in self.columns.to_batches():
                 content.update(batch.serialize())
         return content.digest()
+
+
+def in_runs(rejects: Iterable[Reject]) -> Iterator[Reject]:
+    """Rejects in order, those of rows in a row with one reason as one."""
+    run: Reject | None = None
+    for each in rejects:
+        if run is not None and (each.file, each.reason, each.first) == (run.file, run.reason, run.last + 1):
+            run = Reject(run.file, run.first, each.last, run.reason)
+            continue
+        if run is not None:
+            yield run
+        run = each
+    if run is not None:
+        yield run
+
+
+def add_reject(rejects: list[Reject], reject: Reject) -> None:
+    """Append one to a list, or to the run that the list ends with."""
+    rejects[-1:] = in_runs((*rejects[-1:], reject))
 
 
 def is_no_text(value: str) -> bool:

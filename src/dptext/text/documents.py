@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dptext.errors import DataError, ParameterError
-from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Reject
+from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_REJECTS, BLOCK_ROWS, Block, Reject, add_reject
 from dptext.text.column import is_missing
 from dptext.text.files import STANDARD, FileFormat, OpenedFile, file_format
 from dptext.text.parquet import ParquetSource, as_lists
@@ -25,6 +25,7 @@ __all__ = ["Document", "DocumentReader", "NoDocumentsError", "OnError", "check_k
 
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
+_REJECTS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ class DocumentReader(Iterator[Document]):
 
     Attributes:
         size: bytes in the files; 0 where nobody knows (standard input).
-        rejects: the rows left out so far.
+        rejects: the rows left out so far, as runs; of a great many, the first thousand runs.
+        skipped: how many rows were left out so far.
         count: the rows read so far, without those.
     """
 
@@ -150,6 +152,7 @@ class DocumentReader(Iterator[Document]):
     ) -> None:
         self._user, self._label, self._keep = user, label, keep
         self.rejects: list[Reject] = []
+        self.skipped = 0
         self.count = 0
         self._watchers: list[Callable[[Block], None]] = []
         self._current: Source | None = None
@@ -211,7 +214,7 @@ class DocumentReader(Iterator[Document]):
             for turn in self._turns:
                 self._current = turn()
                 for block in self._current.blocks(by_rows):
-                    self.rejects += block.rejects
+                    self._remember(block.rejects)
                     self.count += len(block.texts)
                     for watcher in self._watchers:
                         watcher(block)
@@ -226,6 +229,12 @@ class DocumentReader(Iterator[Document]):
         if self.count == 0:
             names = ", ".join(self._names[:3]) or "nothing"
             raise NoDocumentsError(f"{names} holds no documents: expected at least one row")
+
+    def _remember(self, rejects: Sequence[Reject]) -> None:
+        self.skipped += sum(each.count for each in rejects)
+        for each in rejects:
+            if len(self.rejects) < _REJECTS_KEPT:  # memory is not to grow with the input
+                add_reject(self.rejects, each)
 
     def __next__(self) -> Document:
         if self._documents is None:
@@ -287,7 +296,10 @@ class _LineSource:
             if reason is not None or isinstance(row, BadRow):
                 if not self._skip:
                     raise DataError(f"{self.name}, row {number}: {reason}")
-                rejects.append(Reject(self.name, number, number, str(reason)))
+                add_reject(rejects, Reject(self.name, number, number, str(reason)))
+                if len(rejects) >= BLOCK_REJECTS:
+                    yield Block([], {name: [] for name in self._columns}, tuple(rejects))
+                    rejects = []
                 continue
             text = row[self._text]
             texts.append(text)

@@ -1,4 +1,4 @@
-"""Files by name: what a name announces, bytes in through a decompressor, bytes out whole or not at all."""
+"""Files by name: what a name announces, bytes in through a decompressor, bytes out through a compressor."""
 
 from __future__ import annotations
 
@@ -6,35 +6,29 @@ import gzip
 import hashlib
 import io
 import os
-import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
-from dptext.privacy.randomness import RandomBits
+from dptext.own_files import HashedFile
 
 __all__ = [
     "FORMATS",
     "STANDARD",
     "FileFormat",
-    "HashedFile",
     "OpenedFile",
-    "beside",
     "compress",
     "digest_of_parts",
     "extra",
     "file_digest",
     "file_format",
     "folder_digest",
-    "replacing",
     "shown",
-    "whole_folder",
 ]
 
 FORMATS = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
@@ -43,7 +37,6 @@ STANDARD = Path("-")
 
 _OTHER_NAMES = {".ndjson": ".jsonl"}
 _COMPRESSIONS = (".gz", ".zst")
-_LONGEST_NAME = 200
 _COPIED = 1 << 20
 _PIECE = 1 << 10  # zstandard unpacks all of what it is given: a small bite bounds the memory, to 32 MiB at worst
 
@@ -228,104 +221,6 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 # -- out ------------------------------------------------------------------------------------------------------
-
-
-class HashedFile:
-    """Bytes to a file, and their SHA-256. The file below belongs to who opened it: `close` leaves it open."""
-
-    closed = False
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._digest = hashlib.sha256()
-        self._count = 0
-
-    def write(self, data: bytes) -> int:
-        """Append bytes."""
-        self._digest.update(data)
-        self._count += len(data)
-        return self._stream.write(data)
-
-    def tell(self) -> int:
-        """How many bytes there are."""
-        return self._count
-
-    def close(self) -> None:
-        """Nothing: the file stays open."""
-
-    def flush(self) -> None:
-        """Hand buffered bytes to the operating system."""
-        self._stream.flush()
-
-    def digest(self) -> str:
-        """SHA-256 of the bytes so far, in hexadecimal."""
-        return self._digest.hexdigest()
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[HashedFile]:
-    """Write a file whole or not at all: a temporary name beside it, renamed when the block ends without an error.
-
-    Args:
-        path: which.
-        owner_only: nobody but its owner may read it (mode 0600), from the first byte on.
-
-    Raises:
-        StorageError: the folder is missing, read-only or full.
-    """
-    target = Path(path)
-    part = beside(target, f"{RandomBits().take(6).hex()}.part")
-    try:
-        try:
-            with _only_for_owner(part) if owner_only else part.open("xb") as stream:
-                yield HashedFile(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(target)
-        except OSError as error:
-            if isinstance(error, StorageError | FileExistsError):
-                raise
-            raise StorageError.of("write", target, error) from None
-    finally:
-        with suppress(OSError):  # never there, if the folder is none
-            part.unlink()
-
-
-def _only_for_owner(part: Path) -> IO[bytes]:
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(part, flags, 0o600), "wb")
-
-
-@contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
-    """Write a folder whole or not at all: a temporary one beside it, renamed when the block ends without an error.
-
-    Raises:
-        StorageError: the folder around it is missing, read-only or full, or something is there by now.
-    """
-    part = target.with_name(f".{RandomBits().take(6).hex()}.part")
-    try:
-        part.mkdir()
-        yield part
-        for file in part.iterdir():
-            with file.open("rb+") as stream:
-                os.fsync(stream.fileno())
-        part.rename(target)
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError.of("write", target, error) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)  # gone already, if all went well
-
-
-def beside(target: Path, suffix: str) -> Path:
-    """A hidden name in the folder of a file."""
-    name = os.fsencode(target.name)
-    if len(name) > _LONGEST_NAME:  # most systems allow 255 bytes
-        digest = hashlib.sha256(name).hexdigest()[:16]
-        name = os.fsencode(name[: _LONGEST_NAME - 17].decode(errors="ignore") + f"-{digest}")
-    return target.with_name(f".{os.fsdecode(name)}.{suffix}")
 
 
 def shown(path: Path) -> str:

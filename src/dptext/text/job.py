@@ -3,12 +3,14 @@
 Hidden files, readable by their owner alone, lie beside the output while the job lasts: ``.OUT.rows``, the bytes of the
 parts done so far, ``.OUT.made`` where the output is made from them at the end, and ``.OUT.job``, a SQLite database
 (with its journal) that holds the secret of the noise, what was asked, and what each part was. A part counts once both
-hold it, in that order, each forced to the disk; bytes beyond the last part that counts are cut off. The output appears
-by one rename at the end, then the others go, the secret with them.
+hold it, in that order, each forced to the disk; bytes beyond the last part that counts are cut off, and a run that goes
+on compares the others with their digests. The output appears by one rename at the end, then the others go, the secret
+with them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -19,20 +21,21 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.own_files import HashedFile, beside, give_usual_rights, open_new, open_own, publish
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.blocks import Reject
-from dptext.text.files import HashedFile, beside, file_digest
-from dptext.text.owned import make_private, open_private, sync_folder, usual_mode
+from dptext.text.blocks import Reject, in_runs
+from dptext.text.files import file_digest
 
 __all__ = ["GiveUp", "Job", "Part"]
 
 GiveUp = Callable[[str, Mapping[str, Any], bool], None]
 
-_VERSION = 1
+_VERSION = 2
+_AT_ONCE = 1 << 20
 _TABLES = (
     "CREATE TABLE job (version INTEGER, secret BLOB, seeded INTEGER, asked TEXT, name TEXT, replaces INTEGER, "
     "promise TEXT, made TEXT)",
-    "CREATE TABLE part (place INTEGER PRIMARY KEY, digest BLOB, rows INTEGER, size INTEGER, facts TEXT)",
+    "CREATE TABLE part (place INTEGER PRIMARY KEY, digest BLOB, rows INTEGER, size INTEGER, written BLOB, facts TEXT)",
     "CREATE TABLE reject (file TEXT, first INTEGER, last INTEGER, reason TEXT)",
 )
 
@@ -45,12 +48,14 @@ class Part:
         digest: of its private content, so that a resumed run can tell whether the input is still the same.
         rows: rows of the output up to its end.
         size: bytes of the output up to its end.
+        written: SHA-256 of its own bytes of the output.
         facts: whatever its maker has to remember of it.
     """
 
     digest: bytes
     rows: int
     size: int
+    written: bytes
     facts: Mapping[str, int]
 
 
@@ -98,7 +103,7 @@ class Job:
         self.out = out
         self.is_assembled = is_assembled
         self.is_published = False
-        self._replaces = out.exists()
+        self._replaces = os.path.lexists(out)
         self.key, self.release_id = key, release_id
         self.parts: list[Part] = []
         self.statement: str | None = None
@@ -132,15 +137,20 @@ class Job:
         """Whether an interrupted job for this output is there."""
         return beside(out, "job").exists()
 
+    @staticmethod
+    def files(out: Path) -> tuple[Path, ...]:
+        """The hidden files that a job for this output makes."""
+        return tuple(beside(out, each) for each in ("rows", "made", "job", "job-journal"))
+
     # -- opening ----------------------------------------------------------------------------------------------
 
     def _open_book(self, *, restart: bool) -> None:
         made = False
         with suppress(FileExistsError):
             # nobody else may ever read the secret, so the file is made before anything is in it
-            os.close(os.open(self._book, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            open_new(self._book).close()
             made = True
-        make_private(self._book)
+        open_own(self._book).close()
         try:
             self._lock_book()
         except sqlite3.OperationalError as error:
@@ -192,12 +202,32 @@ class Job:
                 self._go_on(json.loads(spelled))
             if self.is_published:
                 return
-            self._spool = open_private(self._rows)
-            if self._spool.seek(0, os.SEEK_END) < self.size:
-                raise DataError(
-                    f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
-                )
+            self._spool = open_own(self._rows)
+            self._check_spool(self._spool)
             self._spool.truncate(self.size)
+            if self.statement is not None and not self._is_made(self._finished):
+                raise DataError(
+                    f"{str(self._finished)!r} is not what the job made: it was changed; add --force to start over"
+                )
+
+    def _check_spool(self, spool: IO[bytes]) -> None:
+        """Raises:
+        DataError: the parts in it are not those that were written.
+        """
+        if spool.seek(0, os.SEEK_END) < self.size:
+            raise DataError(
+                f"{str(self._rows)!r} is shorter than the job remembers: it was changed; add --force to start over"
+            )
+        start = spool.seek(0)
+        for part in self.parts:
+            digest = hashlib.sha256()
+            while start < part.size and (data := spool.read(min(_AT_ONCE, part.size - start))):
+                digest.update(data)
+                start += len(data)
+            if digest.digest() != part.written:
+                raise DataError(
+                    f"{str(self._rows)!r} is not what the job wrote: it was changed; add --force to start over"
+                )
 
     def _is_waiting(self, digest: str | None) -> bool:
         """Whether the bytes of an output still lie here: then nobody else has seen them."""
@@ -242,8 +272,12 @@ class Job:
     def _is_published(self) -> bool:
         if self.statement is None or self._finished.exists() or not self.out.exists():
             return False
+        return self._is_made(self.out)
+
+    def _is_made(self, path: Path) -> bool:
+        """Whether a file is the output that the statement was made for."""
         (digest,) = self._database.execute("SELECT made FROM job").fetchone()
-        return digest is None or digest == file_digest(self.out)
+        return path.is_file() and (digest is None or digest == file_digest(path))
 
     def _remembered(self) -> tuple[dict[str, Any], bool, bytes, bool]:
         """What the file of the job holds, taken over as far as it can be used as it is.
@@ -257,9 +291,12 @@ class Job:
             then = _options(asked)
             is_ours = version == _VERSION and then is not None and isinstance(secret, bytes)
             is_ours = is_ours and len(secret) == 32 and isinstance(self.release_id, str)
-            for place, digest, rows, size, facts in self._database.execute("SELECT * FROM part ORDER BY place"):
-                is_ours = is_ours and place == len(self.parts) and isinstance(digest, bytes)
-                self.parts.append(Part(digest, int(rows), int(size), {k: int(n) for k, n in json.loads(facts).items()}))
+            found = self._database.execute("SELECT * FROM part ORDER BY place").fetchall()
+            for place, digest, rows, size, written, facts in found:
+                is_ours = is_ours and place == len(self.parts)
+                is_ours = is_ours and isinstance(digest, bytes) and isinstance(written, bytes)
+                counted = {name: int(count) for name, count in json.loads(facts).items()}
+                self.parts.append(Part(digest, int(rows), int(size), written, counted))
             if is_ours and then is not None and (self.statement is None or isinstance(self.statement, str)):
                 return then, bool(seeded), secret, bool(replaces)
         except (TypeError, ValueError, AttributeError, OverflowError, RecursionError):
@@ -299,7 +336,8 @@ class Job:
         """Append a part; it counts when this returns."""
         if self._spool is None:
             raise ValueError("the job is closed")
-        part = Part(digest, self.rows + rows, self.size + len(data), dict(facts))
+        written = hashlib.sha256(data).digest()
+        part = Part(digest, self.rows + rows, self.size + len(data), written, dict(facts))
         with self._errors():
             self._spool.seek(self.size)  # an earlier attempt may have left bytes that do not count
             self._spool.truncate()
@@ -308,17 +346,17 @@ class Job:
             os.fsync(self._spool.fileno())
             with self._transaction() as database:
                 database.execute(
-                    "INSERT INTO part VALUES (?, ?, ?, ?, ?)",
-                    (len(self.parts), digest, part.rows, part.size, json.dumps(part.facts)),
+                    "INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)",
+                    (len(self.parts), digest, part.rows, part.size, written, json.dumps(part.facts)),
                 )
                 database.executemany("INSERT INTO reject VALUES (?, ?, ?, ?)", [_values(each) for each in rejects])
         self.parts.append(part)
 
     def rejects(self) -> Iterator[Reject]:
-        """The rows left out of all parts, in order."""
+        """The rows left out of all parts, in order; rows in a row with one reason are one entry."""
         with self._errors():
-            for row in self._database.execute("SELECT file, first, last, reason FROM reject ORDER BY rowid"):
-                yield Reject(*row)
+            rows = self._database.execute("SELECT file, first, last, reason FROM reject ORDER BY rowid")
+            yield from in_runs(Reject(*row) for row in rows)
 
     def remember(self, statement: str, *, digest: str | None = None) -> None:
         """Keep the statement: a run that is stopped while it ends must not make another one.
@@ -335,7 +373,8 @@ class Job:
     def assembled(self) -> Iterator[tuple[Path, HashedFile]]:
         """The bytes of all parts, and the file to make from them."""
         try:
-            with open_private(self._finished, empty=True) as stream:
+            with open_own(self._finished) as stream:
+                stream.truncate(0)  # what an earlier attempt left
                 yield self._rows, HashedFile(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -356,21 +395,19 @@ class Job:
         with self._errors():
             self._close_spool()
             if not self.is_published:
-                if self.out.exists() and not self._replaces:
+                if os.path.lexists(self.out) and not self._replaces:
                     raise StorageError(
                         f"{str(self.out)!r} has appeared while the run was going on: move it away, then --resume"
                     )
-                self._finished.chmod(usual_mode(self._finished))
-                self._finished.replace(self.out)
+                publish(self._finished, self.out)
                 self.is_published = True
-            sync_folder(self.out)
+            give_usual_rights(self.out)  # which a run that was killed after the rename had not done
 
     def discard(self) -> None:
         """Delete the job and all that it made so far."""
         self.close()
-        journal = self._book.with_name(f"{self._book.name}-journal")
         with self._errors():
-            for path in (self._rows, self._finished, self._book, journal):
+            for path in self.files(self.out):
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:

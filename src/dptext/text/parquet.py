@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, DptextError, StorageError
-from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block, Columns, Reject, is_no_text
+from dptext.text.blocks import (
+    BLOCK_CHARACTERS,
+    BLOCK_REJECTS,
+    BLOCK_ROWS,
+    Block,
+    Columns,
+    Reject,
+    add_reject,
+    is_no_text,
+)
 from dptext.text.files import extra, shown
 
 __all__ = ["ParquetSource", "as_lists", "as_table", "assemble", "kept_beside", "pyarrow", "segment"]
@@ -105,8 +114,14 @@ class ParquetSource:
         for part, table, bad in self._parts():
             texts += part
             tables.append(table)
-            rejects += bad
+            for each in bad:
+                add_reject(rejects, each)
+            if len(rejects) >= BLOCK_REJECTS:
+                yield Block([], table.slice(0, 0), tuple(rejects))
+                rejects = []
             characters += sum(len(text) for text in part if text is not None)
+            if len(tables) > 1 and not part:
+                tables.pop()  # rows without texts, all left out
             if characters >= most_characters or len(texts) >= most_rows:
                 yield Block(texts, self._arrow.concat_tables(tables), tuple(rejects))
                 tables, texts, rejects, characters = [], [], [], 0

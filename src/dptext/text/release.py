@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.own_files import HashedFile, check_target, replacing, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.text.blocks import Block, Reject
 from dptext.text.charges import Charges
 from dptext.text.documents import DocumentReader, OnError, PathLike, read_documents
-from dptext.text.files import HashedFile, file_digest, replacing
+from dptext.text.files import STANDARD, file_digest
 from dptext.text.job import Job
 
 __all__ = [
@@ -167,7 +168,8 @@ def release_file(
     reader = read()
     options = {**options, "text": text, "keep": list(keep), "on_error": on_error, "ledger": charges.kind}
     with contextlib.closing(reader):
-        check_output(sources, out, force=force, resume=resume)
+        check_output(sources, out, force=force, resume=resume, ledger=ledger)
+        sweep(*_written(out))
         job = Job(
             out,
             options,
@@ -271,21 +273,41 @@ def end_earlier(out: Path, charges: Charges, is_out: Callable[[str], bool], *, r
         job.discard()
 
 
-def check_output(sources: Sequence[PathLike], out: Path, *, force: bool, resume: bool = False) -> None:
-    """Refuse an output that would destroy something.
+def check_output(
+    sources: Sequence[PathLike],
+    out: Path,
+    *,
+    force: bool,
+    resume: bool = False,
+    ledger: PathLike | None = None,
+    makes_folder: bool = False,
+) -> None:
+    """Refuse an output that cannot be written or would destroy something, before any row is read.
+
+    Args:
+        sources: the inputs.
+        out: the output; its statement and its rejects stand beside it.
+        force: whether what is there may be replaced.
+        resume: whether it may be replaced if a run of it was interrupted.
+        ledger: the ledger, if there is one.
+        makes_folder: whether the folder of the output will be made.
 
     Raises:
-        ParameterError: OUT is an input, is a folder, or is there already (without force).
+        ParameterError, StorageError: as `dptext.own_files.check_target`, for the output and what stands beside it.
     """
-    targets = (out, statement_path(out), rejects_path(out))
-    for source in map(Path, sources):
-        if any(target.exists() and source.exists() and target.samefile(source) for target in targets):
-            raise ParameterError("OUT, or what stands beside it, is the same file as IN: choose another name for OUT")
-    for target in targets:
-        if target.is_dir():
-            raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
-        if target.exists() and not force and not (resume and Job.is_open(out)):
-            raise ParameterError(f"{str(target)!r} is there already: choose another name, or add --force")
+    replace = force or (resume and Job.is_open(out))
+    apart_from = {
+        "IN": [each for each in sources if Path(each) != STANDARD],
+        "the ledger": [] if ledger is None else [ledger, f"{os.fspath(ledger)}-journal"],
+    }
+    for target in _written(out):
+        check_target(target, replace=replace, apart_from=apart_from, makes_folder=makes_folder)
+    for target in Job.files(out):
+        check_target(target, replace=True, apart_from=apart_from, makes_folder=makes_folder)
+
+
+def _written(out: Path) -> tuple[Path, Path, Path]:
+    return out, statement_path(out), rejects_path(out)
 
 
 def is_released(out: Path, mechanism: str, parameters: Mapping[str, Parameter], keep: Sequence[str]) -> bool:
@@ -294,6 +316,7 @@ def is_released(out: Path, mechanism: str, parameters: Mapping[str, Parameter], 
     Raises:
         ParameterError: something else is there.
     """
+    sweep(*_written(out))
     if not out.exists() or Job.is_open(out):
         return False
     beside = statement_path(out)
@@ -387,12 +410,13 @@ def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
     """Put everything in place, the statement before the data: no data is ever without one. Then nothing is left but to
     settle, and to forget the job: until then it knows of which release the output is."""
     rejects = rejects_path(job.out)
-    listed = [json.dumps(asdict(reject), ensure_ascii=False) + "\n" for reject in job.rejects()]
-    if listed:
-        with replacing(rejects) as stream:
-            stream.write("".join(listed).encode("utf-8", "backslashreplace"))
-    else:
+    if next(job.rejects(), None) is None:
         rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
+    else:
+        with replacing(rejects, owner_only=True) as stream:
+            for each in job.rejects():
+                line = json.dumps(asdict(each), ensure_ascii=False) + "\n"
+                stream.write(line.encode("utf-8", "backslashreplace"))
     write_statement(statement_path(job.out), statement)
     job.publish()
     charges.settle(job.release_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dptext.errors import DataError, StorageError
+from dptext.own_files import check_released
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.files import file_digest, folder_digest
 from dptext.text.release import statement_path
@@ -30,6 +31,7 @@ def read_statement(path: Path) -> PrivacyStatement:
     Raises:
         StorageError, DataError: it cannot be read, or is none.
     """
+    check_released(path)
     try:
         return PrivacyStatement.from_json(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, ParameterError
+from dptext.own_files import HashedFile
 from dptext.text.blocks import Columns, is_no_text
 from dptext.text.documents import check_kept_columns
-from dptext.text.files import HashedFile, compress, extra, file_format
+from dptext.text.files import compress, extra, file_format
 from dptext.text.parquet import as_lists, as_table, assemble, segment
 
 __all__ = ["DocumentWriter"]

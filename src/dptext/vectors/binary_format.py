@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dptext.errors import DataError
-from dptext.text.files import HashedFile
+from dptext.own_files import HashedFile
 from dptext.vectors.blocks import blocks_of
 from dptext.vectors.header import check_row_count, check_words, is_header, parse_header
 from dptext.vectors.selection import Floats, Rows, RowStream

@@ -15,8 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dptext.errors import DataError, StorageError
+from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import extra, whole_folder
+from dptext.text.files import extra
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.header import encoded_words
 from dptext.vectors.selection import Rows, RowStream, select_words
@@ -166,6 +167,7 @@ def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
 
 
 def _config(folder: Path, source: str) -> dict[str, Any]:
+    check_released(folder / _CONFIG)
     missing = [name for name in (_CONFIG, _WORDS, _TENSORS) if not (folder / name).exists()]
     if missing:
         raise DataError(

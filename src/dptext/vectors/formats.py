@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.own_files import replacing
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import replacing
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.binary_format import binary_rows, write_binary
 from dptext.vectors.blocks import format_suffix

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
 from dptext.errors import ParameterError
+from dptext.own_files import HashedFile, check_target
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.processes import checked_processes
 from dptext.text.blocks import Block
 from dptext.text.documents import OnError, PathLike, read_documents
-from dptext.text.files import HashedFile
+from dptext.text.files import STANDARD
 from dptext.text.release import (
     Piece,
     Progress,
@@ -35,6 +37,7 @@ __all__ = [
     "FileRelease",
     "StreamRelease",
     "check_output",
+    "check_statement_file",
     "is_released",
     "privatize_file",
     "privatize_stream",
@@ -197,6 +200,16 @@ def is_released(out: Path, mechanism: WordMechanism, keep: Sequence[str]) -> boo
     return release_is_there(out, mechanism.name, mechanism.parameters(), keep)
 
 
+def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
+    """Refuse a place for the statement of a stream that cannot be written, before anything is sent.
+
+    Raises:
+        ParameterError, StorageError: as `dptext.own_files.check_target`.
+    """
+    inputs = [each for each in sources if Path(each) != STANDARD]
+    check_target(statement, replace=force, apart_from={"IN": inputs})
+
+
 def privatize_stream(
     source: PathLike | Sequence[PathLike],
     stream: IO[bytes],
@@ -220,14 +233,14 @@ def privatize_stream(
         statement_file: where the statement goes, when all is sent or the run stops.
 
     Raises:
-        ParameterError: a format that is made as a whole (.parquet, .gz, .zst).
+        ParameterError: a format that is made as a whole (.parquet, .gz, .zst); see `check_statement_file`.
     """
     writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
     target = Path(statement_file)
-    if target.exists() and not force:
-        raise ParameterError(f"{str(target)!r} is there already: choose another name, or add --force")
+    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+    check_statement_file(sources, target, force=force)
     rewriter = Rewriter(mechanism, seed=seed)
     sent = HashedFile(stream)
     rows = 0
@@ -252,4 +265,4 @@ def privatize_stream(
         statement = statement.replace(data_sha256=sent.digest())
         if rows:
             write_statement(target, statement)
-    return StreamRelease(statement, rows, sum(each.count for each in reader.rejects), rewriter.tally)
+    return StreamRelease(statement, rows, reader.skipped, rewriter.tally)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dptext.errors import StorageError
+from dptext.own_files import scratch_folder
 from dptext.privacy.noise_key import NoiseKey
 from dptext.processes import checked_processes, leave_with_the_parent
 from dptext.text.blocks import Block
@@ -67,9 +67,9 @@ def rewrite_blocks(
 @contextmanager
 def _pool(rewriter: Rewriter, processes: int) -> Iterator[ProcessPoolExecutor]:
     share = max(1, available_cores() // processes)
-    with tempfile.TemporaryDirectory(prefix="dptext-") as folder:
+    with scratch_folder() as folder:
         # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever
-        path = Path(folder) / "mechanism"
+        path = folder / "mechanism"
         with path.open("wb") as stream:
             pickle.dump(rewriter.mechanism, stream)
         pool = ProcessPoolExecutor(

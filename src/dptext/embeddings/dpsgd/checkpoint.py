@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
-from dptext.text.files import replacing, shown
+from dptext.own_files import replacing
+from dptext.text.files import shown
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
+from dptext.own_files import replacing
 from dptext.representations.hiding.tradeoff import TradeOff
 from dptext.representations.tensors import read_metadata, read_tensors, tensor_bytes
-from dptext.text.files import replacing
 
 if TYPE_CHECKING:
     from dptext.representations.hiding.training import HidingEpoch

@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
 from dptext.representations.hiding.provenance import Provenance
 from dptext.representations.hiding.words import END, WordTable, padded
 from dptext.representations.tensors import read_metadata, read_tensors, tensor_bytes
-from dptext.text.files import replacing
 
 __all__ = ["POOLINGS", "GruDecoder", "GruEncoder"]
 
