@@ -2,6 +2,9 @@
 
 import contextlib
 import json
+import os
+import stat
+import tracemalloc
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,6 +12,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.own_files import beside
 from dptext.privacy.ledger import Ledger
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -312,3 +316,72 @@ def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the
     assert then == "out.txt is in place: run the same command with --resume to finish"
     release(ledger="l.db", resume=True)
     assert (states(), hidden(work)) == (["released"], [])
+
+
+# -- rows that cannot be read, in great number -------------------------------------------------------------------
+
+
+def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
+    good = json.dumps({"text": "a"}) + "\n"
+    Path("in.jsonl").write_text("\n" * 100_000 + good + "\n" * 100_000 + good + "{\n" * 9)
+    release(on_error="skip")  # what is imported and cached at the first time
+    tracemalloc.start()
+    try:
+        released = release("again.txt", on_error="skip")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    listed = [json.loads(line) for line in rejects_path(Path("again.txt")).read_text().splitlines()]
+    assert [(each["first"], each["last"]) for each in listed] == [(1, 100_000), (100_002, 200_001), (200_003, 200_011)]
+    assert (released.rows, released.skipped) == (2, 200_009)
+    assert peak < 10 << 20, "200,009 entries take more than 20 MB"
+
+
+def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypatch):
+    monkeypatch.setattr(documents, "BLOCK_REJECTS", 8)
+    monkeypatch.setattr(documents, "_REJECTS_KEPT", 10)
+    Path("in.jsonl").write_text("\n{\n" * 50 + json.dumps({"text": "a"}) + "\n")
+    with contextlib.closing(documents.read_documents("in.jsonl", on_error="skip")) as reader:
+        for block in reader.blocks():
+            assert len(block.rejects) <= 8
+    assert (reader.count, reader.skipped, len(reader.rejects)) == (1, 100, 10)
+    released = release(on_error="skip")
+    listed = [json.loads(line)["first"] for line in rejects_path(Path("out.txt")).read_text().splitlines()]
+    assert (released.rows, released.skipped, listed) == (1, 100, list(range(1, 101)))
+
+
+# -- what only the owner reads, and what killed runs leave ----------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_the_list_of_rejects_is_for_the_owner_alone(work):
+    write("in.jsonl", [{"text": 7}, {"text": "a"}])
+    before = os.umask(0o022)
+    try:
+        release(on_error="skip")
+    finally:
+        os.umask(before)
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in work.iterdir() if each.name.startswith("out")}
+    assert modes == {"out.txt": 0o644, "out.txt.privacy.json": 0o644, "out.txt.rejects.jsonl": 0o600}
+
+
+@pytest.mark.parametrize("how", [{"resume": True}, {"force": True}])
+def test_what_a_killed_run_left_beside_the_output_goes_with_the_next(work, how):
+    with pytest.raises(KeyboardInterrupt):
+        release(progress=_interrupt)
+    for name in ("out.txt", "out.txt.privacy.json", "out.txt.rejects.jsonl"):
+        for suffix in ("part", "2.part", "probe.part"):
+            beside(Path(name), suffix).write_text("half")
+    release(**how)
+    assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
+
+
+def _interrupt(_reader, _rows):
+    raise KeyboardInterrupt
+
+
+def test_what_is_left_beside_a_finished_release_goes_when_it_is_found_finished(work):
+    made = release().statement
+    beside(Path("out.txt.privacy.json"), "part").write_text("half")
+    assert is_released(Path("out.txt"), made.mechanism, made.parameters, ())
+    assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
