@@ -275,6 +275,7 @@ def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, mo
         with job(out, resume=True) as work:
             assert work.is_published
             work.publish()
+            work.discard()
         assert stat.S_IMODE(out.stat().st_mode) == 0o644
     finally:
         os.umask(before)
