@@ -1,0 +1,163 @@
+"""One run of the command line in a forked process: all is imported before, so that a run takes some hundredths of a
+second."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import hashlib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.injection import How, Injection, Operation
+
+__all__ = ["Outcome", "adopt_orphans", "run"]
+
+BLOCK_ROWS = 4
+_PATIENCE = 60.0
+_SUBREAPER = 36  # prctl: workers whose parent was killed become ours, so that we see them end
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+        code: its exit code; minus the number of the signal that killed it; None where it had to be ended.
+        out, err: what it wrote.
+        happened: whether it came to the operation that was to fail.
+        operations: what it did.
+    """
+
+    code: int | None
+    out: str
+    err: str
+    happened: bool
+    operations: list[Operation]
+
+
+def adopt_orphans() -> None:
+    """Workers whose parent was killed become ours, so that we see whether they end."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(
+    injection: Injection,
+    root: Path,
+    arguments: Sequence[str],
+    *,
+    secret: str,
+    how: How = How.COUNT,
+    at: int = 0,
+    modules: Path | None = None,
+) -> Outcome:
+    """The command line, once.
+
+    Args:
+        injection: counts, and does what is to be done.
+        root: holds ``work``, where the command runs, and ``tmp``, for temporary files.
+        arguments: of ``dptext``.
+        secret: decides all that the run draws at random; another one, other noise.
+        how: what happens.
+        at: to which operation.
+        modules: a file for the names of all that is imported at the end.
+    """
+    outputs = [root.parent / name for name in ("stdout", "stderr")]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.setpgid(0, 0)
+            gc.disable()
+            _prepare(root, outputs, secret)
+            injection.arm(root, how, at)
+            code = _call(arguments)
+            if modules is not None:
+                modules.write_text("\n".join(sys.modules))
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    with suppress(OSError):  # here as well, so that it is done before the group is waited for
+        os.setpgid(child, child)
+    ended = _wait(child)
+    injection.disarm()
+    out, err = (path.read_text(errors="backslashreplace") for path in outputs)
+    return Outcome(ended, out, err, injection.has_happened, injection.operations())
+
+
+def _prepare(root: Path, outputs: Sequence[Path], secret: str) -> None:
+    for descriptor, path in enumerate(outputs, 1):
+        opened = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(root / "work")
+    os.umask(0o022)
+    os.environ["TMPDIR"] = str(root / "tmp")
+    tempfile.tempdir = None
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
+    draws = _bytes(secret)
+    os.urandom = lambda count: next(draws)[:count]
+    # a worker that is started anew imports for seconds; nothing else depends on how it is started
+    multiprocessing.get_context = lambda _method=None, context=multiprocessing.get_context: context("fork")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("dptext.") and hasattr(module, "BLOCK_ROWS"):
+            module.BLOCK_ROWS = BLOCK_ROWS
+
+
+def _bytes(secret: str) -> Iterator[bytes]:
+    number = 0
+    while True:
+        yield hashlib.sha512(f"{secret} {number}".encode()).digest()
+        number += 1
+
+
+def _call(arguments: Sequence[str]) -> int:
+    """What the script `dptext` does, and the interpreter after it."""
+    from dptext.cli import main
+
+    code = 1
+    try:
+        code = main(list(arguments))
+    except BaseException:
+        traceback.print_exc()
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _wait(child: int) -> int | None:
+    """The exit code of the child, when its whole group is gone; None where something had to be ended."""
+    code: int | None = None
+    deadline = time.monotonic() + _PATIENCE
+    pause, ended = 0.0005, False
+    while True:
+        try:
+            found, status = os.waitpid(-child, os.WNOHANG)
+        except ChildProcessError:
+            return None if ended else code
+        if found == child:
+            code = os.waitstatus_to_exitcode(status)
+        if found == 0:
+            if time.monotonic() > deadline and not ended:
+                ended = True
+                os.killpg(child, signal.SIGKILL)
+            time.sleep(pause)
+            pause = min(0.005, pause * 1.5)

@@ -1,0 +1,289 @@
+"""What a run must leave behind after everything that can happen to it, and what the next run must make of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dptext.privacy.ledger import RELEASED, Ledger
+from dptext.text.files import file_digest
+from faults.injection import How, Injection, Operation
+from faults.running import Outcome, run
+
+__all__ = ["MARKER", "Point", "Scenario", "Trial", "imports_of"]
+
+MARKER = "qsecretq"
+"""Stands in every text; no message may hold it."""
+
+_SECRETS = ("first", "second", "third", "fourth")
+_VARIES = ("release_id", "data_sha256")
+_EXIT_CODES = {How.FAIL: (0, 4), How.FULL: (0, 4), How.INTERRUPT: (0, 130), How.KILL: (-9, 0, 4)}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command, and where it begins.
+
+    Attributes:
+        name: for people.
+        arguments: of ``dptext``, in a folder that `prepare` filled.
+        out: the file or folder that comes of it.
+        prepare: writes the input into the working folder.
+        before: commands that run undisturbed before it.
+        ledger: the ledger that it charges, if there is one.
+        resumes: whether ``--resume`` is a way on.
+        repeats: whether a resumed run gives the very bytes of an undisturbed one.
+        stopped: kill the command itself in the middle first: what is tried is then the run that goes on.
+        changes: not all of the operations, but those whose description this matches.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    out: str
+    prepare: Callable[[Path], None]
+    before: tuple[tuple[str, ...], ...] = ()
+    ledger: str | None = None
+    resumes: bool = True
+    repeats: bool = True
+    stopped: bool = False
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """What happens to which operation of a scenario."""
+
+    scenario: str
+    how: str
+    at: int
+    what: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _End:
+    """What an undisturbed run leaves."""
+
+    content: dict[str, str]
+    statements: dict[str, dict[str, object]]
+    modes: dict[str, int]
+    spent: tuple[object, ...] | None
+
+
+def imports_of(scenario: Scenario, folder: Path, injection: Injection) -> list[str]:
+    """The modules that the command has imported at its end."""
+    root, modules = _begun(scenario, folder), folder / "modules"
+    for arguments in (*scenario.before, scenario.arguments):
+        run(injection, root, arguments, secret="", modules=modules)
+    return modules.read_text().split()
+
+
+def _begun(scenario: Scenario, folder: Path) -> Path:
+    """A folder with the input."""
+    root = folder / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    for name in ("work", "tmp"):
+        (root / name).mkdir(parents=True)
+    scenario.prepare(root / "work")
+    return root
+
+
+class Trial:
+    """A scenario in a folder of its own: begun anew for every point.
+
+    Raises:
+        AssertionError: an undisturbed run does not do what it should.
+    """
+
+    def __init__(self, scenario: Scenario, folder: Path, injection: Injection) -> None:
+        self.scenario = scenario
+        self._injection = injection
+        self._root, self._template = _begun(scenario, folder), folder / "template"
+        shutil.rmtree(self._template, ignore_errors=True)
+        for arguments in scenario.before:
+            self._undisturbed(arguments, "before")
+        self._arguments = scenario.arguments
+        if scenario.stopped:
+            self._stop_in_the_middle()
+        self._set = set(self._listing())
+        self._old = self._published()
+        shutil.copytree(self._root, self._template)
+        self._ends: dict[str, _End] = {}
+        for secret in _SECRETS:
+            self._begin()
+            outcome = self._undisturbed(self._arguments, secret)
+            if secret == _SECRETS[0]:
+                self.operations: list[Operation] = outcome.operations
+            self._ends[secret] = self._end()
+        first = self._ends[_SECRETS[0]]
+        assert all(each.modes == first.modes and each.spent == first.spent for each in self._ends.values())
+        if scenario.stopped:
+            assert all(each.content == first.content for each in self._ends.values()), "nothing was done to go on with"
+        assert not any(name.startswith("tmp/") for name in first.modes), f"left behind: {sorted(first.modes)}"
+
+    def _stop_in_the_middle(self) -> None:
+        saved = self._template
+        shutil.copytree(self._root, saved)
+        count = len(self._undisturbed(self._arguments, _SECRETS[0]).operations)
+        shutil.rmtree(self._root)
+        shutil.copytree(saved, self._root)
+        shutil.rmtree(saved)
+        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=How.KILL, at=2 * count // 3)
+        self._arguments = (*self._arguments, "--resume")
+
+    def _undisturbed(self, arguments: Sequence[str], secret: str) -> Outcome:
+        outcome = run(self._injection, self._root, arguments, secret=secret)
+        assert outcome.code == 0, f"an undisturbed run ended with {outcome.code}: {outcome.err}"
+        assert outcome.err == "", f"an undisturbed run said: {outcome.err}"
+        return outcome
+
+    def _begin(self) -> None:
+        shutil.rmtree(self._root)
+        shutil.copytree(self._template, self._root)
+
+    # -- points -----------------------------------------------------------------------------------------------
+
+    def points(self) -> Iterator[Point]:
+        """All that can happen."""
+        for how in (How.FAIL, How.FULL, How.KILL, How.INTERRUPT):
+            for each in self.operations:
+                if each.can(how):
+                    yield Point(self.scenario.name, how.name, each.number, each.what)
+
+    def problems(self, point: Point) -> list[str]:
+        """What is wrong after it has happened; empty if all is well."""
+        self._begin()
+        how = How[point.how]
+        outcome = run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=how, at=point.at)
+        if not outcome.happened:
+            return [f"it never came to this: the run is not the same twice (exit code {outcome.code})"]
+        found = [*self._of_the_run(outcome, how), *self._of_the_files()]
+        if outcome.code != 0:
+            found += self._of_going_on(outcome)
+        return found or list(self._of_the_end(outcome))
+
+    def _of_the_run(self, outcome: Outcome, how: How) -> Iterator[str]:
+        if outcome.code is None:
+            yield "it hung, or left a process behind that did not end"
+        elif outcome.code not in _EXIT_CODES[how]:
+            yield f"exit code {outcome.code}, expected one of {_EXIT_CODES[how]}: {outcome.err.strip()!r}"
+        yield from _of_the_words(outcome)
+
+    def _of_the_files(self) -> Iterator[str]:
+        """Nothing half, and nothing for others."""
+        published = self._published()
+        if published and published != self._old:
+            whole = self._ends[_SECRETS[0]]
+            wrong = [name for name, digest in whole.content.items() if published.get(name) != digest]
+            if self.scenario.repeats and wrong:
+                yield f"half published: {wrong} is not what it should be"
+            elif not self._end().statements:
+                yield "published without its statement"
+        expected = self._ends[_SECRETS[0]].modes
+        for name, mode in self._listing().items():
+            if name not in self._set and name not in expected and mode & 0o077:
+                yield f"{name} can be read by others: {mode:o}"
+
+    def _of_going_on(self, outcome: Outcome) -> Iterator[str]:
+        """Do as the message says, or else run the same again and do as that says."""
+        before = outcome
+        resume = self.scenario.resumes and "--resume" in outcome.err
+        for number, secret in enumerate(_SECRETS[1:], 1):
+            arguments = self._arguments
+            if resume and "--resume" not in arguments:
+                arguments = (*arguments, "--resume")
+            outcome = run(self._injection, self._root, arguments, secret=secret)
+            if outcome.code == 0:
+                return
+            yield from _of_the_words(outcome)
+            if "is there already" in outcome.err and self._published() == self._published_at_first():
+                return  # all was done
+            said = " ".join(line for line in before.err.splitlines() if "Run the same command again" in line)
+            if said:
+                yield f"said {said!r}, and then: {outcome.err.strip()!r}"
+                return
+            if outcome.code is None or resume or not self.scenario.resumes or "--resume" not in outcome.err:
+                break
+            resume, before = True, outcome
+        yield f"no way on after {number} more runs: {outcome.code}, {outcome.err.strip()!r}"
+
+    def _of_the_end(self, outcome: Outcome) -> Iterator[str]:
+        end, first = self._end(), self._ends[_SECRETS[0]]
+        allowed = {name: [each.content[name] for each in self._ends.values()] for name in first.content}
+        if "kept" in outcome.err:
+            allowed = {name: [digest] for name, digest in first.content.items()}
+        if self.scenario.repeats:
+            for name, digests in allowed.items():
+                if end.content.get(name) not in digests:
+                    yield f"{name} is not what an undisturbed run makes of it"
+        if end.modes != first.modes:
+            left, lost = sorted(end.modes.keys() - first.modes.keys()), sorted(first.modes.keys() - end.modes.keys())
+            other = [name for name in first.modes.keys() & end.modes.keys() if first.modes[name] != end.modes[name]]
+            yield f"left behind: {left}, missing: {lost}, of another mode: {other}"
+        if end.statements != first.statements:
+            yield "the statement is another one"
+        if end.spent != first.spent:
+            yield f"the ledger says {end.spent}, after an undisturbed run {first.spent}"
+
+    # -- what is there ----------------------------------------------------------------------------------------
+
+    def _listing(self) -> dict[str, int]:
+        """Modes, by name; what lies in a folder for its owner alone is out of reach, and stands as it is."""
+        found: dict[str, int] = {}
+        for top, folders, files in os.walk(self._root):
+            here = Path(top)
+            for name in (*folders, *files):
+                path = here / name
+                inside = path.relative_to(self._root)
+                closed = any(found.get(str(each), 0o077) & 0o077 == 0 for each in list(inside.parents)[:-2])
+                mode = stat.S_IMODE(path.lstat().st_mode)
+                found[str(inside)] = mode & 0o700 if closed else mode
+        return {name: mode for name, mode in found.items() if name not in ("work", "tmp")}
+
+    def _published(self) -> dict[str, str]:
+        """Digests of the output, a file or all of a folder."""
+        out = self._root / "work" / self.scenario.out
+        files = [each for each in sorted(out.rglob("*")) if each.is_file()] if out.is_dir() else [out]
+        return {str(each.relative_to(out.parent)): file_digest(each) for each in files if each.exists()}
+
+    def _published_at_first(self) -> dict[str, str]:
+        return self._ends[_SECRETS[0]].content
+
+    def _end(self) -> _End:
+        work = self._root / "work"
+        statements = {}
+        for path in sorted(work.rglob("*privacy*.json")):
+            read = json.loads(path.read_text())
+            statements[str(path.relative_to(work))] = {key: read[key] for key in read if key not in _VARIES}
+        spent = None
+        if self.scenario.ledger is not None:
+            ledger = Ledger(work / self.scenario.ledger)
+            summary, releases = ledger.summary(), ledger.releases()
+            states = sorted(each.state for each in releases)
+            spent = (states, summary.units, str(summary.median), str(summary.most))
+            assert set(states) <= {RELEASED, "pending"}
+        content = {name: digest for name, digest in self._published().items() if "privacy" not in name}
+        return _End(content, statements, self._listing(), spent)
+
+
+_LINE = re.compile(r"dptext: \S.*")
+
+
+def _of_the_words(outcome: Outcome) -> Iterator[str]:
+    """Lines for a person, and nothing of the texts."""
+    said = outcome.err.strip()
+    if MARKER in outcome.err + outcome.out:
+        yield "a message holds a text"
+    lines = said.splitlines()
+    if any(word in said for word in ("Traceback", "Exception ignored", "Warning", "Error:")):
+        yield f"not a line for people: {said[-600:]!r}"
+    elif not all(map(_LINE.fullmatch, lines)) or len(lines) > 4:
+        yield f"not a line for people: {said[-600:]!r}"
+    elif outcome.code is not None and outcome.code > 0 and not lines:
+        yield f"exit code {outcome.code} without a word"
+    elif outcome.code == 0 and lines:
+        yield f"all is well, but it said {said!r}"

@@ -1,0 +1,156 @@
+"""The commands that are tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dptext.privacy.ledger import Ledger
+from faults.scenario import MARKER, Scenario
+
+__all__ = ["SCENARIOS", "write_vectors"]
+
+_WORDS = ["the", "man", "of", "city", "war", "music", "water", "year", "said", "that", "he", "was"]
+_ROWS = 10
+_LEDGER = "budget.ledger"
+
+
+def write_vectors(path: Path) -> None:
+    """Public vectors of a few words."""
+    points = np.random.default_rng(7).normal(size=(len(_WORDS), 6))
+    lines = [f"{word} {' '.join(f'{x:.4f}' for x in point)}\n" for word, point in zip(_WORDS, points, strict=True)]
+    path.write_text("".join(lines))
+
+
+def _rows() -> list[dict[str, object]]:
+    texts = [f"{' '.join(_WORDS[(n + place) % len(_WORDS)] for place in range(6))} {MARKER}" for n in range(_ROWS)]
+    return [{"text": text, "id": n, "author": f"{MARKER}{n % 4}"} for n, text in enumerate(texts)]
+
+
+def _jsonl(work: Path) -> None:
+    lines = [json.dumps(row) + "\n" for row in _rows()]
+    (work / "in.jsonl").write_text("".join(lines))
+
+
+def _bad_jsonl(work: Path) -> None:
+    lines = [json.dumps(row) + "\n" for row in _rows()]
+    lines[3:3] = ["{\n", "[]\n"]
+    (work / "in.jsonl").write_text("".join(lines) + "{\n")
+
+
+def _csv(work: Path) -> None:
+    lines = [f"{row['text']},{row['id']},{row['author']}\n" for row in _rows()]
+    (work / "in.csv").write_text("text,id,author\n" + "".join(lines))
+
+
+def _parquet(work: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(_rows()), work / "in.parquet")
+
+
+def _folder(work: Path) -> None:
+    (work / "texts").mkdir()
+    for name in ("a", "b"):
+        (work / "texts" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _rows()[:5]))
+
+
+def _with_ledger(prepare: Callable[[Path], None]) -> Callable[[Path], None]:
+    def both(work: Path) -> None:
+        prepare(work)
+        Ledger.create(work / _LEDGER, epsilon=1e4, delta=1e-3)
+
+    return both
+
+
+_VECTORS = "../../../vectors.txt"
+_PRIVATIZE = ("--quiet", "--vectors", _VECTORS, "--epsilon", "4", "--keep", "id")
+_ENCODE = ("--quiet", "--encoder", _VECTORS, "--epsilon", "4", "--dimension", "3")
+_EMBED = ("--quiet", "--vectors", _VECTORS, "--epsilon", "8", "--user", "author", "--public-users", "1000")
+_SKIP_GRAM = ("--method", "skip-gram", "--steps", "3", "--sampling-rate", "1", "--pairs", "10")
+_CHARGED = ("--ledger", _LEDGER)
+
+
+def _privatize(source: str, out: str, *more: str) -> tuple[str, ...]:
+    return ("privatize", source, "-o", out, *_PRIVATIZE, *more)
+
+
+def _encode(source: str, out: str, *more: str) -> tuple[str, ...]:
+    return ("encode", source, "-o", out, *_ENCODE, *more)
+
+
+def _embed(*more: str) -> tuple[str, ...]:
+    return ("embed", "in.jsonl", "-o", "shared", *_EMBED, *more)
+
+
+SCENARIOS = [
+    Scenario("privatize jsonl", _privatize("in.jsonl", "out.jsonl"), "out.jsonl", _jsonl),
+    Scenario(
+        "privatize jsonl, ledger",
+        _privatize("in.jsonl", "out.jsonl", *_CHARGED),
+        "out.jsonl",
+        _with_ledger(_jsonl),
+        ledger=_LEDGER,
+    ),
+    Scenario(
+        "privatize jsonl, ledger, resumed",
+        _privatize("in.jsonl", "out.jsonl", *_CHARGED),
+        "out.jsonl",
+        _with_ledger(_jsonl),
+        ledger=_LEDGER,
+        stopped=True,
+    ),
+    Scenario(
+        "privatize jsonl in place of another, ledger",
+        _privatize("in.jsonl", "out.jsonl", "--force", *_CHARGED),
+        "out.jsonl",
+        _with_ledger(_jsonl),
+        before=(_privatize("in.jsonl", "out.jsonl", *_CHARGED),),
+        ledger=_LEDGER,
+    ),
+    Scenario(
+        "privatize bad rows, ledger",
+        _privatize("in.jsonl", "out.jsonl.gz", "--on-error", "skip", *_CHARGED, "--ledger-key", "author"),
+        "out.jsonl.gz",
+        _with_ledger(_bad_jsonl),
+        ledger=_LEDGER,
+    ),
+    Scenario(
+        "privatize csv, two processes",
+        _privatize("in.csv", "out.csv", "--processes", "2"),
+        "out.csv",
+        _csv,
+    ),
+    Scenario(
+        "privatize parquet, two processes, ledger",
+        _privatize("in.parquet", "out.parquet", "--processes", "2", *_CHARGED),
+        "out.parquet",
+        _with_ledger(_parquet),
+        ledger=_LEDGER,
+    ),
+    Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder),
+    Scenario("encode", _encode("in.jsonl", "out.parquet"), "out.parquet", _jsonl),
+    Scenario(
+        "encode, ledger",
+        _encode("in.parquet", "out.parquet", *_CHARGED),
+        "out.parquet",
+        _with_ledger(_parquet),
+        ledger=_LEDGER,
+    ),
+    Scenario("encode, device saved", _encode("in.jsonl", "out.parquet", "--save", "device"), "out.parquet", _jsonl),
+    Scenario("embed", _embed(), "shared", _jsonl, resumes=False),
+    Scenario("embed, ledger", _embed(*_CHARGED), "shared", _with_ledger(_jsonl), ledger=_LEDGER, resumes=False),
+    Scenario("embed in place of another", _embed("--force"), "shared", _jsonl, before=(_embed(),), resumes=False),
+    Scenario("embed skip-gram", _embed(*_SKIP_GRAM), "shared", _jsonl, resumes=False),
+    Scenario(
+        "embed skip-gram, ledger",
+        _embed(*_SKIP_GRAM, *_CHARGED),
+        "shared",
+        _with_ledger(_jsonl),
+        ledger=_LEDGER,
+        resumes=False,
+    ),
+]
