@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +110,7 @@ def _prepare(root: Path, outputs: Sequence[Path], secret: str) -> None:
     os.environ["TMPDIR"] = str(root / "tmp")
     tempfile.tempdir = None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
-    draws = _bytes(secret)
-    os.urandom = lambda count: next(draws)[:count]
+    os.urandom = _Entropy(secret)
     # a worker that is started anew imports for seconds; nothing else depends on how it is started
     multiprocessing.get_context = lambda _method=None, context=multiprocessing.get_context: context("fork")
     for name, module in list(sys.modules.items()):
@@ -118,11 +118,24 @@ def _prepare(root: Path, outputs: Sequence[Path], secret: str) -> None:
             module.BLOCK_ROWS = BLOCK_ROWS
 
 
-def _bytes(secret: str) -> Iterator[bytes]:
-    number = 0
-    while True:
-        yield hashlib.sha512(f"{secret} {number}".encode()).digest()
-        number += 1
+class _Entropy:
+    """The bytes of the operating system, decided by a secret and by who asks for the how-manieth time.
+
+    So a run that leaves out a step, because it was done before, still draws the same noise in the others.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._asked: Counter[str] = Counter()
+
+    def __call__(self, count: int) -> bytes:
+        frame, names = sys._getframe(1), []
+        while frame is not None and len(names) < 6:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        who = " ".join(names)
+        self._asked[who] += 1
+        return hashlib.sha512(f"{self._secret} {who} {self._asked[who]}".encode()).digest()[:count]
 
 
 def _call(arguments: Sequence[str]) -> int:

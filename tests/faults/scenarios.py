@@ -131,7 +131,7 @@ SCENARIOS = [
         _with_ledger(_parquet),
         ledger=_LEDGER,
     ),
-    Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder),
+    Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder, apart=True),
     Scenario("encode", _encode("in.jsonl", "out.parquet"), "out.parquet", _jsonl),
     Scenario(
         "encode, ledger",

@@ -1,0 +1,35 @@
+"""A slice of the tool `python -m faults`; all of it is `make faults`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+pytest.importorskip("numba")
+
+TESTS = Path(__file__).parents[1]
+
+
+def faults(*arguments, **environment):
+    command = [sys.executable, "-m", "faults", *arguments]
+    return subprocess.run(
+        command, cwd=TESTS, env=os.environ | environment, capture_output=True, text=True, timeout=900, check=False
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
+@pytest.mark.parametrize("command", ["privatize", "encode", "embed"])
+def test_a_run_that_is_stopped_anywhere_leaves_nothing_wrong(command):
+    done = faults("--only", command, "--sample", "8", "--jobs", "1")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
+def test_without_a_compiler_what_python_announces_is_tried(tmp_path):
+    done = faults("--only", "privatize jsonl", "--sample", "4", "--jobs", "1", PATH=str(tmp_path))
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "no C compiler" in done.stdout
