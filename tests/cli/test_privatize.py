@@ -1,5 +1,6 @@
 """``dptext privatize`` on corpora: folders, pipes, bad rows, interruptions, ledgers, in a shell as a user has it."""
 
+import errno
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -225,6 +227,54 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes)
     assert "documents that were done already" in done.stderr
     assert [row["id"] for row in read("out.jsonl")] == list(range(100_000))
     assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+def stopped_at(monkeypatch, name):
+    """The run stops as it renames something to this."""
+    rename = Path.replace
+
+    def replace(path, target):
+        if Path(target).name == name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+
+
+def test_a_run_that_stopped_as_it_ended_is_found_by_its_rerun(work, privatize, monkeypatch):
+    with monkeypatch.context() as patch:
+        stopped_at(patch, "out.jsonl")
+        code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")
+        assert code == 4
+        assert "6 rows are done and kept" in err
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")  # the statement is there already
+    assert code == 2
+    assert "add --resume to go on with it, or --force" in err
+    assert privatize("in.jsonl", "-o", "out.jsonl", "-q", "--resume")[0] == 0
+
+
+def test_a_folder_that_is_done_in_part_names_the_way_on(work, privatize, monkeypatch):
+    for name in ("a", "b"):
+        write(f"texts/{name}.jsonl", 3)
+    with monkeypatch.context() as patch:
+        stopped_at(patch, "b.jsonl")
+        assert privatize("texts", "-o", "private", "-q")[0] == 4
+    code, _, err = privatize("texts", "-o", "private", "-q")
+    assert code == 2
+    assert "--resume" in err
+    assert privatize("texts", "-o", "private", "-q", "--resume")[0] == 0
+
+
+def test_an_error_of_the_system_says_how_to_go_on_as_others_do(work, privatize, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dptext.text.release.write_statement", fail)
+        code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")
+    assert code == 4
+    assert err.splitlines()[0] == f"dptext: input or output failed: {os.strerror(errno.EIO)}"
+    assert "6 rows are done and kept: run the same command with --resume to go on" in err
 
 
 # -- ledgers --------------------------------------------------------------------------------------------------

@@ -112,10 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INPUT_OUTPUT
     except OSError as error:
-        say_error(f"input or output failed: {error.strerror or type(error).__name__}")
+        say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
         return INPUT_OUTPUT
-    except MemoryError:
-        say_error("out of memory: use fewer words (--limit)")
+    except MemoryError as error:
+        say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
     if code == INTERRUPTED:
         say_error("interrupted; nothing was written. Run the same command again to start over")

@@ -26,7 +26,7 @@ from dptext.privacy.noise_key import NoiseKey
 from dptext.text.blocks import Reject, in_runs
 from dptext.text.files import file_digest
 
-__all__ = ["GiveUp", "Job", "Part"]
+__all__ = ["GiveUp", "Job", "Part", "interrupted"]
 
 GiveUp = Callable[[str, Mapping[str, Any], bool], None]
 
@@ -120,10 +120,7 @@ class Job:
             locked = True
             if there and not resume:
                 if not restart and self._has_parts():
-                    raise ParameterError(
-                        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to "
-                        "start over"
-                    )
+                    raise interrupted(out)
                 self._forget(give_up)
             self._begin_or_go_on(options)
         except BaseException:
@@ -459,6 +456,13 @@ class Job:
             raise DataError(
                 f"{str(self._book)!r} is damaged: the interrupted run cannot go on; add --force to start over"
             ) from None
+
+
+def interrupted(out: Path) -> ParameterError:
+    """What is said to who would begin anew where a run was interrupted."""
+    return ParameterError(
+        f"an interrupted run of {str(out)!r} is there: add --resume to go on with it, or --force to start over"
+    )
 
 
 def _options(asked: Any) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from dptext.text.blocks import Block, Reject
 from dptext.text.charges import Charges
 from dptext.text.documents import DocumentReader, OnError, PathLike, read_documents
 from dptext.text.files import STANDARD, file_digest
-from dptext.text.job import Job
+from dptext.text.job import Job, interrupted
 
 __all__ = [
     "Piece",
@@ -300,8 +300,11 @@ def check_output(
         "IN": [each for each in sources if Path(each) != STANDARD],
         "the ledger": [] if ledger is None else [ledger, f"{os.fspath(ledger)}-journal"],
     }
+    if not replace and Job.is_open(out) and any(map(os.path.lexists, _written(out))):
+        raise interrupted(out)
+    by = "add --force (--resume where a run over several files was interrupted)"
     for target in _written(out):
-        check_target(target, replace=replace, apart_from=apart_from, makes_folder=makes_folder)
+        check_target(target, replace=replace, apart_from=apart_from, by=by, makes_folder=makes_folder)
     for target in Job.files(out):
         check_target(target, replace=True, apart_from=apart_from, makes_folder=makes_folder)
 
