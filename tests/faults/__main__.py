@@ -125,6 +125,10 @@ def _warm(folder: Path, scenarios: Sequence[Scenario]) -> None:
     # the commands are taken together from their signatures: half of the time of a short run
     command = typer.main.get_command(import_module("dptext.cli.app").app)
     typer.main.get_command = lambda _app: command
+    for each in scenarios:  # and what their options take is worked out when they are first read
+        name, *options = each.arguments
+        with suppress(Exception):
+            command.commands[name].make_context(name, options)
     gc.collect()
     gc.freeze()  # pages that nobody touches are not copied for each run
 

@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from dptext.privacy.ledger import RELEASED, Ledger
@@ -149,10 +150,14 @@ class Trial:
     # -- points -----------------------------------------------------------------------------------------------
 
     def points(self) -> Iterator[Point]:
-        """All that can happen."""
+        """All that can happen: of like operations one after the other, to the first and the last of them.
+
+        An interrupt is heard when control is back with Python, so that one among them stands for all.
+        """
         for how in (How.FAIL, How.FULL, How.KILL, How.INTERRUPT):
-            for each in self.operations:
-                if each.can(how):
+            for _, alike in groupby(filter(lambda each: each.can(how), self.operations), lambda each: each.what):
+                first, *more = alike
+                for each in (first, *more[-1:]) if how is not How.INTERRUPT else (first,):
                     yield Point(self.scenario.name, how.name, each.number, each.what)
 
     def problems(self, point: Point) -> list[str]:
