@@ -36,15 +36,21 @@ def main() -> int:
     parser.add_argument("--at", default="", metavar="HOW:N", help="one point alone, as in FAIL:17")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about N points of each scenario")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at the same time")
+    parser.add_argument("--twin", default="", metavar="NAME", help="break the runs in a known way, to be found")
     parser.add_argument("--list", action="store_true", help="print the operations of an undisturbed run")
     arguments = parser.parse_args()
     if _FOLDER not in os.environ:
         return _again_with_library()
     folder = Path(os.environ[_FOLDER])
     from faults.scenarios import SCENARIOS, write_vectors
+    from faults.twins import TWINS
 
     write_vectors(folder / "vectors.txt")
     scenarios = [each for each in SCENARIOS if arguments.only in each.name]
+    if arguments.twin:
+        shown_by, break_it = TWINS[arguments.twin]
+        scenarios = [each for each in SCENARIOS if each.name == shown_by]
+        break_it()
     if arguments.list:
         adopt_orphans()
         trial = Trial(scenarios[0], _place(folder, 0), Injection())
@@ -61,7 +67,9 @@ def main() -> int:
             scene[place] += value
         if found["problems"]:
             wrong += 1
-            print(f"{found['scenario']} | {found['how']}:{found['at']} {found['what']} | {'; '.join(found['problems'])}")
+            print(
+                f"{found['scenario']} | {found['how']}:{found['at']} {found['what']} | {'; '.join(found['problems'])}"
+            )
             sys.stdout.flush()
     for name, (points, faulty, seconds) in scenes.items():
         print(f"{name}: {points} points, {faulty} of them wrong, {seconds:.1f} s")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-__all__ = ["How", "Injection", "Operation", "compiled"]
+__all__ = ["How", "Injection", "Operation", "compiled", "compiler"]
 
 _OPERATIONS, _LONGEST, _PATH = 4096, 112, 4096
 _NEEDS_SPACE, _CHANGES, _READS = 1, 2, 4
@@ -73,14 +73,19 @@ class _State(ctypes.Structure):
     )
 
 
+def compiler() -> str | None:
+    """The C compiler; None where there is none, or where no library can be put before the C library."""
+    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None) if sys.platform == "linux" else None
+
+
 def compiled(folder: Path) -> Path | None:
     """The library, made in this folder; None where that cannot be."""
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if compiler is None or not sys.platform.startswith("linux"):
+    program = compiler()
+    if program is None:
         return None
     library = folder / "faults.so"
     source = Path(__file__).with_name("preload.c")
-    command = [compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"]
+    command = [program, "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"]
     made = subprocess.run(command, capture_output=True, check=False)
     return library if made.returncode == 0 else None
 
@@ -143,7 +148,7 @@ class Injection:
         self._state.count = number = self._state.count + 1
         if number <= _OPERATIONS:
             self._state.operations[number - 1].kind = kind
-            self._state.operations[number - 1].what = os.fsencode(f"{name} {path[len(root):]}")[: _LONGEST - 1]
+            self._state.operations[number - 1].what = os.fsencode(f"{name} {path[len(root) :]}")[: _LONGEST - 1]
         how = self._state.how
         if how == How.FULL and number >= self._state.at and kind & _NEEDS_SPACE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)

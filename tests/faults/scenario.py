@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dptext.privacy.ledger import RELEASED, Ledger
 from dptext.text.files import file_digest
+from dptext.text.job import Job
 from faults.injection import How, Injection, Operation
 from faults.running import Outcome, run
 
@@ -202,7 +203,7 @@ class Trial:
         if outcome.code == -9 and "--force" in self._arguments:
             if self._published() == self._published_at_first():
                 return  # once more would be another release
-            resume = self.scenario.resumes
+            resume = self.scenario.resumes and Job.is_open(self._root / "work" / self.scenario.out)
         for number, secret in enumerate(_SECRETS[1:], 1):
             arguments = self._arguments
             if resume and "--resume" not in arguments:

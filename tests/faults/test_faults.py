@@ -1,6 +1,7 @@
 """A slice of the tool `python -m faults`; all of it is `make faults`."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
 pytest.importorskip("numba")
+
+from faults.injection import compiler  # noqa: E402
+from faults.twins import TWINS  # noqa: E402
 
 TESTS = Path(__file__).parents[1]
 
@@ -21,11 +25,21 @@ def faults(*arguments, **environment):
     )
 
 
+def of_them_wrong(done):
+    return int(re.search(r"^\d+ points, (\d+) of them wrong", done.stdout, re.MULTILINE)[1])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
 @pytest.mark.parametrize("command", ["privatize", "encode", "embed"])
 def test_a_run_that_is_stopped_anywhere_leaves_nothing_wrong(command):
     done = faults("--only", command, "--sample", "8", "--jobs", "1")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+@pytest.mark.skipif(compiler() is None, reason="without a compiler, few of the operations are seen")
+@pytest.mark.parametrize("twin", TWINS)
+def test_broken_runs_are_found(twin):
+    assert of_them_wrong(faults("--twin", twin, "--sample", "20", "--jobs", "1")) > 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
