@@ -6,13 +6,14 @@ DATA ?= ../shared/data
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo test lint audit bench papers spark clean help
+.PHONY: demo test lint audit faults bench papers spark clean help
 
 help:
 	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
 	@echo "make test   set up and run the tests"
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
+	@echo "make faults fail, kill and interrupt runs at every operation on their files (minutes)"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
 	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
 	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
@@ -51,6 +52,9 @@ lint: $(VENV)/dev.stamp
 
 audit: $(VENV)/dev.stamp
 	cd tests && ../$(BIN)/python -m zoo
+
+faults: $(VENV)/dev.stamp
+	cd tests && ../$(BIN)/python -m faults
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py

@@ -110,14 +110,15 @@ def _in_processes(folder: Path, scenarios: Sequence[Scenario], arguments: argpar
                 with os.fdopen(write, "w") as out:
                     _work(folder, scenarios, job, arguments, out)
                 code = 0
-            except BaseException:
+            except BaseException:  # noqa: BLE001  shown, of any kind
                 traceback.print_exc()
             os._exit(code)
         children.append(child)
     os.close(write)
     with os.fdopen(read) as lines:
         yield from map(json.loads, lines)
-    if any([os.waitpid(child, 0)[1] for child in children]):
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    if any(statuses):
         raise RuntimeError("a process of this tool ended early")
 
 

@@ -88,7 +88,7 @@ def run(
             code = _call(arguments)
             if modules is not None:
                 modules.write_text("\n".join(sys.modules))
-        except BaseException:
+        except BaseException:  # noqa: BLE001  shown, as an interpreter does
             traceback.print_exc()
         os._exit(code)
     with suppress(OSError):  # here as well, so that it is done before the group is waited for
@@ -110,6 +110,8 @@ def _prepare(root: Path, outputs: Sequence[Path], secret: str) -> None:
     os.environ["TMPDIR"] = str(root / "tmp")
     tempfile.tempdir = str(root / "tmp")  # or Python would try it out, and leave the trial there if that is stopped
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
+    # a worker that is started anew has no handler of its parent
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     os.urandom = _Entropy(secret)
     # a worker that is started anew imports for seconds; nothing else depends on how it is started
     multiprocessing.get_context = lambda _method=None, context=multiprocessing.get_context: context("fork")
@@ -146,11 +148,11 @@ def _call(arguments: Sequence[str]) -> int:
     code = 1
     try:
         code = main(list(arguments))
-    except BaseException:
+    except BaseException:  # noqa: BLE001  shown, as an interpreter does
         traceback.print_exc()
     try:
         atexit._run_exitfuncs()
-    except BaseException:
+    except BaseException:  # noqa: BLE001  shown, as an interpreter does
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -204,7 +204,7 @@ class Trial:
             if self._published() == self._published_at_first():
                 return  # once more would be another release
             resume = self.scenario.resumes and Job.is_open(self._root / "work" / self.scenario.out)
-        for number, secret in enumerate(_SECRETS[1:], 1):
+        for secret in _SECRETS[1:]:
             arguments = self._arguments
             if resume and "--resume" not in arguments:
                 arguments = (*arguments, "--resume")
@@ -221,7 +221,7 @@ class Trial:
             if outcome.code is None or resume or not self.scenario.resumes or "--resume" not in outcome.err:
                 break
             resume, before = True, outcome
-        yield f"no way on after {number} more runs: {outcome.code}, {outcome.err.strip()!r}"
+        yield f"no way on: {outcome.code}, {outcome.err.strip()!r}"
 
     def _of_the_end(self, outcome: Outcome) -> Iterator[str]:
         end, first = self._end(), self._ends[_SECRETS[0]]
@@ -289,12 +289,11 @@ _LINE = re.compile(r"dptext: \S.*")
 def _of_the_words(outcome: Outcome) -> Iterator[str]:
     """Lines for a person, and nothing of the texts."""
     said = outcome.err.strip()
+    lines = said.splitlines()
+    is_ours = len(lines) <= 4 and all(map(_LINE.fullmatch, lines))
     if MARKER in outcome.err + outcome.out:
         yield "a message holds a text"
-    lines = said.splitlines()
-    if any(word in said for word in ("Traceback", "Exception ignored", "Warning", "Error:")):
-        yield f"not a line for people: {said[-600:]!r}"
-    elif not all(map(_LINE.fullmatch, lines)) or len(lines) > 4:
+    if not is_ours or any(word in said for word in ("Traceback", "Exception ignored", "Warning", "Error:")):
         yield f"not a line for people: {said[-600:]!r}"
     elif outcome.code is not None and outcome.code > 0 and not lines:
         yield f"exit code {outcome.code} without a word"
