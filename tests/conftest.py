@@ -1,9 +1,13 @@
 """What many tests share: real public vectors, and small ones."""
 
+import hypothesis
 import numpy as np
 import pytest
 
 import dptext
+
+hypothesis.settings.register_profile("no clock", deadline=None)
+hypothesis.settings.load_profile("no clock")  # a busy machine is no failure
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ def given_words(words: Iterable[str]) -> PrivateVocabulary:
         guarantee=ApproxDP(0.0, 0.0),
         unit=Unit.USER,
         relation=Relation.ADD_REMOVE,
-        neighbours="two corpora, one of which holds all documents of one more user",
+        condition="two corpora, one of which holds all documents of one more user",
         trust=Trust.CENTRAL,
         mechanism="given words",
         assumptions=("the words are given by the experiment, and public",),

@@ -20,13 +20,14 @@ from dptext.errors import (
 )
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
+from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.encoders import CallableEncoder
-from dptext.representations.files import VectorRelease, encode_file, statement_for_user, vectors_in
+from dptext.representations.files import VectorRelease, encode_file, vectors_in
 from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.hiding.encoder import HidingEncoder
 from dptext.representations.mean_of_words import MeanOfWords

@@ -3,6 +3,7 @@
 Every audit refutes a true claim with probability at most 1e-6 (its ``error``); seeds are fixed.
 """
 
+import dataclasses
 import json
 import tracemalloc
 
@@ -25,11 +26,11 @@ def claim(guarantee, **changes):
         guarantee=guarantee,
         unit=Unit.DOCUMENT,
         relation=Relation.SUBSTITUTION,
-        neighbours="any two vectors",
+        condition="any two vectors",
         trust=Trust.LOCAL,
         mechanism="under audit",
     )
-    return statement.replace(**changes)
+    return dataclasses.replace(statement, **changes)
 
 
 class Additive:

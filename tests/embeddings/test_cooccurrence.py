@@ -1,5 +1,6 @@
 """Cooccurrence as users meet it: what comes out, what is promised, and what is refused."""
 
+import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -135,7 +136,7 @@ def learned(words, unit=Unit.USER):
         guarantee=ApproxDP(1.0, 1e-7),
         unit=unit,
         relation=Relation.ADD_REMOVE,
-        neighbours="two collections, one of which holds one more",
+        condition="two collections, one of which holds one more",
         trust=Trust.CENTRAL,
         mechanism="private vocabulary",
     )
@@ -187,7 +188,8 @@ def test_vectors_that_were_released_before_are_composed_in(vectors):
 
 
 def released(vectors, guarantee, **changes):
-    statement = learned(()).statement.replace(guarantee=guarantee, mechanism="skip-gram", **changes)
+    made = learned(()).statement
+    statement = dataclasses.replace(made, guarantee=guarantee, mechanism="skip-gram", **changes)
     return dptext.load_vectors((vectors.words, vectors.matrix), statement=statement)
 
 

@@ -1,5 +1,6 @@
 """Levels that are declared, given by default or predicted: who gets which, and what is promised to him."""
 
+import dataclasses
 import math
 import pickle
 
@@ -32,14 +33,15 @@ def policy(predicted_from="public", **options):
 
 
 def training_statement(**changes):
-    return PrivacyStatement(
+    made = PrivacyStatement(
         guarantee=ApproxDP(0.25, 1e-8),
         unit=Unit.USER,
         relation=Relation.ADD_REMOVE,
-        neighbours="two groups of volunteers, one of which has one more",
+        condition="two groups of volunteers, one of which has one more",
         trust=Trust.CENTRAL,
         mechanism="ridge regression with noise",
-    ).replace(**changes)
+    )
+    return dataclasses.replace(made, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +138,7 @@ def test_from_private_texts_only_the_cap_is_promised(vectors, train):
     assert any("no more than the largest epsilon is promised to him" in each for each in model.statement_.assumptions)
     strict = model.statements_["strict"]
     assert strict.epsilon < model.statement_.epsilon
-    assert strict.neighbours.endswith("who declared the level 'strict' himself")
+    assert strict.neighbours.endswith("who declared the level 'strict' themselves")
 
 
 @pytest.mark.parametrize("train", [cooccurrence, skipgram])
@@ -147,7 +149,7 @@ def test_a_level_that_is_drawn_on_a_device_is_counted(vectors, train):
         assert having.guarantee == ApproxDP(without.guarantee.epsilon + 0.5, DELTA)
         difference = [each.parameters["epsilon_under_substitution"] for each in (having, without)]
         assert difference[0] - difference[1] == pytest.approx(0.5, abs=0.002)
-        assert "his device sends a level with and without them" in having.neighbours
+        assert "their device sends a level with and without them" in having.neighbours
     assert counted.statement_ == counted.statements_["open"]
     assert counted.statement_.parameters["epsilon_for_level"] == 0.5
     assert any("randomised response of epsilon 0.5, once" in each for each in counted.statement_.assumptions)

@@ -126,7 +126,7 @@ def learned(words, unit=Unit.USER, delta=1e-7):
         guarantee=ApproxDP(1.0, delta),
         unit=unit,
         relation=Relation.ADD_REMOVE,
-        neighbours="two collections, one of which holds one more",
+        condition="two collections, one of which holds one more",
         trust=Trust.CENTRAL,
         mechanism="private vocabulary",
     )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext.privacy.condition import Condition
 from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
@@ -29,7 +30,7 @@ def statement(**changes):
         "guarantee": PureDP(1.5),
         "unit": Unit.WORD,
         "relation": Relation.SUBSTITUTION,
-        "neighbours": "any two words",
+        "condition": "any two words",
         "trust": Trust.LOCAL,
         "mechanism": "TEM",
     }
@@ -222,7 +223,7 @@ any_words = st.text(max_size=200) | st.text("a b-\n\t", max_size=400) | st.integ
 def test_no_line_of_an_explanation_is_wider_than_a_page(guarantee, one, two, lines):
     made = statement(
         guarantee=guarantee,
-        neighbours=one,
+        condition=Condition(note=one),
         mechanism=two,
         parameters={one: two},
         exposed=lines,
@@ -236,7 +237,7 @@ def test_no_line_of_an_explanation_is_wider_than_a_page(guarantee, one, two, lin
 
 def test_a_long_explanation_is_wrapped_and_not_cut():
     long = " ".join(f"word{n}" for n in range(200))
-    text = statement(neighbours=long, exposed=(long,), assumptions=(long,), parameters={"note": long}).explain()
+    text = statement(condition=long, exposed=(long,), assumptions=(long,), parameters={"note": long}).explain()
     assert max(map(len, text.splitlines())) <= 100
     assert " ".join(text.split()).count(long) == 4
 
@@ -257,7 +258,7 @@ def test_the_notebook_form_escapes_everything_that_somebody_wrote():
     evil = "<script>alert('1')</script> & <b onload=\"x\">"
     made = statement(
         guarantee=NoGuarantee(evil),
-        neighbours=evil,
+        condition=evil,
         mechanism=evil,
         parameters={evil: evil},
         assumptions=(evil,),

@@ -48,7 +48,7 @@ def statement(guarantee=None, **changes):
         guarantee=guarantee or PureDP(1.0),
         unit=Unit.DOCUMENT,
         relation=Relation.SUBSTITUTION,
-        neighbours="any two documents",
+        condition="any two documents",
         trust=Trust.LOCAL,
         mechanism="TEM",
     ).replace(**changes)

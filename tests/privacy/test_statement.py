@@ -1,6 +1,7 @@
 """Privacy statements: frozen, faithful through JSON, strict when read, and plain when explained."""
 
 import copy
+import dataclasses
 import importlib.resources
 import json
 import math
@@ -14,6 +15,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.condition import (
+    Condition,
+    EncoderStays,
+    LevelIsSent,
+    OfLevel,
+    OneGroup,
+    SameLayout,
+    SameWordCount,
+    Stated,
+    TextsOfOne,
+    WordsChanged,
+)
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import SCHEMA_VERSION, PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -40,7 +53,7 @@ def statement(**changes):
         "guarantee": PureDP(1.5),
         "unit": Unit.WORD,
         "relation": Relation.SUBSTITUTION,
-        "neighbours": "any two words",
+        "condition": "any two words",
         "trust": Trust.LOCAL,
         "mechanism": "TEM",
     }
@@ -59,6 +72,20 @@ def reading(data):
 amounts = st.floats(min_value=0, allow_nan=False)
 shares = st.floats(min_value=0, max_value=1)
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+requirements = st.one_of(
+    st.sampled_from([SameWordCount(), SameLayout(), LevelIsSent(), EncoderStays()]),
+    st.builds(OneGroup, words),
+    st.builds(WordsChanged, st.integers(1, 9)),
+    st.builds(TextsOfOne, st.integers(1, 9)),
+    st.builds(OfLevel, words, st.sampled_from(["level", "declaration", "device"])),
+    st.builds(Stated, words.filter(bool)),
+)
+conditions = st.builds(
+    Condition,
+    requirements=st.lists(requirements, max_size=4).map(tuple),
+    about=st.sampled_from([None, "vectors", "collections", "pairs"]),
+    note=st.none() | words,
+)
 guarantees = st.one_of(
     st.builds(PureDP, amounts),
     st.builds(ApproxDP, amounts, shares),
@@ -73,7 +100,7 @@ statements = st.builds(
     guarantee=guarantees,
     unit=st.sampled_from(Unit),
     relation=st.sampled_from(Relation),
-    neighbours=words,
+    condition=conditions,
     trust=st.sampled_from(Trust),
     mechanism=words,
     parameters=st.dictionaries(words, scalars, max_size=4),
@@ -129,7 +156,7 @@ def test_an_infinite_parameter_is_refused_or_survives_json():
     "changes",
     [
         {"mechanism": "infinity"},
-        {"neighbours": "infinity"},
+        {"condition": "infinity"},
         {"software": "infinity"},
         {"release_id": "infinity"},
         {"supersedes": "infinity"},
@@ -164,7 +191,7 @@ def test_the_schema_names_the_fields_and_the_version_that_are_written():
 
 
 def test_other_alphabets_stay_readable_in_the_file():
-    assert "Wörter, 单词" in statement(neighbours="Wörter, 单词").to_json()
+    assert "Wörter, 单词" in statement(condition="Wörter, 单词").to_json()
 
 
 # -- reading strictly -----------------------------------------------------------------------------------------
@@ -203,15 +230,15 @@ def test_json_that_is_no_object_is_refused(text):
     assert_refused(text, "object")
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, True, [1], 1.5])
+@pytest.mark.parametrize("version", [0, 3, "2", None, True, [1], 1.5])
 def test_another_schema_version_is_refused(version):
-    assert_refused(json.dumps(plain() | {"schema": version}), "schema version 1")
+    assert_refused(json.dumps(plain() | {"schema": version}), "schema version 2")
 
 
 def test_a_missing_schema_version_is_refused():
     data = plain()
     del data["schema"]
-    assert_refused(json.dumps(data), "schema version 1")
+    assert_refused(json.dumps(data), "schema version 2")
 
 
 @pytest.mark.parametrize("name", [name for name in SCHEMA["required"] if name != "schema"])
@@ -230,9 +257,9 @@ def test_a_field_whose_name_breaks_the_line_is_still_refused_on_one_line():
 
 
 WRONG_TYPES = [
-    *((name, 5) for name in ("unit", "relation", "neighbours", "trust", "mechanism")),
+    *((name, 5) for name in ("unit", "relation", "condition", "trust", "mechanism")),
     *((name, 5) for name in ("data_sha256", "release_id", "supersedes", "software")),
-    *((name, None) for name in ("guarantee", "unit", "relation", "neighbours", "trust", "mechanism", "slack")),
+    *((name, None) for name in ("guarantee", "unit", "relation", "condition", "trust", "mechanism", "slack")),
     *((name, None) for name in ("parameters", "assumptions", "exposed", "seeded")),
     ("guarantee", []),
     ("guarantee", "pure"),
@@ -386,7 +413,7 @@ def test_a_guarantee_that_is_read_is_one_that_the_schema_allows(guarantee, name,
         ("exposed", "letter case"),
         ("exposed", (None,)),
         ("mechanism", None),
-        ("neighbours", 5),
+        ("condition", 5),
     ],
 )
 def test_what_could_not_be_written_is_refused_at_birth_by_name(name, value):
@@ -533,7 +560,7 @@ def test_a_composed_statement_adds_what_is_lost_and_merges_what_is_said():
         release_id="b",
         seeded=True,
         trust=Trust.CENTRAL,
-        neighbours="two words of one language",
+        condition="two words of one language",
     )
     total = first.compose(second)
     assert total.guarantee == PureDP(3.5)
@@ -581,12 +608,39 @@ def test_a_part_without_a_guarantee_leaves_the_whole_without_one():
 
 @given(statements, statements)
 def test_a_composed_statement_never_promises_more_than_its_parts(first, second):
-    second = second.replace(unit=first.unit, relation=first.relation)
+    second = dataclasses.replace(second, unit=first.unit, relation=first.relation)
     try:
         total = first.compose(second)
     except RefusedError:
         return
     assert total.epsilon >= max(first.epsilon, second.epsilon) or isinstance(total.guarantee, MetricDP)
+    assert total.condition.narrows(first.condition)
+    assert total.condition.narrows(second.condition)
     assert set(first.exposed + second.exposed) == set(total.exposed)
     assert set(first.assumptions + second.assumptions) == set(total.assumptions)
     assert total.seeded == (first.seeded or second.seeded)
+
+
+def test_a_condition_that_was_edited_in_words_alone_is_refused():
+    data = plain(condition=Condition(requirements=(SameLayout(),)))
+    assert data["condition"]["in_words"] != "any two texts"
+    data["condition"]["in_words"] = "any two texts"
+    assert_refused(json.dumps(data), "edited")
+
+
+def of_version_1(neighbours):
+    data = plain()
+    del data["condition"]
+    return json.dumps(data | {"schema": 1, "neighbours": neighbours})
+
+
+def test_statements_of_the_first_version_keep_the_condition_that_they_have_in_words():
+    read = PrivacyStatement.from_json(of_version_1("two words of one language"))
+    assert read.neighbours == "two words of one language"
+    assert PrivacyStatement.from_json(read.to_json()) == read
+    of_groups = PrivacyStatement.from_json(
+        of_version_1("any two words of one group of the public partition (3 groups)")
+    )
+    assert of_groups.condition.for_some_only
+    assert_refused(of_version_1(""), "neighbours")
+    assert_refused(of_version_1(3), "neighbours")

@@ -1,16 +1,29 @@
 """Word dropout: exact losses of small mechanisms under every mask, where it amplifies and where it does not."""
 
+import dataclasses
 import math
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+import dptext
 from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.condition import (
+    ANY_TWO,
+    Condition,
+    EncoderStays,
+    OneGroup,
+    SameLayout,
+    SameWordCount,
+    Stated,
+    WordsChanged,
+)
 from dptext.privacy.guarantee import ApproxDP, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.word_dropout import amplified_by_dropout, with_word_dropout
+from dptext.text.masking import mask_words
 
 MASK = "#"
 SMALL = 1e-4  # of the probabilities of the telling output: its contrary then tells next to nothing
@@ -176,7 +189,7 @@ def statement(**changes):
         "guarantee": PureDP(8.0),
         "unit": Unit.DOCUMENT,
         "relation": Relation.SUBSTITUTION,
-        "neighbours": "any two texts whatever",
+        "condition": ANY_TWO,
         "trust": Trust.LOCAL,
         "mechanism": "made up",
         "slack": 0.5,
@@ -206,6 +219,33 @@ def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
     said = with_word_dropout(statement(claimed_epsilon=1.0, parameters=about), 0.5)
     assert said.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
     assert "That is not proved: r." in " ".join(said.explain().split())
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [SameLayout(), SameWordCount(), OneGroup("two groups"), WordsChanged(1), Stated("two lists of words")],
+)
+@pytest.mark.parametrize("unit", [Unit.DOCUMENT, Unit.WORD])
+def test_a_masked_text_is_no_neighbour_under_a_condition(requirement, unit):
+    with pytest.raises(RefusedError, match="which words were masked"):
+        with_word_dropout(statement(unit=unit, condition=Condition(requirements=(requirement,))), 0.5)
+
+
+def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
+    """ln(.5 e^4 + .5) = 3.326 was claimed for this, whose output shows with certainty which words were masked."""
+    vectors = dptext.load_vectors((["cat", "dog"], [[0.0, 1.0], [1.0, 0.0]]))
+    mechanism = dptext.TEM(vectors, epsilon=8.0, document_epsilon=4.0, max_words=1)
+    result = dptext.privatize(mask_words(["cat", "cat"], mu=1.0).texts, mechanism)
+    assert all(text.startswith("[") and text.endswith("]") for text in result.texts)  # no word ever does
+    pure = dataclasses.replace(result.statement, guarantee=PureDP(result.statement.epsilon), slack=0.0)
+    for made in (pure, mechanism.statement, dptext.CusText(vectors, epsilon=4.0, size=2).document_statement(1)):
+        with pytest.raises(RefusedError):
+            with_word_dropout(made, 0.5)
+
+
+def test_conditions_of_a_trained_encoder_stay():
+    said = with_word_dropout(statement(condition=Condition(requirements=(EncoderStays(),))), 0.5)
+    assert said.condition == Condition(requirements=(EncoderStays(), WordsChanged(1)))
 
 
 @pytest.mark.parametrize(

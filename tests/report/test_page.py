@@ -24,7 +24,7 @@ def _statement(guarantee, **more):
         guarantee=guarantee,
         unit="document",
         relation="substitution",
-        neighbours="any two texts",
+        condition="any two texts",
         trust="local",
         mechanism="TEM",
         exposed=("the column 'intent', as it was", NASTY),

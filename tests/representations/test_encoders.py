@@ -115,7 +115,7 @@ def test_its_parameters_name_the_vectors(glove, small):
         guarantee=dptext.PureDP(1.0),
         unit="user",
         relation="add/remove",
-        neighbours="n",
+        condition="n",
         trust="central",
         mechanism="m",
         release_id="r",

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
+from dptext import statement_for_user
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.privacy.ledger import Ledger
-from dptext.representations.files import VECTOR, encode_file, statement_for_user, vectors_in
+from dptext.representations.files import VECTOR, encode_file, vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.text import blocks, documents, parquet
 from dptext.text.files import file_digest
@@ -421,7 +422,7 @@ def test_the_promise_for_a_person_is_the_sum_over_his_texts(encoder):
     assert of_user.claimed_epsilon is None
     assert statement_for_user(statement.replace(claimed_epsilon=0.5), texts=4).claimed_epsilon == 2.0
     for texts in (0, True, 1.5, 10**9):
-        with pytest.raises(ParameterError, match="texts must be an integer from 1 to 100,000"):
+        with pytest.raises(ParameterError, match="texts must be an integer from 1 to 1,000,000"):
             statement_for_user(statement, texts=texts)
     with pytest.raises(ParameterError, match="expected a statement for one text"):
         statement_for_user(of_user, texts=2)

@@ -1,5 +1,6 @@
 """What a device runs: its promise, its folder, and that it cannot promise one thing and do another."""
 
+import dataclasses
 import hashlib
 import json
 import pickle
@@ -131,7 +132,7 @@ def test_the_statement_says_who_is_promised_what(device):
     said = device.statement
     assert said.guarantee == dptext.PureDP(6.0)
     assert (said.unit, said.relation, said.trust) == (Unit.DOCUMENT, Relation.SUBSTITUTION, Trust.LOCAL)
-    assert said.neighbours == "any two texts whatever"
+    assert said.neighbours == "any two texts"
     assert said.mechanism == "PrivUnit"
     assert not said.seeded
     assert said.exposed == ("the number of texts, and their order",)
@@ -216,7 +217,7 @@ def test_the_statement_of_the_vectors_goes_along(small, tmp_path):
         guarantee=dptext.PureDP(1.0),
         unit="user",
         relation="add/remove",
-        neighbours="n",
+        condition="n",
         trust="central",
         mechanism="m",
         release_id="r",
@@ -397,7 +398,7 @@ def test_arrays_of_another_encoder_are_refused_even_with_a_right_digest(saved, n
         {"exposed": ()},
         {"exposed": ("nothing",)},
         {"assumptions": ()},
-        {"neighbours": "any two people, whatever they write"},
+        {"condition": "any two people"},
         {"claimed_epsilon": 1.0},
         {"seeded": True},
         {"data_sha256": "0" * 64},
@@ -406,7 +407,7 @@ def test_arrays_of_another_encoder_are_refused_even_with_a_right_digest(saved, n
     ],
 )
 def test_a_statement_that_says_something_else_is_refused(saved, device, change):
-    said = device.statement.replace(**change)
+    said = dataclasses.replace(device.statement, **change)
     resealed(saved, "privacy.json", said.to_json().encode())
     with pytest.raises(DataError, match="do not promise the same"):
         DeviceEncoder.load(saved)

@@ -1,6 +1,7 @@
 """The walk of a release, whatever is done to the rows: here texts are turned around, and that is their privacy."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import stat
@@ -29,12 +30,12 @@ def promise(**changes):
         guarantee=dptext.PureDP(1.0),
         unit=Unit.DOCUMENT,
         relation=Relation.SUBSTITUTION,
-        neighbours="any two texts",
+        condition="any two texts",
         trust=Trust.LOCAL,
         mechanism="turned around",
         parameters={"step": -1},
     )
-    return statement.replace(**changes)
+    return dataclasses.replace(statement, **changes)
 
 
 class Turned:

@@ -1,5 +1,6 @@
 """CusText: groups that anybody finds again, the promise inside them, and none for the sets as published."""
 
+import dataclasses
 import math
 import pickle
 
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 import dptext
+from dptext.privacy.condition import ANY_TWO
 from dptext.privacy.ledger import TEXT, Ledger
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import neighbour_groups
@@ -101,7 +103,7 @@ def test_the_promise_is_attained_up_to_what_the_sums_allow():
 
 
 def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mechanism):
-    every_pair = mechanism.statement.replace(neighbours="any two words")
+    every_pair = dataclasses.replace(mechanism.statement, condition=ANY_TWO)
     assert dptext.audit(mechanism, every_pair).loss == math.inf
     statement = mechanism.document_statement(3)
     assert statement.guarantee == dptext.PureDP(3 * EPSILON)
@@ -113,7 +115,7 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
 
 def test_a_ledger_does_not_count_a_promise_inside_groups_with_others(mechanism, tmp_path):
     ledger = Ledger.create(tmp_path / "l.ledger", epsilon=100.0)
-    with pytest.raises(dptext.RefusedError, match="words of one group only"):
+    with pytest.raises(dptext.RefusedError, match="words of one group of the public partition only"):
         ledger.reserve("r", mechanism.document_statement(2), ["a text"], by=TEXT)
 
 

@@ -1,5 +1,6 @@
 """Vectors that were trained on private texts: the statement goes with them, and what it adds up to is right."""
 
+import dataclasses
 import itertools
 import math
 import pickle
@@ -30,14 +31,14 @@ def training(guarantee=ApproxDP(1.0, 1e-6), **changes):  # noqa: B008  frozen
         guarantee=guarantee,
         unit=Unit.USER,
         relation=Relation.ADD_REMOVE,
-        neighbours="two corpora, one of which lacks the texts of one user",
+        condition="two corpora, one of which lacks the texts of one user",
         trust=Trust.CENTRAL,
         mechanism="skip-gram",
         assumptions=("users are sampled at random",),
         exposed=("the dimension",),
         release_id="abc",
     )
-    return made.replace(**changes)
+    return dataclasses.replace(made, **changes)
 
 
 def released(statement, texts=("my cat", "the old dog"), **options):

@@ -34,7 +34,7 @@ def claim(guarantee: Guarantee, unit: Unit = Unit.DOCUMENT, slack: float = 0.0) 
         guarantee=guarantee,
         unit=unit,
         relation=Relation.SUBSTITUTION,
-        neighbours="any two inputs",
+        condition="any two inputs",
         trust=Trust.LOCAL,
         mechanism="under audit",
         slack=slack,

@@ -5,6 +5,8 @@ DP-SGD allows. Gradients are clipped to norm 1, the noise multiplier is z, and e
 claim is that of one Gaussian mechanism (add/remove): rho = 1 / (2 z^2).
 """
 
+import dataclasses
+
 import numpy as np
 
 from dptext import ZCDP, ApproxDP, Relation
@@ -60,7 +62,7 @@ def _run(train, score):
         bound = canary_loss(
             lambda included: train(included, bits), score, canaries=CANARIES, delta=DELTA, error=error, seed=seed
         )
-        statement = claim(_claim()).replace(relation=Relation.ADD_REMOVE)
+        statement = dataclasses.replace(claim(_claim()), relation=Relation.ADD_REMOVE)
         return judge_canaries(statement, bound, error=error, coverage=f"{CANARIES:,} canaries, one training run")
 
     return run

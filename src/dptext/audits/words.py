@@ -19,10 +19,11 @@ from dptext.audits.judgement import as_approx, checked_claim, judge_exact, judge
 from dptext.audits.sampled import Draw, sampled_loss
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
+from dptext.privacy.condition import ONE_GROUP, OneGroup
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import ONE_GROUP, Unit
+from dptext.privacy.unit import Unit
 
 __all__ = ["Labels", "WordMechanismLike", "audit_words"]
 
@@ -207,7 +208,7 @@ class _Allowed:
 
 
 def _in_groups(claim: PrivacyStatement) -> bool:
-    return ONE_GROUP in claim.neighbours
+    return claim.condition.has(OneGroup)
 
 
 def _in_ranks(claim: PrivacyStatement) -> bool:

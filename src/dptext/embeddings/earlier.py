@@ -12,7 +12,6 @@ from dptext.privacy.guarantee import (
     ApproxDP,
     Guarantee,
     MetricDP,
-    PureDP,
     compose,
     substitution_from_add_remove,
 )
@@ -22,12 +21,8 @@ from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import Vocabulary
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["NEIGHBOURS", "ONE_NAME", "Earlier"]
+__all__ = ["ONE_NAME", "Earlier"]
 
-NEIGHBOURS = {
-    Unit.USER: "two corpora, one of which holds all documents of one more user",
-    Unit.DOCUMENT: "two corpora, one of which holds one more document",
-}
 ONE_NAME = (
     "a person writes under one name; whoever has several counts as several users",
     "no two people write under one name; those who do count as one user together",
@@ -85,9 +80,7 @@ class Earlier:
         self.check(release.unit)
         statement = release
         for before in self.statements.values():
-            statement = statement.compose(before).replace(
-                neighbours=release.neighbours, parameters=release.parameters, release_id=release.release_id
-            )
+            statement = statement.compose(before).replace(parameters=release.parameters, release_id=release.release_id)
         return statement
 
     def under_substitution(self, release: ApproxDP) -> ApproxDP:
@@ -102,7 +95,7 @@ class Earlier:
         """
         total: Guarantee = release
         for before in self.statements.values():
-            total = compose(total, substitution_from_add_remove(_with_slack(before)))
+            total = compose(total, substitution_from_add_remove(before.whole_guarantee))
         assert isinstance(total, ApproxDP)
         return total
 
@@ -160,17 +153,6 @@ class Earlier:
                 f"{first}, and words of these users that were released under a promise of their own, counted in above"
             )
         return "it is public, chosen without regard to the texts" if first == "public words" else first
-
-
-def _with_slack(statement: PrivacyStatement) -> Guarantee:
-    """The guarantee with what finite arithmetic may add to its epsilon: that too counts twice under substitution."""
-    match statement.guarantee:
-        case PureDP(epsilon):
-            return PureDP(epsilon + statement.slack)
-        case ApproxDP(epsilon, delta):
-            return ApproxDP(epsilon + statement.slack, delta)
-        case other:  # has no slack, or no sum with (epsilon, delta)
-            return other
 
 
 def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:

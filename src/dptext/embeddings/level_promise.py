@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dptext.embeddings.policy import BudgetPolicy
 from dptext.errors import ParameterError
+from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import Parameter
 
@@ -14,7 +15,7 @@ __all__ = [
     "attribute_of",
     "checked_policy",
     "level_assumptions",
-    "level_neighbours",
+    "level_condition",
     "level_parameters",
     "with_level",
 ]
@@ -64,16 +65,19 @@ def with_level(guarantee: ApproxDP, policy: BudgetPolicy | None) -> ApproxDP:
     return ApproxDP(guarantee.epsilon + policy.epsilon, guarantee.delta)
 
 
-def level_neighbours(who: str, level: str, policy: BudgetPolicy | None, *, most: bool) -> str:
+def level_condition(level: str, policy: BudgetPolicy | None, *, most: bool) -> Condition:
     """Whom the statement of a level is about. What the largest epsilon promises holds for everybody; a smaller one for
     its level only, and must say so."""
     source = None if policy is None else policy.predicted_from
+    known_by: Literal["device", "declaration", "level"] = "level"
     if source == "device":
-        level_of_him = "" if most else f" whose device sent the level {level!r}, or who declared it"
-        return f"{who}{level_of_him}; his device sends a level with and without them"
-    if most:
-        return who
-    return f"{who} who declared the level {level!r} himself" if source == "texts" else f"{who} of the level {level!r}"
+        known_by = "device"
+    elif source == "texts":
+        known_by = "declaration"
+    required: list[Requirement] = [] if most else [OfLevel(level, known_by)]
+    if source == "device":
+        required.append(LevelIsSent())
+    return Condition(requirements=tuple(required))
 
 
 def level_assumptions(policy: BudgetPolicy | None) -> list[str]:

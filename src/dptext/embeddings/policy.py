@@ -16,9 +16,10 @@ from dptext.embeddings.personal import personal_participation
 from dptext.errors import ParameterError
 from dptext.noise.categories import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
+from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.documents import Document
 
@@ -208,11 +209,11 @@ class BudgetPolicy:
         """
         if self.response is None:
             raise ParameterError("only a level that is drawn on a device has a promise of its own")
-        return PrivacyStatement(
+        return of_release(
             guarantee=PureDP(self.epsilon),
             unit=Unit.USER,
             relation=Relation.SUBSTITUTION,
-            neighbours="any two collections of texts of a user, the empty one included",
+            condition=Condition(about="collections"),
             trust=Trust.LOCAL,
             mechanism="randomised response on a predicted level",
             parameters={"levels": len(self.levels), "epsilon": self.epsilon},

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from dptext.embeddings.earlier import NEIGHBOURS, ONE_NAME, Earlier
-from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
+from dptext.embeddings.earlier import ONE_NAME, Earlier
+from dptext.embeddings.level_promise import level_assumptions, level_condition, level_parameters, with_level
 from dptext.embeddings.user_matrices import MOST_USERS
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.accounting import l2_sensitivity
+from dptext.privacy.condition import Condition
 from dptext.privacy.few_digits import rounded_up
 from dptext.privacy.guarantee import ApproxDP, as_approx
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ def statement_of(plan: Plan, level: str, *, seeded: bool, release_id: str | None
         RefusedError: as `check_before`.
     """
     check_before(plan)
-    statement = PrivacyStatement(
+    statement = of_release(
         guarantee=with_level(plan.budgets.guarantee(level), plan.policy),
         unit=Unit(plan.unit),
         relation=Relation.ADD_REMOVE,
-        neighbours=_neighbours(plan, level),
+        condition=_condition(plan, level),
         trust=Trust.CENTRAL,
         mechanism="co-occurrences",
         parameters=_parameters(plan, level),
@@ -40,14 +40,12 @@ def statement_of(plan: Plan, level: str, *, seeded: bool, release_id: str | None
         exposed=(_earlier(plan).exposed,),
         seeded=seeded,
         release_id=release_id or new_release_id(),
-        software=f"dptext {version('dptext')}",
     )
     return _earlier(plan).counted_into(statement)
 
 
-def _neighbours(plan: Plan, level: str) -> str:
-    most = plan.budgets.levels[level] == plan.budgets.cap
-    return level_neighbours(NEIGHBOURS[Unit(plan.unit)], level, plan.policy, most=most)
+def _condition(plan: Plan, level: str) -> Condition:
+    return level_condition(level, plan.policy, most=plan.budgets.levels[level] == plan.budgets.cap)
 
 
 def under_substitution(plan: Plan, level: str) -> ApproxDP:

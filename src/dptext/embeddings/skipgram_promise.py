@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY, RANKS
-from dptext.embeddings.earlier import NEIGHBOURS, ONE_NAME
-from dptext.embeddings.level_promise import level_assumptions, level_neighbours, level_parameters, with_level
+from dptext.embeddings.earlier import ONE_NAME
+from dptext.embeddings.level_promise import level_assumptions, level_condition, level_parameters, with_level
+from dptext.privacy.condition import Condition
 from dptext.privacy.few_digits import rounded_up
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["statement_of", "under_substitution"]
 
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
-_PAIR = (
-    "two collections of pairs, each a word and one that stands near it (two words that stand near each other are two "
-    "pairs, one from each side), one of which holds one more pair: far less than a word of a text, which is in many "
-    "pairs, and nothing that protects a person"
-)
 _WITHOUT = {
     "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
     "plain": "trained without noise and without bounds, for comparison",
@@ -46,11 +41,11 @@ def statement_of(
         guarantee = with_level(plan.participation.guarantee(level), plan.policy)
     else:
         guarantee = NoGuarantee(_WITHOUT[plan.mode])
-    statement = PrivacyStatement(
+    statement = of_release(
         guarantee=guarantee,
         unit=unit,
         relation=Relation.ADD_REMOVE,
-        neighbours=_neighbours(plan, level),
+        condition=_condition(plan, level),
         trust=Trust.CENTRAL,
         mechanism="skip-gram",
         parameters=_parameters(plan, level) | ({"ranks": ranks} if ranks > 1 else {}),
@@ -58,14 +53,14 @@ def statement_of(
         exposed=(plan.earlier.exposed,),
         seeded=seeded,
         release_id=release_id or new_release_id(),
-        software=f"dptext {version('dptext')}",
     )
     return plan.earlier.counted_into(statement)
 
 
-def _neighbours(plan: SkipGramPlan, level: str) -> str:
-    who, rates = NEIGHBOURS.get(_UNITS[plan.recipe.unit], _PAIR), plan.participation.rates
-    return level_neighbours(who, level, plan.policy, most=rates[level] == max(rates.values()))
+def _condition(plan: SkipGramPlan, level: str) -> Condition:
+    rates = plan.participation.rates
+    condition = level_condition(level, plan.policy, most=rates[level] == max(rates.values()))
+    return condition if plan.recipe.unit != "pair" else Condition(about="pairs", requirements=condition.requirements)
 
 
 def under_substitution(plan: SkipGramPlan, level: str) -> ApproxDP:

@@ -14,7 +14,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement
 
-__all__ = ["explanation_html", "explanation_text", "odds"]
+__all__ = ["OF_A_CLAIM", "explanation_html", "explanation_text", "odds"]
 
 _WIDTH = 96
 _PLURAL = {Unit.WORD: "words", Unit.EXAMPLE: "examples", Unit.DOCUMENT: "documents", Unit.USER: "users"}
@@ -204,7 +204,7 @@ def _warnings(statement: PrivacyStatement) -> list[str]:
     return warnings
 
 
-_OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
+OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
 """What a mechanism that was published with a claim puts among its parameters about it."""
 
 
@@ -230,7 +230,7 @@ def _claim(statement: PrivacyStatement, claimed: float) -> str:
 
 
 def _made(statement: PrivacyStatement) -> list[str]:
-    told = _OF_A_CLAIM if "claim_is" in statement.parameters and statement.claimed_epsilon is not None else ()
+    told = OF_A_CLAIM if "claim_is" in statement.parameters and statement.claimed_epsilon is not None else ()
     said = {name: value for name, value in statement.parameters.items() if value is not None and name not in told}
     parameters = ", ".join(f"{name} = {_number(value)}" for name, value in said.items())
     lines = [f"Mechanism: {statement.mechanism}" + (f" ({parameters})." if parameters else ".")]

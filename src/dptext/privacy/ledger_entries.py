@@ -12,7 +12,7 @@ from dptext.privacy.guarantee import Guarantee, guarantee_from_dict, guarantee_t
 from dptext.privacy.ledger_store import Overspent
 from dptext.privacy.ledger_terms import Balance, Limits, Terms, in_digits, in_digits_at_least, remaining, terms_of
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import ONE_GROUP, Relation, Unit
+from dptext.privacy.unit import Relation, Unit
 
 __all__ = ["PENDING", "RELEASED", "Release", "Summary", "describe", "read_release", "refusal"]
 
@@ -93,9 +93,9 @@ def describe(
                 "the ledger refuses a seeded release: equal noise in two releases does not add up, it cancels; "
                 "leave the seed out; nothing was released"
             )
-        if ONE_GROUP in promise.neighbours:
+        if promise.condition.for_some_only is not None:
             raise RefusedError(
-                "the ledger refuses a promise for words of one group only: beside promises for any two words it would "
+                f"the ledger refuses a promise {promise.condition.for_some_only}: beside promises to all it would "
                 "count as more than it is; nothing was released"
             )
         guarantee, unit, relation, mechanism = promise.guarantee, promise.unit, promise.relation, promise.mechanism

@@ -1,7 +1,9 @@
 """The privacy statement: the paper that travels with the data and says exactly what was promised.
 
-A statement is frozen when the release is made. As JSON it follows ``statement.schema.json`` (version 1), which
-stands beside this file; `PrivacyStatement.explain` says it in words.
+A statement is frozen when the release is made. Every release has its statement from `of_release`, which puts in what
+all of them take for granted; one statement becomes another through `PrivacyStatement.replace`,
+`PrivacyStatement.compose` and `dptext.privacy.restating`, which keep its condition. As JSON it follows
+``statement.schema.json`` (version 2), which stands beside this file; `PrivacyStatement.explain` says it in words.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OneGroup
 from dptext.privacy.explanation import explanation_html, explanation_text
 from dptext.privacy.guarantee import (
+    ZCDP,
     ApproxDP,
     Guarantee,
     MetricDP,
@@ -25,14 +30,21 @@ from dptext.privacy.guarantee import (
     compose,
     guarantee_from_dict,
     guarantee_to_dict,
+    pure_from_metric,
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
 
-__all__ = ["SCHEMA_VERSION", "PrivacyStatement", "new_release_id"]
+__all__ = ["SCHEMA_VERSION", "TAKEN_FOR_GRANTED", "PrivacyStatement", "new_release_id", "of_release"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
+
+TAKEN_FOR_GRANTED = (
+    "AES-256 gives bits that nobody without its key can tell from random ones",
+    "the reader sees the output only, not the running time or the memory of the machine that made it",
+)
+"""What every release takes for granted."""
 
 
 def new_release_id() -> str:
@@ -48,7 +60,8 @@ class PrivacyStatement:
         guarantee: the mathematical promise; its epsilon is what is *proved*.
         unit: what one neighbouring change may touch.
         relation: how neighbours differ.
-        neighbours: in words, which two inputs count as neighbours (and what they must agree on).
+        condition: which two inputs count as neighbours, beside what unit and relation say; words state one of their
+            own.
         trust: local (nobody is trusted) or central (a curator is).
         mechanism: its name.
         parameters: public parameters, and counts that the output shows anyway (listed in ``exposed``).
@@ -66,7 +79,7 @@ class PrivacyStatement:
     guarantee: Guarantee
     unit: Unit
     relation: Relation
-    neighbours: str
+    condition: Condition
     trust: Trust
     mechanism: str
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
@@ -84,6 +97,7 @@ class PrivacyStatement:
         object.__setattr__(self, "unit", _choice("unit", Unit, self.unit))
         object.__setattr__(self, "relation", _choice("relation", Relation, self.relation))
         object.__setattr__(self, "trust", _choice("trust", Trust, self.trust))
+        object.__setattr__(self, "condition", Condition.read(self.condition))
         for name, (holds, expected) in _EXPECTED.items():
             if not holds(getattr(self, name)):
                 raise ParameterError(f"{name} must be {expected}")
@@ -99,6 +113,11 @@ class PrivacyStatement:
         return (PrivacyStatement.from_json, (self.to_json(),))
 
     @property
+    def neighbours(self) -> str:
+        """The condition in words: which two inputs count as neighbours."""
+        return self.condition.in_words(self.unit, self.relation)
+
+    @property
     def epsilon(self) -> float:
         """The epsilon of the worst pair of neighbours, slack included: infinite where nothing bounds it.
 
@@ -112,12 +131,47 @@ class PrivacyStatement:
             case _:
                 return math.inf
 
+    @property
+    def whole_guarantee(self) -> Guarantee:
+        """The guarantee with its slack counted into epsilon.
+
+        Raises:
+            RefusedError: zCDP with slack, whose sum has no proof.
+        """
+        match self.guarantee:
+            case PureDP(epsilon):
+                return PureDP(epsilon + self.slack)
+            case ApproxDP(epsilon, delta):
+                return ApproxDP(epsilon + self.slack, delta)
+            case MetricDP() if self.slack > 0:
+                return PureDP(pure_from_metric(self.guarantee).epsilon + self.slack)
+            case ZCDP() if self.slack > 0:
+                raise RefusedError("zCDP with slack has no proved sum: convert it with approx_from_zcdp first")
+            case _:
+                return self.guarantee
+
     def replace(self, **changes: Any) -> PrivacyStatement:
-        """A copy with some fields changed."""
+        """A copy with some fields changed. Its condition may become tighter, unit and relation stay.
+
+        Raises:
+            RefusedError: a condition that lets in pairs of neighbours for which nothing was proved; another unit or
+                relation, for which the promise has to be restated (`dptext.privacy.restating`).
+        """
+        for name in ("unit", "relation"):
+            if changes.get(name, getattr(self, name)) != getattr(self, name):
+                raise RefusedError(
+                    f"a statement keeps its {name}: what it promises for another one takes a proof; use "
+                    "statement_for_user or statement_with_training, or build a statement of its own"
+                )
+        if not Condition.read(changes.get("condition", self.condition)).narrows(self.condition):
+            raise RefusedError(
+                "the condition of a statement can only become tighter: this one lets in neighbours for which nothing "
+                "was proved; add requirements with condition.and_(...)"
+            )
         return replace(self, **changes)
 
     def compose(self, other: PrivacyStatement) -> PrivacyStatement:
-        """The statement of two releases about the same people, taken together.
+        """The statement of two releases about the same people, taken together, for neighbours under both conditions.
 
         Raises:
             RefusedError: when unit or relation differ (convert one of them first), or the guarantees do not add.
@@ -128,12 +182,11 @@ class PrivacyStatement:
                 raise RefusedError(
                     f"composition needs one {name}, got {mine} and {theirs}: convert one statement before adding"
                 )
-        same = self.neighbours == other.neighbours
         return PrivacyStatement(
             guarantee=compose(self.guarantee, other.guarantee),
             unit=self.unit,
             relation=self.relation,
-            neighbours=self.neighbours if same else f"both hold: {self.neighbours}; and {other.neighbours}",
+            condition=self.condition & other.condition,
             trust=Trust.CENTRAL if Trust.CENTRAL in (self.trust, other.trust) else Trust.LOCAL,
             mechanism=f"{self.mechanism} + {other.mechanism}",
             assumptions=_merge(self.assumptions, other.assumptions),
@@ -157,6 +210,7 @@ class PrivacyStatement:
         data: dict[str, Any] = {"schema": SCHEMA_VERSION}
         data |= {each.name: getattr(self, each.name) for each in fields(self)}
         data["guarantee"] = {key: _spelled(value) for key, value in guarantee_to_dict(self.guarantee).items()}
+        data["condition"] = {"in_words": self.neighbours, **self.condition.to_dict()}
         data["parameters"] = dict(self.parameters)
         data["claimed_epsilon"] = _spelled(self.claimed_epsilon)
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
@@ -174,12 +228,14 @@ class PrivacyStatement:
             raise DataError("a privacy statement must be JSON, this is not: was the file cut or edited?") from None
         if not isinstance(data, dict):
             raise DataError("a privacy statement must be a JSON object; this file holds something else")
-        version = data.pop("schema", None)
-        if type(version) is not int or version != SCHEMA_VERSION:
+        schema = data.pop("schema", None)
+        if type(schema) is not int or schema not in (1, SCHEMA_VERSION):
             raise DataError(
                 f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another: "
                 "read it with the dptext version that its field 'software' names"
             )
+        if schema == 1 and "condition" not in data and "neighbours" in data:
+            data["condition"] = _of_words(data.pop("neighbours"))
         names = {each.name for each in fields(cls)}
         missing, unknown = sorted(names - data.keys()), sorted(data.keys() - names)
         if missing or unknown:
@@ -195,9 +251,59 @@ class PrivacyStatement:
             spelled = data["guarantee"]
             numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in spelled.items()}
             data["guarantee"] = guarantee_from_dict(numbers)
-            return cls(**data)
+            if schema == 1:
+                return cls(**data)
+            in_words, data["condition"] = _read_condition(data["condition"])
+            statement = cls(**data)
         except ParameterError as error:
             raise DataError(f"a field of the privacy statement has a wrong value: {error}") from None
+        if in_words != statement.neighbours:
+            raise DataError(
+                "the condition of the privacy statement is another one in words than in structure: it was edited, or "
+                "another version of dptext wrote it (its field 'software' names which)"
+            )
+        return statement
+
+
+def software() -> str:
+    """Name and version of what makes releases here."""
+    return f"dptext {version('dptext')}"
+
+
+def of_release(
+    *,
+    guarantee: Guarantee,
+    unit: Unit,
+    relation: Relation,
+    trust: Trust,
+    mechanism: str,
+    condition: Condition = ANY_TWO,
+    assumptions: tuple[str, ...] = (),
+    **fields: Any,
+) -> PrivacyStatement:
+    """The statement of a release: the only place where one begins.
+
+    Args:
+        guarantee, unit, relation, trust, mechanism, condition: as in `PrivacyStatement`.
+        assumptions: what this release takes for granted beside `TAKEN_FOR_GRANTED`, which is added.
+        fields: other fields of a statement.
+
+    >>> whom = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION, "trust": Trust.LOCAL}
+    >>> made = of_release(guarantee=PureDP(1.0), mechanism="coin", **whom)
+    >>> made.neighbours, len(made.assumptions)
+    ('any two texts', 2)
+    """
+    return PrivacyStatement(
+        guarantee=guarantee,
+        unit=unit,
+        relation=relation,
+        trust=trust,
+        mechanism=mechanism,
+        condition=condition,
+        assumptions=_merge(tuple(assumptions), TAKEN_FOR_GRANTED),
+        software=software(),
+        **fields,
+    )
 
 
 _MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
@@ -233,7 +339,6 @@ def _is_text_or_none(value: object) -> bool:
 
 _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "guarantee": (lambda value: isinstance(value, get_args(Guarantee)), "a guarantee such as PureDP"),
-    "neighbours": (lambda value: isinstance(value, str), "text"),
     "mechanism": (lambda value: isinstance(value, str), "text"),
     "parameters": (
         lambda value: (
@@ -256,6 +361,22 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "supersedes": (_is_text_or_none, "text or none"),
     "software": (_is_text_or_none, "text or none"),
 }
+
+
+def _of_words(neighbours: Any) -> Condition:
+    """The condition of a statement of version 1, which had it in words only."""
+    if not isinstance(neighbours, str) or not neighbours:
+        raise DataError("a field of the privacy statement has a wrong value: neighbours must be text")
+    stated = Condition.read(neighbours)
+    return stated.and_(OneGroup("the one that these words name")) if ONE_GROUP in neighbours else stated
+
+
+def _read_condition(data: Any) -> tuple[str, Condition]:
+    fields = dict(data) if isinstance(data, Mapping) else {}
+    in_words = fields.pop("in_words", None)
+    if not isinstance(in_words, str):
+        raise ParameterError("condition must be an object with its words and its structure")
+    return in_words, Condition.from_dict(fields)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["ONE_GROUP", "Relation", "Trust", "Unit"]
-
-ONE_GROUP = "one group of the public partition"
-"""In the neighbours of a statement: it speaks of pairs inside a group only, and an audit needs to know the groups."""
+__all__ = ["Relation", "Trust", "Unit"]
 
 
 class Unit(StrEnum):

@@ -27,7 +27,9 @@ import math
 from typing import Any, Literal
 
 from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.condition import OneGroup, SameLayout, SameWordCount, Stated, WordsChanged
 from dptext.privacy.guarantee import PureDP
+from dptext.privacy.restating import restated
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
 
@@ -85,12 +87,18 @@ def with_word_dropout(
 
     For the text as a whole nothing changes: there the statement holds as it is.
 
+    The proof compares what the mechanism makes of a text with a word masked and of the same text with the word shown,
+    so its promise has to hold for that pair. One that holds between texts of equal layout does not: the output of such
+    a mechanism shows the layout, and with it the masks (the brackets of ``[MASK]``, or the space that parts a mask from
+    a word that it touched). Neither does one inside groups of words: the mask is not in the group of every word.
+
     Args:
         statement: pure, for a document under substitution (then for any two texts), or for a word.
         mu, words, masks: as in `amplified_by_dropout`.
 
     Raises:
-        RefusedError: as in `amplified_by_dropout`; or a statement of another kind.
+        RefusedError: as in `amplified_by_dropout`; a statement of another kind; one whose condition does not make
+            a masked text and the text itself neighbours.
         ParameterError: as in `amplified_by_dropout`.
     """
     guarantee = statement.guarantee
@@ -101,23 +109,28 @@ def with_word_dropout(
         )
     if statement.unit not in (Unit.DOCUMENT, Unit.WORD):
         raise RefusedError(f"word dropout takes nothing off a promise for a {statement.unit}: it hides single words")
+    if statement.condition.has(SameLayout, SameWordCount, OneGroup, WordsChanged, Stated):
+        raise RefusedError(
+            f"under this statement neighbours are {statement.neighbours}: a text with a word masked and the same text "
+            "with the word shown are not, or nothing says so, and the output may show which words were masked; take a "
+            "mechanism whose promise holds for any two texts, such as a private vector"
+        )
     base: Base = "any two texts" if statement.unit is Unit.DOCUMENT else "one word"
     claimed = statement.claimed_epsilon
+    if claimed is not None:
+        claimed = amplified_by_dropout(claimed, mu, words=words, base=base, masks=masks)
     parameters = dict(statement.parameters)
-    if "claim_is" in parameters:  # which pair of texts would show it, hangs on what encodes them
+    if "claim_is" in parameters:  # which pair of texts would show it depends on what encodes them
         parameters |= {"claim_is": "open", "witness": None, "witness_loss": None}
         parameters["holds_for"] = "words of a text of which each may be masked"
-    return statement.replace(
-        guarantee=PureDP(
-            amplified_by_dropout(guarantee.epsilon + statement.slack, mu, words=words, base=base, masks=masks)
-        ),
+    lowered = amplified_by_dropout(guarantee.epsilon + statement.slack, mu, words=words, base=base, masks=masks)
+    return restated(
+        statement,
+        PureDP(lowered),
+        WordsChanged(words),
         unit=Unit.WORD,
-        neighbours=(
-            f"two texts that differ in {'one word' if words == 1 else f'{words} words, each in its place'} and agree "
-            "in all else, the number of words too"
-        ),
         slack=0.0,
-        claimed_epsilon=None if claimed is None else amplified_by_dropout(claimed, mu, words=words),
+        claimed_epsilon=claimed,
         parameters={**parameters, "word_dropout": float(mu), "words_changed": words},
         assumptions=(
             *statement.assumptions,

@@ -95,6 +95,9 @@ def protected(report: Report) -> list[str]:
         if any("placeholder" in each for each in statement.exposed):
             lines.append("numbers, web and e-mail addresses and user names: a fixed placeholder stands for each")
         return lines
+    if statement.condition.requirements:
+        which = f"which of two inputs it was made from, where these are {statement.neighbours}"
+        return [f"{which}: as far as the bound above goes"]
     if statement.unit is Unit.DOCUMENT:
         return ["the whole text: its words, its length, its subject, as far as the bound above goes"]
     return [f"the content of one {statement.unit}, as far as the bound above goes"]

@@ -19,11 +19,9 @@ import numpy as np
 
 from dptext.errors import ParameterError
 from dptext.own_files import HashedFile
-from dptext.privacy.guarantee import compose
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.unit import Unit
 from dptext.representations.randomizer import Private
 from dptext.text.blocks import Block
 from dptext.text.documents import OnError, PathLike, check_kept_columns
@@ -39,7 +37,6 @@ __all__ = [
     "check_output_columns",
     "encode_file",
     "is_encoded",
-    "statement_for_user",
     "vectors_in",
 ]
 
@@ -48,7 +45,6 @@ VECTOR = "vector"
 
 _ROWS = 1 << 14  # encoded at once: a block of short texts has many rows
 _ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # of the file: at most so many rows, and 16 MiB
-_MOST_TEXTS = 100_000  # of a person; far beyond what any budget stands
 _INSTEAD = "convert the column, or do not keep it"
 
 
@@ -195,38 +191,6 @@ def is_encoded(out: Path, encoder: DeviceLike, keep: Sequence[str]) -> bool:
     """
     statement = encoder.statement
     return is_released(out, statement.mechanism, statement.parameters, keep)
-
-
-def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatement:
-    """The promise for a person with up to so many texts in a release, each with noise of its own.
-
-    Args:
-        statement: of the release, for one text.
-        texts: k, a public bound on the texts of one person.
-
-    **Guarantee** (unit: user; substitution of all his texts; local): each text goes through the encoder by itself, so
-    the losses add up (basic composition): k epsilon, and k delta.
-
-    Raises:
-        ParameterError: the statement is not for one text, or k is out of range.
-
-    >>> from dptext.representations.privunit import PrivUnit
-    >>> statement_for_user(PrivUnit(epsilon=2.0).statement(64), texts=3).guarantee
-    PureDP(epsilon=6.0)
-    """
-    if statement.unit is not Unit.DOCUMENT:
-        raise ParameterError(f"expected a statement for one text (unit document), got one for a {statement.unit}")
-    if isinstance(texts, bool) or not isinstance(texts, int | np.integer) or not 1 <= texts <= _MOST_TEXTS:
-        raise ParameterError(f"texts must be an integer from 1 to {_MOST_TEXTS:,}, got {texts!r}")
-    return statement.replace(
-        guarantee=compose(*[statement.guarantee] * int(texts)),
-        claimed_epsilon=None if statement.claimed_epsilon is None else statement.claimed_epsilon * int(texts),
-        unit=Unit.USER,
-        neighbours=f"any two people with equally many texts, at most {texts:,}",
-        slack=statement.slack * int(texts),
-        assumptions=(*statement.assumptions, f"nobody has more than {texts:,} texts in this release"),
-        exposed=(*statement.exposed, "how many texts a person has, where a kept column tells whose they are"),
-    )
 
 
 class _Encoding:

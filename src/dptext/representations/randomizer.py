@@ -9,16 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
+from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.domains import Domain, Floats, checked_vectors
 
@@ -162,11 +162,11 @@ class Randomizer(ABC):
     def statement(self, dimension: int, *, seeded: bool = False) -> PrivacyStatement:
         """The promise for one vector of a person: unit document, substitution, local."""
         channel = self.channel(dimension)
-        return PrivacyStatement(
+        return of_release(
             guarantee=channel.guarantee,
             unit=Unit.DOCUMENT,
             relation=Relation.SUBSTITUTION,
-            neighbours="any two vectors whatever",
+            condition=Condition(about="vectors"),
             trust=Trust.LOCAL,
             mechanism=self.name,
             parameters={
@@ -176,15 +176,10 @@ class Randomizer(ABC):
                 "width": channel.width,
                 **channel.parameters(),
             },
-            assumptions=(
-                *channel.assumptions(),
-                "AES-256 gives bits that nobody without its key can tell from random ones",
-                "the reader sees the output only, not the running time or the memory of the machine that made it",
-            ),
+            assumptions=channel.assumptions(),
             exposed=("the number of vectors, and their order",),
             slack=channel.slack,
             seeded=seeded,
-            software=f"dptext {version('dptext')}",
         )
 
 

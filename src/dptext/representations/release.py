@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.privacy.condition import Condition, EncoderStays
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
@@ -147,7 +148,7 @@ class DeviceEncoder:
         # an encoder that was trained on texts without protection says so, and holds its promise for itself as it is
         trained: tuple[str, ...] = getattr(self.encoder, "exposed", tuple)()
         return noise.replace(
-            neighbours="any two texts whatever" + (", the trained encoder staying the same" if trained else ""),
+            condition=Condition(requirements=(EncoderStays(),) if trained else ()),
             parameters=self.parameters(),
             assumptions=tuple(
                 dict.fromkeys((*self.encoder.assumptions(), *self.bound.assumptions(), *noise.assumptions))

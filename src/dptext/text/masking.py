@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
 from dptext.noise.bits import SCALE, coins
+from dptext.privacy.condition import Condition, WordsChanged
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.column import is_missing, one_column
 from dptext.text.documents import Document
@@ -157,11 +157,11 @@ def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, s
             "a word that was not masked is shown as it is; word dropout lowers the epsilon of a mechanism that comes "
             "after it, and promises nothing by itself"
         )
-    return PrivacyStatement(
+    return of_release(
         guarantee=NoGuarantee(reason),
         unit=Unit.WORD,
         relation=Relation.SUBSTITUTION,
-        neighbours="two texts that differ in one word and agree in all else",
+        condition=Condition(requirements=(WordsChanged(1),)),
         trust=Trust.LOCAL,
         mechanism="masked words",
         parameters={"mu": mu, "masks_a_text": count, "sensitive_words": listed, "mask": mask},
@@ -172,7 +172,6 @@ def _statement(mu: float | None, count: int | None, listed: int, mask: str, *, s
         ),
         seeded=seeded,
         release_id=new_release_id(),
-        software=f"dptext {version('dptext')}",
     )
 
 

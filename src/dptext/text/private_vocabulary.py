@@ -21,7 +21,7 @@ from dptext.noise.thresholded import thresholded_counts
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.by_user import Person, grouped_users
 from dptext.text.documents import Document, DocumentReader
@@ -129,11 +129,10 @@ def private_vocabulary(
     found = sorted((-count, words[number]) for number, count in noisy.items())
     return PrivateVocabulary(
         words=tuple(word for _, word in found),
-        statement=PrivacyStatement(
+        statement=of_release(
             guarantee=ApproxDP(float(epsilon), float(delta)),
             unit=Unit.USER,
             relation=Relation.ADD_REMOVE,
-            neighbours="two collections of documents, one of which holds all documents of one more user",
             trust=Trust.CENTRAL,
             mechanism="private vocabulary",
             parameters={
@@ -153,7 +152,6 @@ def private_vocabulary(
                 "OpenDP draws the noise that it announces, from the operating system's generator",
             ),
             release_id=new_release_id(),
-            software=f"dptext {version('dptext')}",
         ),
     )
 

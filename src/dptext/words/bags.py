@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.condition import Condition, SameWordCount
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
@@ -125,26 +126,26 @@ def _private(texts: Iterable[str | None], mechanism: WordMechanism, codes: Codes
 
 def _statement(mechanism: WordMechanism, longest: int, *, seeded: bool, missing: bool) -> PrivacyStatement:
     """That of a release of texts, with the bags' neighbours, metric, and the little that bags show."""
-    statement = mechanism.document_statement(longest, seeded=seeded)
-    guarantee = statement.guarantee
+    guarantee, word = mechanism.document_guarantee(longest), mechanism.word_guarantee()
     counts = _LAYOUT_GONE
     bags = "the bags of their words"
     if mechanism.max_words is not None:
         counts += f" (up to {mechanism.max_words}; words after these left)"
         bags = f"the bags of their first {mechanism.max_words} words"
-    neighbours = "two documents with the same number of words, whatever these are and wherever they stand"
-    word = mechanism.word_guarantee()
+    note = "their words may be any, in any order"
     if isinstance(guarantee, MetricDP) and isinstance(word, MetricDP):
         guarantee = MetricDP(
             guarantee.epsilon, f"summed earth mover's over {word.metric}", guarantee.max_distance, guarantee.space
         )
-        neighbours += (
-            f" (their distance is that of {bags}: each word of one is paired with a word of the other in the cheapest "
-            "way, and the distances of the pairs add up)"
+        note = (
+            f"their distance is that of {bags}: each word of one is paired with a word of the other in the cheapest "
+            "way, and the distances of the pairs add up"
         )
-    return statement.replace(
-        guarantee=guarantee,
-        neighbours=neighbours,
+    statement = mechanism.statement_of_release(
+        longest,
+        guarantee,
+        condition=Condition(requirements=(SameWordCount(), *mechanism.requirements()), note=note),
         exposed=(counts, *mechanism.exposes(), *(("which rows had no text (null)",) if missing else ())),
-        parameters={**statement.parameters, "released": "bags of words"},
+        seeded=seeded,
     )
+    return statement.replace(parameters={**statement.parameters, "released": "bags of words"})

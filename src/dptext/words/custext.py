@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.selection import count_at_most
+from dptext.privacy.condition import OneGroup, Requirement
 from dptext.privacy.guarantee import Guarantee, NoGuarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.privacy.unit import ONE_GROUP
 from dptext.threads import for_each_block
 from dptext.vectors.partition import nearest_rows, neighbour_groups
 from dptext.vectors.search import ExactDistances
@@ -41,7 +41,7 @@ class CusText(ShownMechanism):
     weight of y and the sum that divides it change by a factor of at most 2^b / m <= e^(epsilon / 2) each. Rounding
     is inside these two limits: there is no slack, and no assumption on float arithmetic.
     Words of two groups are told apart with certainty: the output shows the group of each word. The statement says so
-    twice, in ``neighbours`` and in ``exposed``. Assumptions: public vocabulary and vectors.
+    twice, in its condition and in ``exposed``. Assumptions: public vocabulary and vectors.
 
     **As published** (``unsafe_as_published=True``): the output set of a word is the ``size`` words nearest to it. Two
     words have the same set only by accident, and a word that stands in one of two sets tells them apart with
@@ -182,18 +182,9 @@ class CusText(ShownMechanism):
         assert self.groups is not None
         return self.groups
 
-    def _word_neighbours(self) -> str:
-        if self._reason is not None:
-            return super()._word_neighbours()
-        return f"any two words of {ONE_GROUP} ({self._groups_in_words()})"
-
-    def _document_neighbours(self) -> str:
-        if self._reason is not None:
-            return super()._document_neighbours()
-        return (
-            "two documents with the same number of words and the same layout, of which the words at each place are of "
-            f"{ONE_GROUP} (losses add up over the places of the text)"
-        )
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Two words of one group."""
+        return () if self._reason is not None else (OneGroup(self._groups_in_words()),)
 
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from importlib.metadata import version
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -13,9 +12,10 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable
+from dptext.privacy.condition import Condition, Requirement, SameLayout
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.search import ExactDistances
@@ -128,6 +128,10 @@ class WordMechanism(ABC):
         """The epsilon that the paper prints for a word, where it is another one than what is proved."""
         return None
 
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What two words have to fulfil for the promise to hold between them."""
+        return ()
+
     def exposes(self) -> tuple[str, ...]:
         """What the output shows of a word beside the promise, for the statement."""
         return ()
@@ -145,12 +149,8 @@ class WordMechanism(ABC):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
-        return (
-            *assumptions_about(self.vectors),
-            "AES-256 gives bits that nobody without its key can tell from random ones",
-            "the reader sees the output only, not the running time or the memory of the machine that made it",
-        )
+        """What the proof takes for granted beside what every release does, for the statement."""
+        return assumptions_about(self.vectors)
 
     def distance_table(self) -> DistanceTable:
         """Public distances between the words, in the metric that epsilon counts (Euclidean, unless one says other)."""
@@ -194,18 +194,11 @@ class WordMechanism(ABC):
     def statement(self) -> PrivacyStatement:
         """The promise for one word: unit word, substitution, local."""
         return self._statement(
-            self._promise(), unit=Unit.WORD, neighbours=self._word_neighbours(), slack=self.slack
+            self._promise(),
+            unit=Unit.WORD,
+            condition=Condition(requirements=(SameLayout(), *self.requirements())),
+            slack=self.slack,
         ).replace(exposed=self.exposes())
-
-    def _word_neighbours(self) -> str:
-        return "any two words that could stand at one place of the text, the unknown word among them"
-
-    def _document_neighbours(self) -> str:
-        what = "distances" if isinstance(self._promise(), MetricDP) else "losses"
-        return (
-            "two documents with the same number of words and the same layout: they differ in their words only "
-            f"({what} add up over the places of the text)"
-        )
 
     def document_guarantee(self, longest: int) -> Guarantee:
         """The promise for replacing all words of a document of at most ``longest`` words."""
@@ -228,13 +221,23 @@ class WordMechanism(ABC):
             longest: the number of protected words in the longest document of the release (the output shows it).
             seeded: whether a seed was used.
         """
-        return self._statement(
+        adds_up = "distances" if isinstance(self._promise(), MetricDP) else "losses"
+        return self.statement_of_release(
+            longest,
             self.document_guarantee(longest),
-            unit=Unit.DOCUMENT,
-            neighbours=self._document_neighbours(),
-            slack=longest * self.slack,
-        ).replace(
+            condition=Condition(
+                requirements=(SameLayout(), *self.requirements()), note=f"{adds_up} add up over the places of the text"
+            ),
             exposed=self._exposed(),
+            seeded=seeded,
+        )
+
+    def statement_of_release(
+        self, longest: int, guarantee: Guarantee, *, condition: Condition, exposed: tuple[str, ...], seeded: bool
+    ) -> PrivacyStatement:
+        """The statement of a release of documents that shows what ``exposed`` says, under a condition of its own."""
+        return self._statement(guarantee, unit=Unit.DOCUMENT, condition=condition, slack=longest * self.slack).replace(
+            exposed=exposed,
             seeded=seeded,
             parameters={**self.parameters(), **self._pure_epsilon(), "words_counted": longest},
         )
@@ -256,17 +259,16 @@ class WordMechanism(ABC):
             return (*shown, f"that every document of more than {self.max_words} words was cut after these")
         return (*shown, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
 
-    def _statement(self, guarantee: Guarantee, *, unit: Unit, neighbours: str, slack: float) -> PrivacyStatement:
-        return PrivacyStatement(
+    def _statement(self, guarantee: Guarantee, *, unit: Unit, condition: Condition, slack: float) -> PrivacyStatement:
+        return of_release(
             guarantee=guarantee,
             unit=unit,
             relation=Relation.SUBSTITUTION,
-            neighbours=neighbours,
+            condition=condition,
             trust=Trust.LOCAL,
             mechanism=self.name,
             parameters=self.parameters(),
             assumptions=self.assumptions(),
             slack=slack,
             claimed_epsilon=self.claimed_epsilon,
-            software=f"dptext {version('dptext')}",
         )

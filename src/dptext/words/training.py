@@ -28,17 +28,9 @@ vectors.
 from __future__ import annotations
 
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.guarantee import (
-    ZCDP,
-    ApproxDP,
-    Guarantee,
-    MetricDP,
-    NoGuarantee,
-    PureDP,
-    for_group,
-    pure_from_metric,
-    substitution_from_add_remove,
-)
+from dptext.privacy.condition import Condition, TextsOfOne
+from dptext.privacy.guarantee import for_group
+from dptext.privacy.restating import restated, under_substitution, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
 from dptext.vectors.word_vectors import WordVectors
@@ -96,7 +88,7 @@ def statement_with_training(
     >>> import dptext
     >>> training = PrivacyStatement(
     ...     guarantee=ApproxDP(1.0, 1e-6), unit=Unit.USER, relation=Relation.ADD_REMOVE,
-    ...     neighbours="two corpora, one of which lacks the texts of one user", trust=dptext.Trust.CENTRAL,
+    ...     condition="two corpora, one of which lacks the texts of one user", trust=dptext.Trust.CENTRAL,
     ...     mechanism="skip-gram", assumptions=("the vocabulary is public",))
     >>> words = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
     >>> vectors = dptext.load_vectors(words, statement=training)
@@ -124,48 +116,26 @@ def statement_with_training(
             f"the vectors protect one {training.unit} of their training, and a person may have any number of them "
             "there: nothing adds up for him; train them with the user as unit"
         )
-    learned = training.replace(
-        guarantee=_under_substitution(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
+    learned = restated(
+        training, under_substitution(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
     )
-    replaced = statement.replace(guarantee=for_group(_bounded(statement), documents), unit=training.unit, slack=0.0)
-    both = learned.compose(replaced)
+    replaced = restated(
+        statement,
+        for_group(statement.whole_guarantee, documents),
+        *((TextsOfOne(documents),) if training.unit is Unit.USER else ()),
+        unit=training.unit,
+        slack=0.0,
+        claimed_epsilon=None,
+    )
     whose = "one document is replaced in the training of the vectors and in the release"
     if training.unit is Unit.USER:
-        his = "one document" if documents == 1 else f"{documents} documents"
-        whose = f"the texts of one user are replaced: all in the training of the vectors, {his} in the release"
-    neighbours = (
-        f"two worlds in which {whose}. In the training: {training.neighbours}. In the release: {statement.neighbours}"
-    )
+        theirs = "one document" if documents == 1 else f"{documents} documents"
+        whose = f"the texts of one user are replaced: all in the training of the vectors, {theirs} in the release"
+    both = learned.compose(replaced)
     return both.replace(
-        neighbours=neighbours,
-        parameters={**statement.parameters, "documents_of_one": documents},
+        condition=Condition(requirements=both.condition.requirements, note=whose),
+        parameters={**without_claim(dict(statement.parameters)), "documents_of_one": documents},
         assumptions=(*(each for each in both.assumptions if each != _ONLY_IN_TEXTS), _OF_THE_RELEASED),
         data_sha256=statement.data_sha256,
         release_id=statement.release_id,
     )
-
-
-def _under_substitution(statement: PrivacyStatement) -> Guarantee:
-    if statement.relation is Relation.SUBSTITUTION:
-        return _bounded(statement)
-    epsilon, delta = (statement.parameters.get(f"{name}_under_substitution") for name in ("epsilon", "delta"))
-    if statement.slack == 0 and isinstance(epsilon, float) and isinstance(delta, float):
-        return ApproxDP(epsilon, delta)
-    if isinstance(statement.guarantee, MetricDP):
-        return substitution_from_add_remove(statement.guarantee)  # refuses, and says why
-    return substitution_from_add_remove(_bounded(statement))
-
-
-def _bounded(statement: PrivacyStatement) -> Guarantee:
-    """The guarantee with its slack counted in, and a metric one by its worst pair."""
-    match statement.guarantee:
-        case PureDP(epsilon):
-            return PureDP(epsilon + statement.slack)
-        case ApproxDP(epsilon, delta):
-            return ApproxDP(epsilon + statement.slack, delta)
-        case MetricDP() as metric:
-            return PureDP(pure_from_metric(metric).epsilon + statement.slack)
-        case ZCDP() if statement.slack > 0:
-            raise RefusedError("zCDP with slack has no proved sum: convert it with approx_from_zcdp first")
-        case ZCDP() | NoGuarantee():
-            return statement.guarantee

@@ -269,7 +269,7 @@ def test_public_words_may_be_given(made_texts, glove):
         guarantee=dptext.ApproxDP(1.0, 1e-6),
         unit=dptext.Unit.USER,
         relation=dptext.Relation.ADD_REMOVE,
-        neighbours="two corpora, one of which lacks the texts of one user",
+        condition="two corpora, one of which lacks the texts of one user",
         trust=dptext.Trust.CENTRAL,
         mechanism="skip-gram",
     )

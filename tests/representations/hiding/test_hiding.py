@@ -108,7 +108,7 @@ def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
     assert private.shape == (3, 2)
     statement = trained.statement_
     assert statement.guarantee == PureDP(6.0)
-    assert statement.neighbours == "any two texts whatever"
+    assert statement.neighbours == "any two texts"
     assert statement.parameters["encoder_hides"] == "group"
     assert statement.parameters["base_encoder"] == "lengths"
     assert any("'made-up words' (64 texts" in each and "declared public" in each for each in statement.assumptions)
@@ -126,7 +126,7 @@ def test_a_training_on_texts_that_are_not_public_is_said_loudly():
     )  # it is the default, so nobody declares his own texts public by an oversight
     assert not dptext.AutoEncoder().public
     statement = small(public=False).release_.statement
-    assert statement.neighbours == "any two texts whatever, the trained encoder staying the same"
+    assert statement.neighbours == "any two texts, the trained encoder staying the same"
     assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in statement.exposed)
     assert any("without protection: the promise holds at the release only" in each for each in statement.assumptions)
     assert "ARE NOT PROTECTED" in statement.explain()

@@ -336,7 +336,7 @@ def test_it_works_in_a_private_encoder(words):
     statement = encoder.statement_
     assert statement.claimed_epsilon == 1.0
     assert statement.epsilon == given.statement().epsilon
-    assert statement.neighbours == "any two texts whatever"
+    assert statement.neighbours == "any two texts"
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     assert "That is false: Theorem 1" in " ".join(statement.explain().split())
     assert encoder.release_.bound.domain == "unit sphere"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import Any
 
 from dptext.errors import ParameterError
+from dptext.privacy.condition import Condition, EncoderStays
 from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.randomizer import Randomizer
 
@@ -111,23 +111,22 @@ def statement_of_vectors(
 ) -> PrivacyStatement:
     """What is promised for a vector that goes through a trained map and then through the noise, if there is any."""
     trained = provenance.exposed()
-    neighbours = "any two vectors whatever" + (", the trained encoder staying the same" if trained else "")
+    condition = Condition(about="vectors", requirements=(EncoderStays(),) if trained else ())
     if randomizer is None:
-        return PrivacyStatement(
+        return of_release(
             guarantee=NoGuarantee("empirical: trained against adversaries, and released without noise"),
             unit=Unit.DOCUMENT,
             relation=Relation.SUBSTITUTION,
-            neighbours=neighbours,
+            condition=condition,
             trust=Trust.LOCAL,
             mechanism="HidingEncoder",
             parameters=parameters,
             assumptions=provenance.assumptions(),
             exposed=("the vectors, as they are without noise", *trained),
-            software=f"dptext {version('dptext')}",
         )
     noise = randomizer.statement(dimension, seeded=seeded)
     return noise.replace(
-        neighbours=neighbours,
+        condition=condition,
         parameters={**parameters, **noise.parameters},
         assumptions=tuple(dict.fromkeys((*provenance.assumptions(), *noise.assumptions))),
         exposed=(*noise.exposed, *trained),

@@ -1,0 +1,400 @@
+"""Between which inputs a promise holds: structured, so that code can carry and tighten it, and never widen it.
+
+A `Condition` is a set of requirements on a pair of neighbours beside what unit and relation say. Each requirement
+leaves fewer pairs, so the set is ordered: one condition *narrows* another when each requirement of the other follows
+from one of its own. The promise of a wider condition holds under a narrower one, never the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+from dptext.errors import ParameterError
+from dptext.privacy.unit import Relation, Unit
+
+__all__ = [
+    "ANY_TWO",
+    "ONE_GROUP",
+    "Condition",
+    "EncoderStays",
+    "LevelIsSent",
+    "OfLevel",
+    "OneGroup",
+    "Requirement",
+    "SameLayout",
+    "SameWordCount",
+    "Stated",
+    "TextsOfOne",
+    "WordsChanged",
+]
+
+ONE_GROUP = "one group of the public partition"
+_MOST_TEXTS = 10**12
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a pair of neighbours has to fulfil."""
+
+    kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise ParameterError(f"{name} of the condition {self.kind!r} must be text or a whole number")
+
+    def implies(self, other: Requirement) -> bool:
+        """Whether every pair that fulfils this one fulfils the other."""
+        return self == other
+
+
+@dataclass(frozen=True)
+class SameWordCount(Requirement):
+    """Both texts have the same number of words."""
+
+    kind = "same number of words"
+
+
+@dataclass(frozen=True)
+class SameLayout(Requirement):
+    """Both texts have the same tokens beside their words, and the words stand at the same places."""
+
+    kind = "same layout"
+
+    def implies(self, other: Requirement) -> bool:  # noqa: D102
+        return isinstance(other, SameLayout | SameWordCount)
+
+
+@dataclass(frozen=True)
+class OneGroup(Requirement):
+    """The two words at each place are of one group of a public partition.
+
+    Attributes:
+        partition: which partition, in words.
+    """
+
+    partition: str
+    kind = "one group"
+
+
+@dataclass(frozen=True)
+class WordsChanged(Requirement):
+    """The texts differ in at most so many words, each in its place, and agree in all else.
+
+    Attributes:
+        words: how many.
+    """
+
+    words: int
+    kind = "words changed"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_count("words", self.words)
+
+    def implies(self, other: Requirement) -> bool:  # noqa: D102
+        if isinstance(other, WordsChanged):
+            return other.words >= self.words
+        return isinstance(other, SameLayout | SameWordCount)
+
+
+@dataclass(frozen=True)
+class TextsOfOne(Requirement):
+    """A person has at most so many texts in the release (and, under substitution, both people equally many).
+
+    Attributes:
+        most: how many.
+    """
+
+    most: int
+    kind = "texts of one person"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_count("most", self.most)
+
+    def implies(self, other: Requirement) -> bool:  # noqa: D102
+        return isinstance(other, TextsOfOne) and other.most >= self.most
+
+
+@dataclass(frozen=True)
+class OfLevel(Requirement):
+    """The user is of one level of privacy; nothing is said of those of other levels.
+
+    Attributes:
+        level: its name.
+        known_by: how a user came by it.
+    """
+
+    level: str
+    known_by: Literal["level", "declaration", "device"] = "level"
+    kind = "level"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.known_by not in ("level", "declaration", "device"):
+            raise ParameterError("known_by of the condition 'level' must be level, declaration or device")
+
+
+@dataclass(frozen=True)
+class LevelIsSent(Requirement):
+    """The user's device sends a level whether or not their documents are in the corpus."""
+
+    kind = "level is sent"
+
+
+@dataclass(frozen=True)
+class EncoderStays(Requirement):
+    """The trained encoder is the same for both."""
+
+    kind = "encoder stays"
+
+
+@dataclass(frozen=True)
+class Stated(Requirement):
+    """A condition in the words of whoever made the statement; it follows from no other.
+
+    Attributes:
+        words: which two inputs are meant.
+    """
+
+    words: str
+    kind = "stated"
+
+
+_KINDS: dict[str, type[Requirement]] = {
+    each.kind: each
+    for each in (
+        SameWordCount,
+        SameLayout,
+        OneGroup,
+        WordsChanged,
+        TextsOfOne,
+        OfLevel,
+        LevelIsSent,
+        EncoderStays,
+        Stated,
+    )
+}
+_ORDER = {kind: place for place, kind in enumerate(_KINDS)}
+About = Literal["vectors", "collections", "pairs"]
+_PAIRS_OF_WORDS = (
+    "two collections of pairs, each a word and one that stands near it (two words that stand near each other are two "
+    "pairs, one from each side), one of which holds one more pair: far less than a word of a text, which is in many "
+    "pairs, and nothing that protects a person"
+)
+_SUBSTITUTED = {
+    Unit.WORD: "any two words that could stand at one place of the text, the unknown word among them",
+    Unit.EXAMPLE: "any two examples",
+    Unit.DOCUMENT: "any two texts",
+    Unit.USER: "any two people",
+}
+_ABOUT: dict[tuple[Unit, str | None], str] = {
+    (Unit.DOCUMENT, "vectors"): "any two vectors",
+    (Unit.USER, "collections"): "any two collections of texts of a user, the empty one included",
+}
+_ONE_MORE = {
+    Unit.USER: "two corpora, one of which holds all documents of one more user",
+    Unit.DOCUMENT: "two corpora, one of which holds one more document",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """Between which pairs of neighbours a promise holds.
+
+    Attributes:
+        requirements: what both have to fulfil; those that follow from others are left out.
+        about: what the inputs are, where unit and relation do not say it: ``"vectors"``, ``"collections"`` (of texts of
+            a user, the empty one included), ``"pairs"`` (of words).
+        note: an explanation for readers, which leaves no pair out.
+
+    Raises:
+        ParameterError: something else.
+
+    >>> equal_layout = Condition(requirements=(SameLayout(), SameWordCount()))
+    >>> print(equal_layout.in_words(Unit.DOCUMENT, Relation.SUBSTITUTION))
+    any two texts with the same number of words and the same layout
+    >>> equal_layout.narrows(ANY_TWO), ANY_TWO.narrows(equal_layout)
+    (True, False)
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    about: About | None = None
+    note: str | None = None
+
+    def __post_init__(self) -> None:
+        given = self.requirements
+        if not isinstance(given, tuple | list) or not all(type(each) in _KINDS.values() for each in given):
+            raise ParameterError("requirements of a condition must be a sequence of those that dptext knows")
+        if self.about is not None and self.about not in get_args(About):
+            raise ParameterError(f"a condition must be about {', '.join(get_args(About))}, or none of these")
+        if self.note is not None and not isinstance(self.note, str):
+            raise ParameterError("the note of a condition must be text, or none")
+        object.__setattr__(self, "requirements", _strongest(given))
+
+    @classmethod
+    def read(cls, value: Any) -> Condition:
+        """A condition as it is; words as one that they state.
+
+        Raises:
+            ParameterError: neither.
+        """
+        if isinstance(value, Condition):
+            return value
+        if isinstance(value, str) and value:
+            return cls(requirements=(Stated(value),))
+        raise ParameterError("condition must be a Condition, or words that state one")
+
+    def narrows(self, other: Condition) -> bool:
+        """Whether every pair of neighbours under this condition is one under the other."""
+        return all(any(mine.implies(each) for mine in self.requirements) for each in other.requirements)
+
+    def and_(self, *requirements: Requirement) -> Condition:
+        """This condition with more requirements: tighter, or the same."""
+        return Condition(requirements=(*self.requirements, *requirements), about=self.about, note=self.note)
+
+    def __and__(self, other: Condition) -> Condition:
+        notes = dict.fromkeys(each for each in (self.note, other.note) if each)
+        return Condition(
+            requirements=(*self.requirements, *other.requirements),
+            about=self.about if self.about == other.about else None,
+            note="; ".join(notes) or None,
+        )
+
+    def has(self, *kinds: type[Requirement]) -> bool:
+        """Whether one of its requirements is of these kinds."""
+        return any(isinstance(each, kinds) for each in self.requirements)
+
+    @property
+    def for_some_only(self) -> str | None:
+        """Why the promise does not hold for all units, whatever their texts; None where it does."""
+        if self.has(OneGroup):
+            return f"for words of {ONE_GROUP} only"
+        if self.has(OfLevel):
+            return "for users of one level only"
+        return None
+
+    def in_words(self, unit: Unit, relation: Relation) -> str:
+        """Which two inputs count as neighbours of a unit under a relation."""
+        stated = [each.words for each in self.requirements if isinstance(each, Stated)]
+        if len(stated) == len(self.requirements) > 0:
+            said = stated[0] if len(stated) == 1 else f"both hold: {'; and '.join(stated)}"
+        else:
+            changed = self._substituted if relation is Relation.SUBSTITUTION else self._one_more
+            said = "; and: ".join([changed(unit), *stated])
+        return f"{said} ({self.note})" if self.note else said
+
+    def _substituted(self, unit: Unit) -> str:
+        changed = self._changed()
+        of_texts = [] if unit is Unit.WORD else self._of_texts()
+        said = _SUBSTITUTED[Unit.DOCUMENT if changed else unit]
+        if (unit, self.about) in _ABOUT:
+            said = _ABOUT[unit, self.about]
+        elif unit is Unit.WORD and not changed and self.has(OneGroup):
+            said = f"any two words of {self._group()}"
+        for each in self.requirements:
+            if isinstance(each, TextsOfOne):
+                said += f" with equally many texts, at most {each.most:,}"
+        if of_texts:
+            joined = " and ".join(of_texts)
+            said += f", each paired with one that has {joined}" if unit is Unit.USER else f" with {joined}"
+        if changed:
+            said += f" that differ in {changed} and agree in all else, the number of words too"
+        return said + self._of_users()
+
+    def _changed(self) -> str:
+        counts = [each.words for each in self.requirements if isinstance(each, WordsChanged)]
+        return "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
+
+    def _of_texts(self) -> list[str]:
+        said = []
+        if self.has(SameLayout):
+            said.append("the same number of words and the same layout")
+        elif self.has(SameWordCount):
+            said.append("the same number of words")
+        group = self._group()
+        if group:
+            said.append(f"words of {group} at each place")
+        return said
+
+    def _group(self) -> str:
+        groups = [each.partition for each in self.requirements if isinstance(each, OneGroup)]
+        return f"{ONE_GROUP} ({'; and of '.join(groups)})" if groups else ""
+
+    def _one_more(self, unit: Unit) -> str:
+        said = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
+        said = said or f"two collections, one of which holds one more {unit}"
+        texts = [each.most for each in self.requirements if isinstance(each, TextsOfOne)]
+        if texts:
+            said += f", at most {texts[0]:,} of them"
+        of_texts = self._of_texts()
+        said += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
+        return said + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._of_users()
+
+    def _of_users(self) -> str:
+        said = ""
+        for each in self.requirements:
+            match each:
+                case OfLevel(level, "declaration"):
+                    said += f" who declared the level {level!r} themselves"
+                case OfLevel(level, "device"):
+                    said += f" whose device sent the level {level!r}, or who declared it"
+                case OfLevel(level):
+                    said += f" of the level {level!r}"
+        if self.has(LevelIsSent):
+            said += "; their device sends a level with and without them"
+        if self.has(EncoderStays):
+            said += ", the trained encoder staying the same"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "about": self.about,
+            "note": self.note,
+            "requirements": [{"kind": each.kind, **asdict(each)} for each in self.requirements],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Condition:
+        """The inverse of `to_dict`.
+
+        Raises:
+            ParameterError: it is not what `to_dict` gives.
+        """
+        if not isinstance(data, Mapping) or data.keys() != {"about", "note", "requirements"}:
+            raise ParameterError("condition must be an object with about, note and requirements")
+        if not isinstance(data["requirements"], list):
+            raise ParameterError("requirements of a condition must be a list")
+        read = tuple(map(_requirement, data["requirements"]))
+        return cls(requirements=read, about=data["about"], note=data["note"])
+
+
+def _requirement(data: Any) -> Requirement:
+    fields = dict(data) if isinstance(data, Mapping) else {}
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ParameterError(f"a requirement of a condition must be one of {', '.join(_KINDS)}, got another")
+    try:
+        return _KINDS[kind](**fields)
+    except TypeError:
+        raise ParameterError(f"the requirement {kind!r} of a condition has other fields than those given") from None
+
+
+def _strongest(given: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    """Each requirement once, without those that follow from another one, in one order."""
+    distinct = list(dict.fromkeys(given))
+    kept = [each for each in distinct if not any(other is not each and other.implies(each) for other in distinct)]
+    return tuple(sorted(kept, key=lambda each: (_ORDER[each.kind], str(each))))
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_TEXTS:
+        raise ParameterError(f"{name} of a condition must be a whole number of at least 1")
+
+
+ANY_TWO = Condition()
+"""Nothing is required beside what unit and relation say."""

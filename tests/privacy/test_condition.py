@@ -1,0 +1,186 @@
+"""Conditions: what they leave out, which is tighter, and that no step of a statement widens one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.condition import (
+    ANY_TWO,
+    Condition,
+    EncoderStays,
+    LevelIsSent,
+    OfLevel,
+    OneGroup,
+    SameLayout,
+    SameWordCount,
+    Stated,
+    TextsOfOne,
+    WordsChanged,
+)
+from dptext.privacy.guarantee import PureDP
+from dptext.privacy.statement import of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+
+REQUIREMENTS = [
+    SameWordCount(),
+    SameLayout(),
+    OneGroup("2 groups"),
+    OneGroup("3 groups"),
+    WordsChanged(1),
+    WordsChanged(2),
+    TextsOfOne(2),
+    TextsOfOne(3),
+    OfLevel("strict"),
+    OfLevel("open", "device"),
+    LevelIsSent(),
+    EncoderStays(),
+    Stated("two texts of one language"),
+]
+conditions = st.builds(
+    Condition,
+    requirements=st.lists(st.sampled_from(REQUIREMENTS), max_size=5).map(tuple),
+    note=st.sampled_from([None, "n"]),
+)
+whom = st.tuples(st.sampled_from(Unit), st.sampled_from(Relation))
+
+
+def statement(condition=ANY_TWO, **changes):
+    fields = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION, "trust": Trust.LOCAL, "mechanism": "made up"}
+    return of_release(guarantee=PureDP(1.0), condition=condition, **fields | changes)
+
+
+def both_hold(first, second):
+    return Condition(requirements=(first, second))
+
+
+@given(conditions, conditions, conditions)
+def test_narrowing_is_an_order_with_a_meet(one, two, three):
+    assert one.narrows(one)
+    assert one.narrows(ANY_TWO)
+    meet = one & two
+    assert meet.narrows(one)
+    assert meet.narrows(two)
+    assert meet.narrows(three) or not (one.narrows(three) or two.narrows(three))
+    if one.narrows(two) and two.narrows(three):
+        assert one.narrows(three)
+    if one.narrows(two) and two.narrows(one):
+        assert one.requirements == two.requirements
+
+
+@given(conditions)
+def test_a_condition_survives_its_data(condition):
+    assert Condition.from_dict(condition.to_dict()) == condition
+
+
+@given(conditions, whom)
+def test_every_requirement_is_said(condition, whom):
+    plain = Condition(note=condition.note).in_words(*whom)
+    said = condition.in_words(*whom)
+    assert said
+    if condition.requirements:
+        assert said != plain or whom[0] is Unit.WORD  # two words at one place: the layout is the same by itself
+
+
+@pytest.mark.parametrize(
+    ("tight", "wide"),
+    [
+        (SameLayout(), SameWordCount()),
+        (WordsChanged(1), SameLayout()),
+        (WordsChanged(1), WordsChanged(2)),
+        (TextsOfOne(2), TextsOfOne(3)),
+    ],
+)
+def test_what_follows_is_left_out(tight, wide):
+    assert both_hold(wide, tight).requirements == (tight,)
+    assert not Condition(requirements=(wide,)).narrows(Condition(requirements=(tight,)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "unit", "relation", "words"),
+    [
+        (ANY_TWO, Unit.DOCUMENT, Relation.SUBSTITUTION, "any two texts"),
+        (Condition(about="vectors"), Unit.DOCUMENT, Relation.SUBSTITUTION, "any two vectors"),
+        (
+            both_hold(SameLayout(), OneGroup("2 groups")),
+            Unit.USER,
+            Relation.SUBSTITUTION,
+            "any two people, each paired with one that has the same number of words and the same layout and words of "
+            "one group of the public partition (2 groups) at each place",
+        ),
+        (
+            both_hold(SameWordCount(), TextsOfOne(3)),
+            Unit.USER,
+            Relation.SUBSTITUTION,
+            "any two people with equally many texts, at most 3, each paired with one that has the same number of words",
+        ),
+        (
+            both_hold(TextsOfOne(3), OfLevel("strict")),
+            Unit.USER,
+            Relation.ADD_REMOVE,
+            "two corpora, one of which holds all documents of one more user, at most 3 of them of the level 'strict'",
+        ),
+        (
+            both_hold(Stated("a"), Stated("b")),
+            Unit.USER,
+            Relation.ADD_REMOVE,
+            "both hold: a; and b",
+        ),
+        (Condition(about="pairs"), Unit.EXAMPLE, Relation.ADD_REMOVE, "two collections of pairs"),
+        (Condition(), Unit.EXAMPLE, Relation.ADD_REMOVE, "two collections, one of which holds one more example"),
+    ],
+)
+def test_the_words_of_a_condition(condition, unit, relation, words):
+    said = condition.in_words(unit, relation)
+    assert said.startswith(words)
+
+
+def test_a_promise_to_some_only_is_known_as_one():
+    assert ANY_TWO.for_some_only is None
+    assert "one group" in Condition(requirements=(OneGroup("p"),)).for_some_only
+    assert "one level" in Condition(requirements=(OfLevel("strict"),)).for_some_only
+
+
+@given(conditions, conditions)
+def test_replace_tightens_or_refuses(one, two):
+    made = statement(one)
+    if two.narrows(one):
+        assert made.replace(condition=two).condition == two
+    else:
+        with pytest.raises(RefusedError, match="only become tighter"):
+            made.replace(condition=two)
+
+
+@pytest.mark.parametrize("change", [{"unit": Unit.USER}, {"relation": Relation.ADD_REMOVE}])
+def test_replace_keeps_unit_and_relation(change):
+    with pytest.raises(RefusedError, match="takes a proof"):
+        statement().replace(**change)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {},
+        {"about": None, "note": None, "requirements": {}},
+        {"about": "people", "note": None, "requirements": []},
+        {"about": None, "note": 3, "requirements": []},
+        {"about": None, "note": None, "requirements": ["same layout"]},
+        {"about": None, "note": None, "requirements": [{"kind": "no such kind"}]},
+        {"about": None, "note": None, "requirements": [{"kind": "words changed", "words": 0}]},
+        {"about": None, "note": None, "requirements": [{"kind": "words changed", "words": True}]},
+        {"about": None, "note": None, "requirements": [{"kind": "words changed", "words": 1, "more": 2}]},
+        {"about": None, "note": None, "requirements": [{"kind": "level", "level": "a", "known_by": "rumour"}]},
+        {"about": None, "note": None, "requirements": [{"kind": "one group", "partition": [1]}]},
+        {"about": None, "note": None, "requirements": [], "more": 1},
+    ],
+)
+def test_data_that_is_no_condition_is_refused(data):
+    with pytest.raises(ParameterError, match="condition"):
+        Condition.from_dict(data)
+
+
+@pytest.mark.parametrize("value", ["", 3, None, ("same layout",)])
+def test_what_is_no_condition_is_refused(value):
+    with pytest.raises(ParameterError, match="condition"):
+        Condition.read(value)
