@@ -1,6 +1,7 @@
 """`dptext report` as a user meets it: a page that is whole or not there, exit codes, no text of anybody."""
 
 import json
+import os
 from html.parser import HTMLParser
 
 import numpy as np
@@ -75,6 +76,16 @@ def test_a_page_and_a_card(release, run, tmp_path):
     assert not any(SECRET.lower() in each.lower() for each in (page, card, out, err))
     assert "--seed 7" in page
     assert not list(tmp_path.glob(".*part*"))
+    if os.name != "nt":  # numbers from the originals are for their owner, a card is for everybody
+        assert {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("page.html", "README.md")} == {
+            "page.html": 0o600,
+            "README.md": usual_mode(tmp_path),
+        }
+
+
+def usual_mode(folder):
+    (folder / "usual").touch()
+    return (folder / "usual").stat().st_mode & 0o777
 
 
 def test_the_command_on_the_page_makes_it_again(release, run, tmp_path):

@@ -343,3 +343,35 @@ def test_a_watcher_sees_every_block_before_it_is_worked_on(tmp_path):
     for block in reader.blocks(by_rows=2):
         assert seen[-1] == (list(block.texts), reader.count)
     assert [count for _, count in seen] == [2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".csv.gz", ".tsv.zst"])
+def test_a_named_pipe_is_read_once_from_start_to_end(tmp_path, suffix):
+    source, pipe = put(tmp_path / f"a{suffix}", ["one", "two"]), tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    # both ends, so that no opening waits; the few bytes fit into the pipe
+    held = os.open(pipe, os.O_RDWR)
+    os.write(held, source.read_bytes())
+    reader = read_documents([pipe, source])
+    os.close(held)
+    assert [document.text for document in reader] == ["one", "two", "one", "two"]
+    assert reader.size == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_parquet_is_not_read_from_a_pipe_or_a_device(tmp_path):
+    os.mkfifo(tmp_path / "a.parquet")
+    held = os.open(tmp_path / "a.parquet", os.O_RDWR)
+    try:
+        with pytest.raises(ParameterError, match=r"cannot be read from 'a\.parquet', a pipe or a device: name"):
+            read_documents(tmp_path / "a.parquet")
+    finally:
+        os.close(held)
+    with pytest.raises(ParameterError, match="cannot be read from 'null', a pipe or a device: name a file"):
+        read_documents(os.devnull, suffix=".parquet")
+
+
+def test_a_device_without_rows_holds_no_documents():
+    with pytest.raises(DataError, match="null holds no documents"):
+        list(read_documents(os.devnull, suffix=".jsonl"))

@@ -14,7 +14,7 @@ import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.cli.hiding import forget_training, hiding_asked_for, not_protected, train_device
-from dptext.cli.places import is_pipe, places
+from dptext.cli.places import places
 from dptext.cli.privatize import BadRows, parse_settings
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import ParameterError
@@ -23,7 +23,7 @@ from dptext.privacy.guarantee import at_most
 from dptext.representations.files import check_output_columns, encode_file, is_encoded
 from dptext.representations.registry import RANDOMIZERS
 from dptext.text.documents import read_documents
-from dptext.text.files import STANDARD
+from dptext.text.files import STANDARD, is_pipe
 from dptext.text.release import check_output
 from dptext.vectors.formats import KNOWN_VECTORS
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dptext.cli.console import say, stopped_with_notes
-from dptext.cli.places import is_pipe
 from dptext.errors import DataError, ParameterError
 from dptext.text.documents import read_documents
+from dptext.text.files import is_pipe
 
 if TYPE_CHECKING:
     from dptext.representations.hiding.training import HidingEpoch

@@ -11,7 +11,7 @@ from dptext.errors import ParameterError, StorageError
 from dptext.text.files import FORMATS, STANDARD, file_format
 from dptext.text.folders import find_files
 
-__all__ = ["Place", "is_pipe", "make_folder", "places"]
+__all__ = ["Place", "make_folder", "places"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,6 @@ def _renamed(path: Path, suffix: str) -> Path:
         if ending and path.name.lower().endswith(ending):
             path = path.with_name(path.name[: -len(ending)])
     return path.with_name(path.name + suffix)
-
-
-def is_pipe(path: Path) -> bool:
-    """Whether this can be read once only."""
-    return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def make_folder(folder: Path) -> None:

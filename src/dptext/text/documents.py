@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from dptext.errors import DataError, ParameterError
 from dptext.text.blocks import BLOCK_CHARACTERS, BLOCK_REJECTS, BLOCK_ROWS, Block, Reject, add_reject
 from dptext.text.column import is_missing
-from dptext.text.files import STANDARD, FileFormat, OpenedFile, file_format
+from dptext.text.files import STANDARD, FileFormat, OpenedFile, file_format, is_pipe
 from dptext.text.parquet import ParquetSource, as_lists
 from dptext.text.rows import BadRow, rows_of
 
@@ -85,8 +85,9 @@ def read_documents(
             raise ParameterError(
                 f"a .txt file has no columns to keep ({path.name!r}): use .jsonl or .csv, or keep nothing"
             )
-        if announced.kind == ".parquet" and path == STANDARD:
-            raise ParameterError("parquet cannot be read from standard input: name a file, or pipe .jsonl")
+        if announced.kind == ".parquet" and is_pipe(path):
+            what = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
+            raise ParameterError(f"parquet cannot be read from {what}: name a file, or pipe .jsonl")
     return DocumentReader(
         files, text=text, user=user, label=label, keep=tuple(keep), columns=columns, skip=on_error == "skip"
     )

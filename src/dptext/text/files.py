@@ -28,6 +28,7 @@ __all__ = [
     "file_digest",
     "file_format",
     "folder_digest",
+    "is_pipe",
     "shown",
 ]
 
@@ -70,6 +71,11 @@ def file_format(path: Path) -> FileFormat:
             f"got {path.name!r}"
         )
     return FileFormat(kind, compression)
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether this can be read once only: standard input, a pipe, a device."""
+    return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def extra(module: str, name: str, what: str) -> Any:
