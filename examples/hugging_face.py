@@ -3,6 +3,8 @@
 Run it with: python examples/hugging_face.py   (pip install "dptext[glove]" datasets)
 """
 
+import tempfile
+
 import datasets
 
 import dptext
@@ -20,10 +22,14 @@ def main() -> None:
     mechanism = dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=20_000), epsilon=10.0)
     privatizer = dptext.batch_privatizer(mechanism, text="text")
     private = reviews.map(privatizer, batched=True, batch_size=20, num_proc=2, remove_columns=["author"])
+    private = dptext.strip_metadata(private)  # map carries over the original's sizes in bytes, and more
     statement = privatizer.statement(private["text"], keep=["stars"])
     print(private)
     print(statement.explain())
-    # what to hand on: an export of the private columns, and statement.to_json() beside it; never the cache folder
+    with tempfile.TemporaryDirectory() as folder:
+        private.save_to_disk(
+            folder
+        )  # this is what to hand on, and statement.to_json() beside it; never the cache folder
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 from dptext.text.documents import Document
 from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
+from dptext.text.table_kinds import strip_metadata
 from dptext.vectors.formats import load_vectors, save_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.bags import PrivateBags, privatize_bags
@@ -139,6 +140,7 @@ __all__ = [
     "save_vectors",
     "statement_for_user",
     "statement_with_training",
+    "strip_metadata",
     "vectors_in",
 ]
 

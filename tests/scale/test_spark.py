@@ -138,6 +138,34 @@ def test_the_secret_is_in_no_event_log(frame, mechanism, event_log, spark):
     assert secret.hex().encode() not in logged
 
 
+def test_metadata_of_columns_does_not_come_along(spark, mechanism, tmp_path):
+    """pyspark.ml writes all values of a column there, those of rows that are filtered out too."""
+    from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+
+    told = {"ml_attr": {"vals": ["qsecretq"]}}
+    inner = StructType([StructField("code", IntegerType(), metadata=told)])
+    fields = [StructField("text", StringType(), metadata=told), StructField("label", IntegerType(), metadata=told)]
+    schema = StructType([*fields, StructField("labels", ArrayType(inner), metadata=told)])
+    frame = spark.createDataFrame([("the doctor", 1, [(2,)])], schema)
+    for keep in (["label", "labels"], []):
+        release = privatize(frame, mechanism, keep=keep)
+        assert "qsecretq" not in release.df.schema.json()
+        out = tmp_path / f"out{len(keep)}"
+        release.write(str(out))
+        assert out.is_dir()
+        assert not any(b"qsecretq" in each.read_bytes() for each in out.iterdir())
+    frame.write.parquet(str(tmp_path / "original"))
+    assert any(b"qsecretq" in each.read_bytes() for each in (tmp_path / "original").iterdir())
+
+
+def test_a_type_that_somebody_defined_is_not_kept():
+    types = pytest.importorskip("pyspark.sql.types")
+    linalg = pytest.importorskip("pyspark.ml.linalg")
+    field = types.StructField("x", types.ArrayType(linalg.VectorUDT()), metadata={"a": "qsecretq"})
+    with pytest.raises(DataError, match="the kept column 'x' holds values of the type 'VectorUDT'"):
+        rows_module.bare_field(field)
+
+
 def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [{"text": f"the doctor, {n}\nfine", "stars": n} for n in range(40)]

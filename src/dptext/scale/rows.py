@@ -30,8 +30,9 @@ from dptext.errors import ParameterError
 from dptext.privacy.noise_key import NoiseKey
 from dptext.scale.arrow import batch_of, bytes_column, number_column
 from dptext.scale.blocks import GROUP
+from dptext.text.kept_columns import unknown_type
 
-__all__ = ["GROUPS", "LABEL", "by_id", "by_label", "checked_columns", "checked_partitions", "quoted"]
+__all__ = ["GROUPS", "LABEL", "bare_field", "by_id", "by_label", "checked_columns", "checked_partitions", "quoted"]
 
 GROUPS = 1 << 8
 """So many tasks can work at once. A group is a block of noise at least, and a block has a price of its own (20 ms of a
@@ -79,6 +80,28 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
             raise ParameterError(
                 f"the column {name!r} cannot tell rows apart, its type is {types[name]}: expected text or whole numbers"
             )
+
+
+def bare_field(field: Any) -> Any:
+    """A field of a schema without metadata: Spark writes it into parquet, and pyspark.ml lists all values there.
+
+    Raises:
+        DataError: a type that somebody defined, which Spark writes with its Python class.
+    """
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType, UserDefinedType
+
+    def bare(kind: Any) -> Any:
+        if isinstance(kind, ArrayType):
+            return ArrayType(bare(kind.elementType), kind.containsNull)
+        if isinstance(kind, MapType):
+            return MapType(bare(kind.keyType), bare(kind.valueType), kind.valueContainsNull)
+        if isinstance(kind, StructType):
+            return StructType([StructField(each.name, bare(each.dataType), each.nullable) for each in kind.fields])
+        if isinstance(kind, UserDefinedType):
+            raise unknown_type(field.name, type(kind).__name__)
+        return kind
+
+    return StructField(field.name, bare(field.dataType), field.nullable)
 
 
 def checked_partitions(spark: Any, partitions: int | None) -> int:

@@ -18,7 +18,7 @@ from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.representations.files import VECTOR, DeviceLike
 from dptext.scale.nodes import to_nodes
 from dptext.scale.release import SparkRelease
-from dptext.scale.rows import LABEL, by_id, by_label, checked_columns, checked_partitions, quoted
+from dptext.scale.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
 from dptext.scale.session import check_frame, told_in_one_line
 from dptext.scale.tasks import COUNTS, EncodeTask, RewriteTask, Rows
 from dptext.scale.users import fit
@@ -182,7 +182,7 @@ def _privatized(
     def privatize_rows(batches: Iterable[Any]) -> Iterator[Any]:
         return task(batches)
 
-    fields = [placed.schema[rows.text], *(placed.schema[name] for name in rows.keep)]
+    fields = [bare_field(placed.schema[name]) for name in (rows.text, *rows.keep)]
     schema = StructType([*fields, *(StructField(name, LongType()) for name in COUNTS)])
 
     def statement(found: Mapping[str, int]) -> PrivacyStatement:
@@ -218,7 +218,7 @@ def _encoded(
         return task(batches)
 
     vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
-    schema = StructType([vector, *(placed.schema[name] for name in rows.keep)])
+    schema = StructType([vector, *(bare_field(placed.schema[name]) for name in rows.keep)])
     promise = _on_spark(encoder.statement.replace(release_id=new_release_id(), seeded=key.seeded), rows.keep, given)
     always: Callable[[Mapping[str, int]], PrivacyStatement] = lambda _: promise  # noqa: E731
     return SparkRelease(placed.mapInArrow(encode_rows, schema), (), promise, always, df, rows.text, once=once)

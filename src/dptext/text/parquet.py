@@ -25,6 +25,7 @@ from dptext.text.blocks import (
     is_no_text,
 )
 from dptext.text.files import extra, shown
+from dptext.text.kept_columns import rebuilt_column
 
 __all__ = ["ParquetSource", "as_lists", "as_table", "assemble", "kept_beside", "pyarrow", "segment"]
 
@@ -257,7 +258,8 @@ def kept_beside(name: str, array: Any, columns: Columns, keep: Sequence[str], ro
         if column not in names:
             raise DataError(f"expected a column {column!r}, which is to be kept; the documents have none")
         if not isinstance(columns, Mapping):
-            values.append(_only_values(columns.column(column)))
+            # block by block: the entries of a dictionary have no order over all of them
+            values.append(rebuilt_column(columns.column(column), column, ordered=False))
             continue
         value = None
         what = f"holds values of several types, which parquet cannot: {instead}"
@@ -271,28 +273,6 @@ def kept_beside(name: str, array: Any, columns: Columns, keep: Sequence[str], ro
             raise DataError(f"{where}: the kept {column!r} {what}")
         values.append(value)
     return arrow.table(values, names=[name, *keep])
-
-
-def _only_values(column: Any) -> Any:
-    """A column without what its type may carry along: entries of a dictionary that no row has, metadata of fields."""
-    arrow = pyarrow()
-    if arrow.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type).dictionary_encode()
-    plain = _plain(column.type)
-    return column if plain.equals(column.type, check_metadata=True) else column.cast(plain)
-
-
-def _plain(kind: Any) -> Any:
-    arrow = pyarrow()
-    types = arrow.types
-    if types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if types.is_struct(kind):
-        return arrow.struct([arrow.field(each.name, _plain(each.type), each.nullable) for each in kind])
-    if types.is_list(kind) or types.is_large_list(kind):
-        make = arrow.list_ if types.is_list(kind) else arrow.large_list
-        return make(arrow.field(kind.value_field.name, _plain(kind.value_type), kind.value_field.nullable))
-    return kind
 
 
 def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:

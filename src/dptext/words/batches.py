@@ -21,6 +21,11 @@ from dptext.words.rewriter import Rewriter
 
 __all__ = ["BatchPrivatizer", "batch_privatizer"]
 
+_CARRIED = (
+    "what datasets.map carries over from the original (sizes in bytes, splits, builder, description, names of "
+    "classes), unless dptext.strip_metadata was applied to its result"
+)
+
 
 def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPrivatizer:
     """A function that replaces every word in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
@@ -38,7 +43,10 @@ def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPr
       told (``keep``).
     - It keeps results on disk. A second ``map`` with *the same* privatizer over the same data finds them: the same
       texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs anew: a
-      release that costs again. The folder of the cache holds the original texts too; hand on what was exported.
+      release that costs again. The folder of the cache holds the original texts too: never hand it on.
+    - It carries over what the dataset says of where it came from, above all the sizes of its splits in bytes, and the
+      names of all classes, and ``save_to_disk`` writes it: the bytes of the original texts give away which of two
+      diagnoses stood there. Hand on what `dptext.strip_metadata` made of the result, after the last ``map``.
     - It names a dataset by a hash of the data it was made from, which ``save_to_disk`` writes out. Every privatizer
       holds 128 random bits (they are no part of the noise) that go into this hash, so nobody can test a guess of the
       original texts against it.
@@ -110,7 +118,7 @@ class BatchPrivatizer:
         missing = ("which rows had no text (null)",) if None in texts else ()
         statement = self.mechanism.document_statement(longest)
         statement = statement.replace(
-            exposed=(*statement.exposed, *missing),
+            exposed=(*statement.exposed, *missing, _CARRIED),
             # the same texts are the same release, however often they are asked about
             release_id=Block(texts, {}).digest().hex()[:32],
         )
