@@ -491,9 +491,11 @@ def _publish_folder(part: Path, target: Path, replace: bool, stack: ExitStack) -
             is_aside = True
         part.rename(target)
     except BaseException:
-        if is_aside:
+        if is_aside and part.exists():
             with suppress(OSError):
                 replaced.rename(target)  # as it was
+        elif is_aside:  # interrupted when all was done
+            shutil.rmtree(replaced, ignore_errors=True)
         raise
     _give_rights(target, rights | (rights & 0o444) >> 2)  # who may read its files may enter it
     sync_folder(target)

@@ -1,5 +1,6 @@
 """``dptext embed`` in a shell as a user has it."""
 
+import errno
 import json
 import os
 import signal
@@ -374,6 +375,41 @@ def test_an_interrupt_leaves_nothing(work, vectors):
 
 
 # -- the ledger -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_an_interrupt_when_the_folder_has_appeared_does_not_say_that_nothing_was_written(
+    work, embed, monkeypatch, force
+):
+    if force:
+        assert embed("in.jsonl", "-o", "shared")[0] == 0
+    rename = Path.rename
+
+    def interrupted(path, target):
+        rename(path, target)
+        if Path(target).name == "shared":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupted)
+        code, _, err = embed("in.jsonl", "-o", "shared", *["--force"] * force)
+    assert code == 130
+    assert "shared is in place, whole" in err
+    assert "nothing was written" not in err
+    assert sorted(os.listdir("shared")) == FILES
+    assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+def test_a_disk_that_fails_is_not_taken_for_a_folder_of_somebody_else(work, embed, monkeypatch):
+    assert embed("in.jsonl", "-o", "shared")[0] == 0
+
+    def fail(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    code, _, err = embed("in.jsonl", "-o", "shared", "--force")
+    assert code == 4
+    assert os.strerror(errno.EIO) in err
 
 
 def test_a_ledger_charges_every_user_once_and_refuses(work, embed):

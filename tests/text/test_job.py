@@ -579,7 +579,7 @@ def test_an_output_that_was_to_be_replaced_is_replaced_still(out):
 
 
 def damaged(out):
-    return f"{str(beside(out, 'job'))!r} is damaged: the interrupted run cannot go on; add --force to start over"
+    return f"{str(beside(out, 'job'))!r} is damaged, or the disk failed: try again, or add --force to start over"
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 1000, b"SQLite format 3\x00" + bytes(200), MARKER.encode() * 100])

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import errno
 import hashlib
 import os
 import subprocess
@@ -294,6 +295,24 @@ def test_a_damaged_row_group_is_named_or_skipped_by_its_rows(tmp_path, group):
     assert rejects == [("a.parquet", first, last, reason)]
     (block,) = read_documents(path, keep=("n",), on_error="skip").blocks()
     assert as_lists(block.columns)["n"] == [n for n in range(25) if not first <= n + 1 <= last]
+
+
+@pytest.mark.parametrize("at", ["ParquetFile", "iter_batches"])
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_a_disk_that_fails_is_not_taken_for_damage_that_may_be_skipped(tmp_path, monkeypatch, at, on_error):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": ["the man", "of the city"]}), path)
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, f"Failed to read {MARKER}. Detail: [errno 5] Input/output error")
+        yield
+
+    if at == "ParquetFile":
+        monkeypatch.setattr(pq, at, lambda *_, **__: next(fail()))
+    else:
+        monkeypatch.setattr(pq.ParquetFile, at, fail)
+    read = lambda: list(read_documents(path, on_error=on_error))  # noqa: E731
+    assert_error(StorageError, read, "cannot read 'x.parquet'", os.strerror(errno.EIO))
 
 
 def test_a_row_group_that_is_damaged_behind_its_first_pages_loses_the_rest_only(tmp_path, monkeypatch):

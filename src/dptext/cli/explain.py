@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption
-from dptext.errors import DataError
+from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.statements import data_agrees, data_and_statement, read_statement
 from dptext.vectors.folder import announces_vectors, check_folder
@@ -35,7 +36,7 @@ def explain(
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     agrees = data_agrees(statement, data)
-    if agrees is None and announces_vectors(beside.parent) and beside.name in check_folder(beside.parent):
+    if agrees is None and _is_of_vectors(beside):
         data, agrees = beside.parent.resolve(), True
     if as_json:
         typer.echo(json.dumps({"statement": json.loads(statement.to_json()), "data_agrees": agrees}))
@@ -50,6 +51,14 @@ def explain(
 
 
 _IN_A_FOLDER = "privacy.json"
+
+
+def _is_of_vectors(statement: Path) -> bool:
+    """Whether it is one of a folder of vectors, which are checked; not where another file there cannot be read."""
+    is_announced = False
+    with suppress(StorageError):
+        is_announced = announces_vectors(statement.parent)
+    return is_announced and statement.name in check_folder(statement.parent)
 
 
 def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> str:

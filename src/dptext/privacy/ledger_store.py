@@ -384,5 +384,6 @@ def _problem(code: int, path: Path) -> BaseException:
 def damaged(path: Path) -> DataError:
     """What is said of a file that is no ledger, or no longer one."""
     return DataError(
-        f"{path.name} is no ledger, or a damaged one: bring back a copy that is not older than its last release"
+        f"{path.name} is no ledger, or a damaged one, or the disk failed (SQLite does not tell): try again, and if it "
+        "stays, bring back a copy that is not older than its last release"
     )

@@ -454,7 +454,7 @@ class Job:
             raise StorageError(f"cannot write {str(self.out)!r}: {what}") from None
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             raise DataError(
-                f"{str(self._book)!r} is damaged: the interrupted run cannot go on; add --force to start over"
+                f"{str(self._book)!r} is damaged, or the disk failed: try again, or add --force to start over"
             ) from None
 
 

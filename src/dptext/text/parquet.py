@@ -69,13 +69,17 @@ class ParquetSource:
         self._check_columns()
 
     def _opened(self, path: Path) -> Any:
-        with suppress(self._arrow.ArrowException, OSError, UnicodeDecodeError):  # such an error may hold a name
+        try:
             # no buffers ahead of the reader, so that memory does not grow with a row group
             file = self._arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
             _ = file.schema_arrow.names
             groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
             if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
                 return file
+        except (self._arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # such an error may hold a name
+            unreadable = self._unreadable(error)
+            if unreadable is not None:
+                raise unreadable from None
         raise DataError(f"{self.name} is not a parquet file, or was cut or damaged; copy the file again")
 
     @property
@@ -147,6 +151,9 @@ class ParquetSource:
                 except (self._arrow.ArrowException, OSError, UnicodeDecodeError) as error:
                     if isinstance(error, DptextError):
                         raise
+                    unreadable = self._unreadable(error)
+                    if unreadable is not None:
+                        raise unreadable from None
                     damaged = True
                 if part is None:
                     break
@@ -155,6 +162,12 @@ class ParquetSource:
             if self._done < last:  # a damaged group may also end early without an error
                 yield [], empty, [self._left_out(self._done + 1, last, "the row group is damaged; copy the file again")]
                 self._done = last
+
+    def _unreadable(self, error: BaseException) -> StorageError | None:
+        """What is said where the system cannot read: nothing is known of the rows then. A damaged file is another
+        matter: pyarrow raises an OSError without a number for it."""
+        number = getattr(error, "errno", None)
+        return None if number is None else StorageError(f"cannot read {self.name!r}: {os.strerror(number)}")
 
     def _left_out(self, first: int, last: int, reason: str) -> Reject:
         if not self._skip:

@@ -229,26 +229,38 @@ def charged(
     Raises:
         RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`; another run is at work there.
     """
-    if charges.kind is None:
-        yield
-        return
-    with Job(out, {"ledger": charges.kind}, key=NoiseKey(None), release_id=release_id) as job:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_in_place(out, lambda: is_out(release_id)))
+        if charges.kind is None:
+            yield
+            return
+        job = stack.enter_context(Job(out, {"ledger": charges.kind}, key=NoiseKey(None), release_id=release_id))
         try:
             guarantee, terms = promise()
             charges.reserve(release_id, guarantee, read(), **terms)
             yield
         except BaseException as error:
-            if not is_out(release_id):
-                if charges.void_after(error, release_id):
-                    with contextlib.suppress(StorageError):  # the next run throws it away
-                        job.discard()
-                raise
-            error.add_note(f"{out} is in place")
-            charges.settle(release_id)
-            job.discard()
+            if is_out(release_id):
+                charges.settle(release_id)
+                job.discard()
+            elif charges.void_after(error, release_id):
+                with contextlib.suppress(StorageError):  # the next run throws it away
+                    job.discard()
             raise
         charges.settle(release_id)
         job.discard()
+
+
+@contextlib.contextmanager
+def _in_place(out: Path, is_out: Callable[[], bool]) -> Iterator[None]:
+    """What stops a run when its output has appeared says that it has."""
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(StorageError):  # what went wrong first matters more
+            if is_out():
+                error.add_note(f"{out} is in place, whole")
+        raise
 
 
 def end_earlier(out: Path, charges: Charges, is_out: Callable[[str], bool], *, restart: bool) -> None:

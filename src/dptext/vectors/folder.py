@@ -112,8 +112,12 @@ def check_folder(folder: Path) -> frozenset[str]:
 
 
 def announces_vectors(folder: Path) -> bool:
-    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at."""
-    with suppress(DataError, StorageError):
+    """Whether the configuration of a folder says that `write_folder` wrote it; nothing else is looked at.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    with suppress(DataError):
         return bool(_config(folder, folder.name))
     return False
 
