@@ -1,13 +1,14 @@
 """What many tests share: real public vectors, and small ones."""
 
-import hypothesis
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import dptext
 
-hypothesis.settings.register_profile("no clock", deadline=None)
-hypothesis.settings.load_profile("no clock")  # a busy machine is no failure
+# a busy machine is no failure
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 
 
 @pytest.fixture(scope="session")

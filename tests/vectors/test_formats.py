@@ -82,7 +82,9 @@ words = st.lists(
 
 
 @pytest.mark.parametrize("name", SAVED)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_any_words_and_numbers_come_back(tmp_path_factory, name, data):
     chosen = data.draw(words)
@@ -256,7 +258,9 @@ def mutated(draw, valid):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_any_bytes_give_vectors_or_an_error_of_ours(tmp_path, name, data):
     pack = {"gz": gzip.compress, "zst": lambda data: zstandard.compress(data)}.get(name.rpartition(".")[2], bytes)
