@@ -28,7 +28,7 @@ def test_the_example_runs(script, tmp_path):
     package, line = SCRIPTS[script]
     pytest.importorskip(package)
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / script)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, str(EXAMPLES / script)], cwd=tmp_path, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stderr
     assert line in done.stdout

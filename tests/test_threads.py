@@ -27,10 +27,10 @@ def test_overlapping_calls_leave_the_threads_of_blas_as_they_were():
 
     def first(_):
         first_is_in.set()
-        second_is_in.wait(5)
+        second_is_in.wait(600)
 
     def second(_):
-        first_is_in.wait(5)
+        first_is_in.wait(600)
         second_is_in.set()
 
     threads = [threading.Thread(target=for_each_block, args=(work, [0])) for work in (first, second)]

@@ -281,9 +281,10 @@ def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors, stop):
         stream.write('{"text": "a"}\n' * 10)
         stream.flush()
         while not any(each.suffix == ".rows" for each in work.iterdir()):
+            assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(getattr(signal, stop))
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "interrupted; nothing was written" in err
     assert "Traceback" not in err

@@ -346,7 +346,7 @@ def test_standard_input(work, vectors):
     command = [sys.executable, "-m", "dptext", "embed", "-", "-o", "shared", "--format", ".jsonl", "--vectors", vectors]
     command += ["--user", "author", "--epsilon", "8"]
     with open("in.jsonl") as stream:
-        done = subprocess.run(command, stdin=stream, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, stdin=stream, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (0, "")
     assert sorted(os.listdir("shared")) == FILES
     with open("in.jsonl") as stream:
@@ -367,7 +367,7 @@ def test_an_interrupt_leaves_nothing(work, vectors):
         os.write(pipe, Path("in.jsonl").read_bytes())
         said = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 130
+        assert process.wait(600) == 130
         os.close(pipe)
         assert said.startswith("co-occurrences on")
         assert "interrupted; nothing was written" in process.stderr.read()

@@ -200,7 +200,7 @@ def test_an_interrupted_training_goes_on(work, vectors):
         while not Path("run").exists():
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 130
+        assert process.wait(600) == 130
         said = process.stderr.read()
     assert "dptext: interrupted\n" in said
     assert "what is done is kept in run (private): run the same command with --resume to go on" in said

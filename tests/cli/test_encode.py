@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import dptext
 from dptext.privacy.ledger import Ledger
 from dptext.representations.files import vectors_in
 from dptext.text.files import file_digest
+from stopping import held
 
 pytest.importorskip("sklearn")
 
@@ -272,12 +272,9 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
     write("big.jsonl", 7_000, words=80)
     command = [sys.executable, "-m", "dptext", "encode", "big.jsonl", "-o", "out.parquet", "--seed", "1"]
     command += ["--epsilon", "8", "--encoder", vectors, "--keep", "id", "--dimension", "4"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    spool = Path(".out.parquet.rows")
-    while process.poll() is None and not (spool.exists() and spool.stat().st_size > 100_000):  # a second part
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    with held(*command[3:]) as process:
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
     assert process.returncode == 130
     assert "rows are done and kept: run the same command with --resume to go on" in err
     assert "Traceback" not in err

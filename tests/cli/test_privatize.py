@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 import dptext
 from dptext.cli import main
 from dptext.text.files import file_digest
+from stopping import held
 
 MARKER = "qsecretq"
 
@@ -45,11 +45,6 @@ def write(name, count, start=0):
 def read(name):
     with open(name) as stream:
         return [json.loads(line) for line in stream]
-
-
-def is_past_a_part():
-    """Whether the second part is being written, so that the first one counts."""
-    return os.path.exists(".out.jsonl.rows") and os.path.getsize(".out.jsonl.rows") > 2_500_000
 
 
 @pytest.fixture
@@ -164,7 +159,7 @@ def test_a_named_pipe_is_read_once(work, privatize):
     thread = threading.Thread(target=feed, daemon=True)
     thread.start()
     assert privatize("pipe.jsonl", "-o", "out.jsonl", "-q")[0] == 0
-    thread.join(timeout=10)
+    thread.join(600)
     assert len(read("out.jsonl")) == 6
 
 
@@ -208,11 +203,9 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes)
     write("big.jsonl", 100_000)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--seed", "1"]
     command += ["--epsilon", "4", "--vectors", vectors, "--keep", "id", "--processes", processes]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not is_past_a_part():
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    with held(*command[3:]) as process:
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
     assert process.returncode == 130
     assert "interrupted" in err
     assert "rows are done and kept: run the same command with --resume to go on" in err
@@ -354,11 +347,8 @@ def test_a_killed_run_is_charged_once(work, vectors):
     write("big.jsonl", 100_000)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
     command += ["--epsilon", "4", "--vectors", vectors]
-    process = subprocess.Popen(command)
-    while process.poll() is None and not is_past_a_part():
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
+    with held(*command[3:]) as process:
+        process.kill()
     refused = subprocess.run([*command[:6], "other.jsonl", *command[7:]], capture_output=True, text=True)
     assert refused.returncode == 3
     assert subprocess.run([*command, "--resume"]).returncode == 0
@@ -371,11 +361,8 @@ def test_starting_over_gives_back_what_was_only_reserved(work, vectors):
     write("big.jsonl", 100_000)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
     command += ["--epsilon", "4", "--vectors", vectors]
-    process = subprocess.Popen(command)
-    while process.poll() is None and not is_past_a_part():
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
+    with held(*command[3:]) as process:
+        process.kill()
     assert subprocess.run([*command, "--force"]).returncode == 0
     assert len(dptext.privacy.ledger.Ledger("l.db").releases()) == 1
 

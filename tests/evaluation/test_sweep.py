@@ -66,7 +66,7 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_table(path, tmp_path, proce
         "PATH": os.environ["PATH"],
     }
     script = [sys.executable, "-m", "evaluation.sweeping", str(path), str(processes)]
-    killed = subprocess.run(script, env=environment, capture_output=True, timeout=120)
+    killed = subprocess.run(script, env=environment, capture_output=True, timeout=1200)
     assert killed.returncode == -9
     there = len(path.read_bytes().splitlines())
     assert 1 <= there < 9

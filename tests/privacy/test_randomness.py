@@ -493,7 +493,7 @@ def test_a_forked_process_cannot_use_the_stream_of_its_parent_and_makes_its_own(
         assert outcome == "refused"
         assert "made in another process" in message
         fresh.add(mine.recv()[1])
-        child.join(30)
+        child.join(600)
         assert child.exitcode == 0
         mine.close()
         child.close()

@@ -285,7 +285,7 @@ def test_forked_processes_never_make_equal_noise(encoder):
         child = context.Process(target=work)
         child.start()
         outputs.append(mine.recv())
-        child.join(60)
+        child.join(600)
         assert child.exitcode == 0
     # 640 numbers on a grid of 2^-20: two independent ones agree by chance some 1e-3 times
     for one in range(5):

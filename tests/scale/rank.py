@@ -20,7 +20,7 @@ def main():
     meeting, out = sys.argv[3], Path(sys.argv[5])
     job = json.loads(Path(sys.argv[4]).read_text())
     distributed.init_process_group(
-        "gloo", init_method=f"file://{meeting}", rank=number, world_size=count, timeout=timedelta(seconds=60)
+        "gloo", init_method=f"file://{meeting}", rank=number, world_size=count, timeout=timedelta(seconds=600)
     )
     words = job["words"]
     vectors = dptext.load_vectors((words, np.random.default_rng(1).normal(size=(len(words), job["dimension"]))))

@@ -58,7 +58,7 @@ def started(folder, job, count=2):
 
 def ended(ranks):
     """(exit status, what it said) of each."""
-    return [(rank.wait(timeout=120), rank.communicate()[1]) for rank in ranks]
+    return [(rank.wait(timeout=1200), rank.communicate()[1]) for rank in ranks]
 
 
 @pytest.fixture(scope="module")

@@ -672,7 +672,7 @@ def test_a_second_process_at_the_same_job_is_refused(out, how):
         assert message == f"another process is writing {str(out)!r}: wait for it, or stop it"
         assert beside(out, "rows").read_bytes() == b"x"
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
     with job(out, options={}, seed=None, resume=True) as work:
         assert len(work.parts) == 1
 

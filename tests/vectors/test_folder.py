@@ -69,7 +69,7 @@ def test_unk_stays_where_it_stood(tmp_path, place):
 
 def test_torch_is_not_imported(saved):
     code = f"import sys, dptext; dptext.load_vectors({str(saved)!r}); assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=1200)
 
 
 def test_a_folder_by_its_dot(saved, monkeypatch):

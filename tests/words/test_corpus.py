@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,6 +13,7 @@ from dptext.text import blocks, documents, parquet
 from dptext.text.files import file_digest
 from dptext.words import corpus
 from dptext.words.corpus import privatize_file, rejects_path, statement_path
+from stopping import HOLD, killed
 
 MARKER = "qsecretq"
 
@@ -296,7 +295,7 @@ def test_resume_without_an_interrupted_run_is_an_ordinary_run(work, mechanism):
     assert (work / "out.jsonl").read_bytes() == before
 
 
-KILLED = """
+KILLED = f"""{HOLD}
 import sys, dptext
 from dptext.text import blocks, documents
 from dptext.words.corpus import privatize_file
@@ -318,18 +317,14 @@ def test_kill_9_at_any_moment_loses_nothing(work, glove, processes, suffix):
     (work / "run.py").write_text(KILLED)
     out, whole = f"out{suffix}", f"whole{suffix}"
     spool = work / f".{out}.rows"
-    kills = 0
     whole_size = 1_500_000 if suffix == ".jsonl" else 300_000
     for share in (0.0, 0.3, 0.6):
-        process = subprocess.Popen([sys.executable, "run.py", out, str(processes)], stderr=subprocess.PIPE)
-        while process.poll() is None and not (spool.exists() and spool.stat().st_size > share * whole_size):
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        process.stderr.close()
-        if process.returncode == -signal.SIGKILL:
-            assert not (work / out).exists() or not spool.exists()
-    assert kills >= 2
+
+        def is_there(least=share * whole_size):
+            return spool.exists() and spool.stat().st_size > least
+
+        killed("run.py", out, processes, when=is_there, after=80)
+        assert not (work / out).exists()
     for name in (out, whole):
         subprocess.run([sys.executable, "run.py", name, str(processes)], check=True)
     assert (work / out).read_bytes() == (work / whole).read_bytes()

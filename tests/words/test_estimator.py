@@ -200,7 +200,7 @@ def test_forked_processes_never_make_equal_noise(privatizer):
         child = context.Process(target=work)
         child.start()
         outputs.append(mine.recv())
-        child.join(60)
+        child.join(600)
         assert child.exitcode == 0
     assert len(set(outputs)) == 5
     words = [text.split() for text in outputs]
