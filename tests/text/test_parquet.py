@@ -66,6 +66,12 @@ COLUMNS = {
     "string view": pa.array(["", None, "é", "x" * 20], pa.string_view()),
     "dictionary": pa.array(["b", None, "a", "b"]).dictionary_encode(),
     "dictionary of ints": pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 1], pa.int8()), pa.array([50, 60])),
+    "list of dictionary": pa.ListArray.from_arrays(
+        [0, 2, 2, 3, 4], pa.array(["b", None, "a", "b"]).dictionary_encode()
+    ),
+    "map to dictionary": pa.MapArray.from_arrays(
+        [0, 2, 2, 3, 4], list("klmn"), pa.array(["b", None, "a", "b"]).dictionary_encode()
+    ),
     "list": pa.array([[1, None], None, [], [2]], pa.list_(pa.int16())),
     "large list": pa.array([["a", None], None, [], ["b"]], pa.large_list(pa.string())),
     "fixed list": pa.array([[1, 2], None, [3, None], [4, 5]], pa.list_(pa.int32(), 2)),
