@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 _LONGEST_NAME = 200
-_WRITERS = 8  # processes that may write one target at a time
-_PART, _REPLACED, _PROBE = "part", "replaced", "probe.part"
+_WRITERS = 64  # processes that may write one target at a time
+_PART, _REPLACED = "part", "replaced"
 _SCRATCH = "dptext-work-"
 _BINARY = getattr(os, "O_BINARY", 0)
 _AS_IT_LIES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
@@ -222,14 +222,16 @@ def _new_file_beside(target: Path) -> os.stat_result:
                 return os.fstat(descriptor)
             finally:
                 os.close(descriptor)
-    probe = beside(target, _PROBE)
-    _remove_left(probe)
-    descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-    try:
-        return os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
-        probe.unlink(missing_ok=True)
+    for probe in _parts(target):
+        with suppress(FileExistsError):
+            descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+            try:
+                found = os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+            _take_away(probe, found)
+            return found
+    raise _crowded(target)
 
 
 # -- locks, and what has none ---------------------------------------------------------------------------------
@@ -258,11 +260,13 @@ def sweep(*targets: Path) -> None:
     """Remove what killed runs left of these targets; what another process is making stays."""
     for target in targets:
         replaced = beside(target, _REPLACED)
-        if not os.path.lexists(target):  # the run was killed between two renames
-            with suppress(OSError), _left_behind(replaced) as is_left:
-                if is_left:
-                    replaced.rename(target)
-        for each in (replaced, *_parts(target), beside(target, _PROBE)):
+        if replaced.is_dir():
+            if not os.path.lexists(target):  # the run was killed between two renames
+                with suppress(OSError), _left_behind(replaced) as is_left:
+                    if is_left:
+                        replaced.rename(target)
+            _remove_left(replaced)
+        for each in _parts(target):
             _remove_left(each)
 
 
@@ -286,10 +290,22 @@ def _left_behind(path: Path) -> Iterator[bool]:
                 if os.name == "nt":
                     is_left = True  # what is open cannot be removed there
                 else:
-                    descriptor = os.open(path, os.O_RDONLY | _AS_IT_LIES)
+                    # a network folder locks only what is open for writing
+                    mode = os.O_RDWR if stat.S_ISREG(found.st_mode) else os.O_RDONLY
+                    descriptor = os.open(path, mode | _AS_IT_LIES)
                     stack.callback(os.close, descriptor)
                     is_left = lock(descriptor) is True and os.path.samestat(os.fstat(descriptor), path.lstat())
         yield is_left
+
+
+def _take_away(path: Path, made: os.stat_result) -> None:
+    """Remove what was made under a name; once it is renamed, the name may be that of another process's."""
+    with suppress(OSError):
+        if os.path.samestat(path.lstat(), made):
+            if stat.S_ISDIR(made.st_mode):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def _is_of_this_user(found: os.stat_result) -> bool:
@@ -360,26 +376,27 @@ def whole_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Ite
         StorageError: the folder is missing, read-only or full; something is there that is no regular file.
     """
     target = Path(path)
-    part: Path | None = None
     try:
         _check_replaceable(target)
         sweep(target)
         part, stream = _new_part(target)
         with stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-            if os.name == "nt":  # which does not rename what is open
-                stream.close()
-            publish(part, target, owner_only=owner_only)
+            made = os.fstat(stream.fileno())
+            try:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+                if os.name == "nt":  # which does not rename what is open
+                    stream.close()
+                publish(part, target, owner_only=owner_only)
+            finally:
+                if os.name == "nt":
+                    stream.close()
+                _take_away(part, made)  # while it is locked
     except OSError as error:
         if isinstance(error, DptextError):
             raise
         raise StorageError.of("write", target, error) from None
-    finally:
-        if part is not None:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
 
 
 def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
@@ -460,11 +477,11 @@ def whole_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     Raises:
         StorageError: the folder around it is missing, read-only or full, or something is there by now.
     """
-    part: Path | None = None
     try:
         sweep(target)
         with ExitStack() as stack:
             part = _new_folder(target, stack)
+            stack.callback(_take_away, part, part.lstat())  # while it is locked
             yield part
             for file in part.iterdir():
                 with file.open("rb+") as stream:
@@ -475,9 +492,6 @@ def whole_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
         if isinstance(error, DptextError):
             raise
         raise StorageError.of("write", target, error) from None
-    finally:
-        if part is not None:
-            shutil.rmtree(part, ignore_errors=True)  # gone already, if all went well
 
 
 def _publish_folder(part: Path, target: Path, replace: bool, stack: ExitStack) -> None:

@@ -371,7 +371,7 @@ def test_what_a_killed_run_left_beside_the_output_goes_with_the_next(work, how):
     with pytest.raises(KeyboardInterrupt):
         release(progress=_interrupt)
     for name in ("out.txt", "out.txt.privacy.json", "out.txt.rejects.jsonl"):
-        for suffix in ("part", "2.part", "probe.part"):
+        for suffix in ("part", "2.part", "7.part"):
             beside(Path(name), suffix).write_text("half")
     release(**how)
     assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
