@@ -33,8 +33,9 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
-from dptext.representations.published.claim import Finding, Published, PublishedChannel, alternating
+from dptext.representations.published.claim import Finding, Published, PublishedChannel
 from dptext.representations.published.codes import CODES, Bits, Code, z_scores
+from dptext.representations.published.witness import most_telling_pair
 from dptext.representations.randomizer import Private
 from dptext.representations.wire import BitChannel, BitRandomizer, Sent
 from dptext.threads import for_each_block
@@ -86,7 +87,14 @@ class FlippedBits(BitChannel, PublishedChannel):
         bound = stated(self._loss(codes))
         every = f"any two vectors of {self.dimension} numbers in {self.code.name} code of {self.length} bits"
         if self.per_vector:
-            self.witness = self._balanced_witness()
+            self.witness = most_telling_pair(
+                self.code_of,
+                self.up,
+                self.down,
+                dimension=self.dimension,
+                length=self.length,
+                integer_bits=protocol.integer_bits,
+            )
             first, second = (self.code_of(each[None]).reshape(shape) for each in self.witness)
             codes = (first, second)
             attained = self._loss(codes)
@@ -110,26 +118,6 @@ class FlippedBits(BitChannel, PublishedChannel):
         """The largest log-ratio of the first against the second, over all outputs: bits are independent and add."""
         first, second = (each.reshape(-1) for each in codes)
         return math.fsum(np.where(first & ~second, self.up, np.where(second & ~first, self.down, 0.0)).tolist())
-
-    def _balanced_witness(self) -> tuple[Floats, Floats]:
-        """Two vectors of mean 0 and variance 1 whose bits differ in nearly all signs and fractions.
-
-        Even places of the fraction are 1 in the first, odd ones in the second, and signs are opposite; one pair of
-        numbers is as large as it takes.
-        """
-        places = np.arange(self.length)
-        worth = self._unit * 2.0**-places
-        paired = self.dimension - self.dimension % 2
-        signs = alternating(self.dimension)
-        signs[paired:] = 0.0
-        found = []
-        for parity in (0, 1):
-            chosen = (places > 0) & (worth < 1) & (places % 2 == parity)
-            sizes = np.full(self.dimension, worth[chosen].sum() + worth[-1] / 2)
-            rest = self.dimension - (paired - 2) * sizes[0] ** 2
-            sizes[paired - 2 : paired] = math.sqrt(rest / 2)
-            found.append(signs * sizes * (1 - 2 * parity))
-        return found[0], found[1]
 
     def code_of(self, vectors: Floats) -> Bits:
         """(n, rl) bits of (n, r) vectors before the flips. *Not private.*"""
