@@ -101,6 +101,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             | {"folds": plan.folds, "resamples": plan.resamples}
             | posts.facts,
             packages=("scikit-learn",),
+            not_compared=("device", "posts"),
             processes=options.processes,
             progress=say,
             stop_at_error=True,

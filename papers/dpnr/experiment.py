@@ -111,6 +111,7 @@ class Run:
             path=self.options.out / f"{name} {self.name}.jsonl",
             name=f"dpnr {name}",
             constants=self.constants | {"users": repr(users), "mus": repr(mus)},
+            not_compared=("file",),
             processes=self.options.processes,
             progress=say,
             stop_at_error=True,

@@ -102,6 +102,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
                 | {"resamples": plan.resamples, "attackers": ", ".join(plan.attackers)}
                 | posts.facts,
                 packages=("scikit-learn", "torch"),
+                not_compared=("setting",),
                 processes=options.processes,
                 progress=say,
                 stop_at_error=True,

@@ -180,6 +180,7 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=self.constants | constants,
+            not_compared=("self",),
             progress=say_by_name,
             stop_at_error=True,
         )

@@ -143,7 +143,7 @@ class Run:
             public = [{"model": kind, "epsilon": None, "steps": None} for kind in (WORDS, WORDS_AND_CHARACTERS)]
             cells = [each | {"learner": learner} for learner in LEARNERS for each in (*public, *settings)]
             constants |= {"held out": len(tested), "runs": runs, "resamples": self.plan.resamples}
-            self._cells("training_age", stepwise.measuring(age), cells, [1], **constants)
+            self._cells("training_age", stepwise.measuring(age), cells, [1], ("self", "age"), **constants)
 
     def compare(self) -> None:
         """Skip-gram and the one noisy release at equal epsilon."""
@@ -208,6 +208,7 @@ class Run:
         run: Callable[..., dict[str, float]],
         settings: Sequence[dict[str, Any]],
         seeds: Iterable[int],
+        not_compared: Sequence[str] = ("self",),
         **constants: Any,
     ) -> None:
         sweep(
@@ -217,6 +218,7 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=constants,
+            not_compared=not_compared,
             progress=say_by_name,
             stop_at_error=True,
         )

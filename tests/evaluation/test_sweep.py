@@ -1,10 +1,13 @@
 """A killed sweep goes on where it was, rows of two experiments never mix, and summaries are what they say."""
 
+import copy
 import json
 import os
 import subprocess
 import sys
-from functools import partial
+import threading
+from collections import Counter, OrderedDict
+from functools import cached_property, partial, wraps
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 from scipy import stats
 
 from dptext import DataError, ParameterError, RefusedError, StorageError
+from dptext.evaluation.fingerprint import fingerprint_of
 from dptext.evaluation.sweep import grid, read_sweep, sweep
 from evaluation.sweeping import dying, killed_once, noisy, stumbling, threads
 
@@ -109,6 +113,19 @@ class _Scaled:
     def __call__(self, settings, seed):
         return {"score": self.factor * seed}
 
+    def method(self, settings, seed):
+        return {"score": self.factor * seed}
+
+
+class _Deep:
+    """The factor lies two objects down, in an array."""
+
+    def __init__(self, factor):
+        self.inner = _Scaled(np.array([factor]))
+
+    def method(self, settings, seed):
+        return {"score": float(self.inner.factor[0] * seed)}
+
 
 def _times(factor, settings, seed):
     return {"score": factor * seed}
@@ -118,13 +135,187 @@ def _closure(factor):
     return lambda settings, seed: {"score": factor * seed}
 
 
-@pytest.mark.parametrize("make", [_Scaled, lambda factor: partial(_times, factor), _closure])
+def _default(factor):
+    def run(settings, seed, factor=factor):
+        return {"score": factor * seed}
+
+    return run
+
+
+def _keyword_default(factor):
+    def run(settings, seed, *, factor=factor):
+        return {"score": factor * seed}
+
+    return run
+
+
+def _closure_over(make):
+    def closed(factor):
+        held = make(factor)
+        return lambda settings, seed: held(settings, seed)
+
+    return closed
+
+
+def _array(factor):
+    factors = np.array([factor])
+
+    def run(settings, seed, *, factors=factors):
+        return {"score": float(factors[0] * seed)}
+
+    return run
+
+
+def _containers(factor):
+    options = {"of": [{"factor": (factor, None)}]}
+    return lambda settings, seed: {"score": options["of"][0]["factor"][0] * seed}
+
+
+def _listed(factor, settings, seed):
+    return {"score": factor[0] * seed}
+
+
+def _wrapped(factor):
+    @wraps(_times)
+    def run(settings, seed):
+        return _times(factor, settings, seed)
+
+    return run
+
+
+HOLDING = {
+    "a callable object": _Scaled,
+    "a method": lambda factor: _Scaled(factor).method,
+    "a method, deep down": lambda factor: _Deep(factor).method,
+    "a partial": lambda factor: partial(_times, factor),
+    "a partial of a list": lambda factor: partial(_listed, [factor]),
+    "a partial of a method": lambda factor: partial(_Scaled(factor).method),
+    "a partial by name": lambda factor: partial(_keyword_default(1.0), factor=factor),
+    "a closure": _closure,
+    "a default": _default,
+    "a keyword default": _keyword_default,
+    "a closure over a default": _closure_over(_default),
+    "a closure over a closure": _closure_over(_closure),
+    "a closure over a partial": _closure_over(lambda factor: partial(_times, factor)),
+    "an array": _array,
+    "containers": _containers,
+    "a wrapper": _wrapped,
+}
+
+
+@pytest.mark.parametrize("make", HOLDING.values(), ids=HOLDING.keys())
 def test_what_a_function_holds_decides_about_its_numbers(path, make):
     """The rows of another factor are not taken for its own; the same one goes on."""
     for _ in range(2):
         assert sweep(make(2.0), [{"x": 1}], [3], path=path, name="held").rows[0].numbers == {"score": 6.0}
-    with pytest.raises(RefusedError, match="code differ"):
+    with pytest.raises(RefusedError, match=r"holds\."):
         sweep(make(5.0), [{"x": 1}], [3], path=path, name="held")
+
+
+def test_two_lambdas_of_one_line_are_two_functions(path):
+    first, second = (lambda settings, seed: {"score": 1.0}), (lambda settings, seed: {"score": 2.0})
+    sweep(first, [{"x": 1}], [3], path=path, name="held")
+    with pytest.raises(RefusedError, match="code differ"):
+        sweep(second, [{"x": 1}], [3], path=path, name="held")
+
+
+def test_code_without_a_source_is_compared_as_well(path):
+    def made(number):
+        names = {}
+        exec(f"def run(settings, seed): return {{'score': {number}}}", names)
+        return names["run"]
+
+    for _ in range(2):
+        sweep(made(1.0), [{"x": 1}], [3], path=path, name="held")
+    with pytest.raises(RefusedError, match="code differ"):
+        sweep(made(2.0), [{"x": 1}], [3], path=path, name="held")
+
+
+class _Opened:
+    """It holds what has no content, and what changes from call to call."""
+
+    def __init__(self, scale):
+        self.scale, self._lock = scale, threading.Lock()
+
+    @cached_property
+    def kept(self):
+        return object()
+
+    def cell(self, settings, seed):
+        assert self.kept
+        return {"score": float(self.scale * seed)}
+
+
+def test_what_cannot_be_compared_is_refused_until_it_is_named(path):
+    how = {"settings": [{"x": 1}], "seeds": [3], "path": path, "name": "held"}
+    with pytest.raises(
+        ParameterError, match=r"holds 'self._lock', of which a value of type lock cannot be compared .* not_compared="
+    ):
+        sweep(_Opened(2.0).cell, **how)
+    assert not path.exists()
+    for _ in range(2):
+        found = sweep(_Opened(2.0).cell, not_compared=["self._lock"], **how)
+    assert found.experiment["not_compared"] == ["self._lock"]
+    with pytest.raises(RefusedError, match=r"holds\.self\.scale differ"):
+        sweep(_Opened(3.0).cell, not_compared=["self._lock"], **how)
+    with pytest.raises(RefusedError, match="not_compared"):
+        sweep(_Opened(2.0).cell, not_compared=["self"], **how)
+    with pytest.raises(ParameterError, match=r"run holds no 'lock'; it holds self\.scale, self\._lock"):
+        sweep(_Opened(2.0).cell, not_compared=["lock"], **how)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        threading.Lock(),
+        (each for each in ()),
+        sys.stdout,
+        np.random.default_rng(1),
+        [{"deep": (threading.Lock(),)}],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_without_content_are_never_passed_over(value):
+    with pytest.raises(ParameterError, match="cannot be compared"):
+        fingerprint_of(partial(_times, value))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, True),
+        (1, 1.0),
+        (0.0, -0.0),
+        ("1", 1),
+        (["a", "b"], ["ab"]),
+        ([[1], 2], [1, [2]]),
+        ((1,), [1]),
+        ({"a": 1}, {"a": 2}),
+        ({1, 2}, {1, 3}),
+        (np.zeros(4), np.zeros((2, 2))),
+        (np.zeros(2), np.zeros(2, dtype=np.float32)),
+        (np.array(["a", None], dtype=object), np.array(["b", None], dtype=object)),
+        (Path("a"), Path("b")),
+        (len, sum),
+        (int, float),
+        (partial(_times, 1), partial(_times, 2)),
+        (_Scaled(1), _Scaled(2)),
+        (_Scaled(1), _Opened.cell),
+        (Counter("a"), Counter("b")),
+        (OrderedDict(a=1), {"a": 1}),
+    ],
+    ids=str,
+)
+def test_different_values_have_different_digests(one, other):
+    digests = [fingerprint_of(partial(_times, each)).holds for each in (one, other, copy.deepcopy(one))]
+    assert digests[0] != digests[1]
+    assert digests[0] == digests[2]
+
+
+def test_values_that_hold_themselves_come_to_an_end():
+    held = [1]
+    held.append(held)
+    assert fingerprint_of(partial(_times, held)) == fingerprint_of(partial(_times, held))
 
 
 def test_another_version_of_the_software_is_refused(path, monkeypatch):

@@ -5,8 +5,9 @@
 ``measure(settings, seed)`` returns a dict of numbers. A cell that is done is never done again: the same call goes on
 where it was, more settings or seeds add to what is there. What else decides about the numbers (which data, which
 vectors) belongs into ``constants``: a file of other constants, of a function whose code differs or of another version
-of dptext is refused (`dptext.evaluation.sweep_file`). Numbers and names that a partial or a closure binds count as its
-code; data that it binds, and code that it *calls*, are not looked at.
+of dptext is refused (`dptext.evaluation.sweep_file`). The values that the function holds (its defaults, what it closes
+over, the arguments of a partial, the instance of a method) count by their content; one that cannot be compared has to
+be named in ``not_compared``. Code that it *calls*, and global names that it reads, are not looked at.
 
 **Equal conditions.** Every cell has one thread for BLAS and OpenMP, whatever the number of processes, so a table does
 not depend on how many cores there were. Several processes are started afresh (spawn): the function and its settings
@@ -92,6 +93,7 @@ def sweep(
     name: str,
     constants: Mapping[str, Any] | None = None,
     packages: Sequence[str] = (),
+    not_compared: Sequence[str] = (),
     processes: int = 1,
     stop_at_error: bool = False,
     restart: bool = False,
@@ -107,6 +109,9 @@ def sweep(
         name: of the experiment.
         constants: whatever else decides about the numbers, such as a digest of the data.
         packages: further packages whose versions must be the same to go on ("scikit-learn").
+        not_compared: names of values that ``run`` holds and that do not decide whether a file may be gone on with, such
+            as an open file or a cache (``"self"`` for all that a method's instance holds); the file says which. What
+            they are belongs into ``constants``.
         processes: how many at a time; 1 works in this one.
         stop_at_error: let the first error out instead of going on.
         restart: throw away a file of another experiment.
@@ -116,7 +121,8 @@ def sweep(
         The rows, in the order of settings and seeds, with their summaries.
 
     Raises:
-        ParameterError: no settings or seeds, one twice, a function that cannot be sent to other processes.
+        ParameterError: no settings or seeds, one twice, a function that cannot be sent to other processes, or that
+            holds what cannot be compared.
         RefusedError: the file holds rows of another experiment.
         DataError: cells failed, or the file is damaged.
         StorageError: the file cannot be written, another process is at it, or a worker died.
@@ -124,7 +130,7 @@ def sweep(
     cells = _cells(settings, seeds)
     if checked_processes(processes) > 1:
         _check_pickle(run)
-    experiment = experiment_of(run, name, constants or {}, packages)
+    experiment = experiment_of(run, name, constants or {}, packages, not_compared)
     with SweepFile(Path(path), experiment, restart=restart) as file:
         done = {row.cell: row for row in file.rows if row.error is None}
         todo = [cell for cell in cells if cell_name(*cell) not in done]

@@ -1,23 +1,18 @@
 """The rows of a sweep on disk: one line of JSON each, appended whole, so that a killed sweep goes on where it was.
 
-The first line says which experiment it is: its name, what is held constant, the function (its name, and a digest of
-its code without comments), the versions of the software. Every row repeats the digest of that line, so rows of another
-experiment are never taken for its own, not even where files were joined by hand. A row counts once its line is whole
-and forced to the disk; a torn last line is cut off.
+The first line says which experiment it is: its name, what is held constant, the function (its name, a digest of its
+code without comments, digests of the values that it holds), the versions of the software. Every row repeats the digest
+of that line, so rows of another experiment are never taken for its own, not even where files were joined by hand. A row
+counts once its line is whole and forced to the disk; a torn last line is cut off.
 """
 
 from __future__ import annotations
 
-import ast
-import functools
 import hashlib
-import inspect
 import json
 import math
 import os
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,6 +21,7 @@ from typing import IO, Any, Self, TypeAlias
 import numpy as np
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.evaluation.fingerprint import fingerprint_of
 from dptext.own_files import lock, open_own, sync_folder
 
 __all__ = ["Row", "Setting", "SweepFile", "cell_name", "checked_settings", "experiment_of", "read_rows"]
@@ -86,10 +82,19 @@ def checked_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Settin
 
 
 def experiment_of(
-    run: Callable[..., Any], name: str, constants: Mapping[str, Any], packages: Sequence[str]
+    run: Callable[..., Any],
+    name: str,
+    constants: Mapping[str, Any],
+    packages: Sequence[str],
+    not_compared: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What decides about the rows besides settings and seed."""
-    function, bound = _unbound(run)
+    """What decides about the rows besides settings and seed.
+
+    Raises:
+        ParameterError: a package that is not installed, a constant that is no plain value, or a value that the function
+            holds and that cannot be compared.
+    """
+    found = fingerprint_of(run, not_compared)
     versions = {}
     for package in ("dptext", *packages):
         try:
@@ -100,8 +105,10 @@ def experiment_of(
     return {
         "experiment": name,
         "constants": checked_settings("constants", constants),
-        "function": getattr(function, "__qualname__", type(function).__name__),
-        "code": _digest_of_code(function, bound),
+        "function": found.name,
+        "code": found.code,
+        **({"holds": found.holds} if found.holds else {}),
+        **({"not_compared": sorted(not_compared)} if not_compared else {}),
         "software": versions,
     }
 
@@ -228,9 +235,10 @@ def _difference(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if there["digest"] == _digest(now):
         return []
     found = []
-    for key in now:
-        one, other = there.get(key), now[key]
-        if isinstance(one, dict) and isinstance(other, dict):
+    for key in dict.fromkeys((*now, *there.keys() - {"digest"})):
+        one, other = there.get(key), now.get(key)
+        if isinstance(one or {}, dict) and isinstance(other or {}, dict) and (one or other):
+            one, other = one or {}, other or {}
             found += [f"{key}.{name}" for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
         elif one != other:
             found.append(key)
@@ -239,36 +247,6 @@ def _difference(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _digest(experiment: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()
-
-
-def _unbound(run: Callable[..., Any]) -> tuple[Callable[..., Any], list[tuple[str, Setting]]]:
-    """The function itself, and the plain values that a partial, a closure or an object holds for it.
-
-    They decide about the numbers as the code does. Data that is bound is not looked at: its digest belongs into the
-    constants.
-    """
-    held: list[tuple[str, Any]] = []
-    while isinstance(run, functools.partial):
-        held += [(f"{place}", value) for place, value in enumerate(run.args)]
-        held += sorted(run.keywords.items())
-        run = run.func
-    cells = zip(run.__code__.co_freevars, run.__closure__ or (), strict=False) if inspect.isfunction(run) else ()
-    with suppress(ValueError):  # a name that has no value yet
-        held += [(name, cell.cell_contents) for name, cell in cells]
-    if not inspect.isroutine(run):
-        held += sorted(getattr(run, "__dict__", {}).items())
-    return run, [(name, value) for name, value in held if value is None or isinstance(value, str | bool | int | float)]
-
-
-def _digest_of_code(run: Callable[..., Any], bound: Sequence[tuple[str, Setting]]) -> str | None:
-    """Of the function alone, without comments and layout, and of what is bound; None where neither is to be had."""
-    parts = []
-    with suppress(OSError, TypeError, SyntaxError):
-        tree = ast.parse(textwrap.dedent(inspect.getsource(run if inspect.isroutine(run) else type(run))))
-        parts.append(ast.unparse(tree))
-    if bound:
-        parts.append(json.dumps(bound))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else None
 
 
 def _whole_lines(data: bytes, path: Path) -> list[bytes]:
