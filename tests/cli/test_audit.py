@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -155,3 +158,35 @@ def test_without_a_statement_there_is_nothing_to_audit(release, run):
     code, _, err = run("audit", "in.jsonl")
     assert code == 4
     assert "in.jsonl.privacy.json" in err
+
+
+# -- pipes and devices: reading one may never end -------------------------------------------------------------------
+
+
+def audited(arguments):
+    """In a process of its own, which is ended where it waits for a writer."""
+    code = "import sys; from dptext.cli import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, "audit", *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("what", ["vectors", "data", "statement", "renamed statement"])
+def test_a_pipe_without_a_writer_is_refused_at_once(release, tmp_path, what):
+    out = release("--epsilon", "5")
+    beside = out.with_name(out.name + ".privacy.json")
+    if what == "vectors":
+        stated = dptext.PrivacyStatement.from_json(beside.read_text())
+        change(out, parameters={**stated.parameters, "vectors": "small.txt"})
+    named = {
+        "vectors": tmp_path / "small.txt",
+        "data": out,
+        "statement": beside,
+        "renamed statement": tmp_path / "other.json",
+    }[what]
+    named.unlink(missing_ok=True)
+    os.mkfifo(named)
+    done = audited([named if what == "renamed statement" else out])
+    assert done.returncode in (1, 4)
+    assert "a pipe or a device" in done.stderr
+    assert done.stderr.count("\n") <= 2

@@ -149,7 +149,7 @@ def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats
     >>> extreme_pairs("one-hot", 3)["the first category against the second"]
     (array([1., 0., 0.]), array([0., 1., 0.]))
     """
-    axes = np.eye(max(dimension, 2), dimension)
+    axes = np.eye(2, dimension)
     if domain == "one-hot" and dimension > 1:
         return {"the first category against the second": (axes[0], axes[1])}
     ones = np.ones(dimension)

@@ -18,6 +18,10 @@ from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomi
 
 __all__ = ["audit_vector_file", "is_of_vectors"]
 
+_MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
+_NO_CONSTANTS = ("neighbours", "exposed", "witness", "witness_loss")
+"""What follows from the encoder, which a statement does not hold, and what a search found."""
+
 
 def is_of_vectors(statement: PrivacyStatement) -> bool:
     """Whether the statement speaks of vectors that a randomizer of this library made."""
@@ -34,6 +38,8 @@ def audit_vector_file(
     """
     randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
     dimension = _number(statement, "dimension")
+    if dimension > _MOST_NUMBERS:
+        raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
     try:
         again = randomizer.statement(dimension)
     except ParameterError as problem:
@@ -68,12 +74,6 @@ def _check_data(statement: PrivacyStatement, data: Path) -> list[Check]:
 
 
 def _check_numbers(statement: PrivacyStatement, again: PrivacyStatement) -> Check:
-    """Whether guarantee, slack, the constants of the noise and what it takes for granted follow from the parameters.
-
-    What texts are neighbours and what is exposed depends on the encoder, which a statement does not hold.
-    """
-    differ = disagreements(statement, again, of_a_release=True, apart_from=_OF_THE_ENCODER)
+    """Whether guarantee, slack, the constants of the noise and what it takes for granted follow from the parameters."""
+    differ = disagreements(statement, again, of_a_release=True, apart_from=_NO_CONSTANTS)
     return check_promise(statement, again, differ)
-
-
-_OF_THE_ENCODER = ("neighbours", "exposed")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
 from dptext.own_files import check_released, sweep, whole_folder
 from dptext.privacy.agreement import disagreements, same_value
 from dptext.privacy.statement import PrivacyStatement
@@ -27,6 +27,7 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.stored_encoders import described, rebuilt, unknown_names
 from dptext.representations.tensors import read_tensors, tensor_bytes
+from dptext.text.files import read_stored
 
 __all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
 
@@ -109,9 +110,9 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
     source = place.name or str(place)
     config = _config(place, source)
     # into memory, not mapped: what is changed on the disk later changes no promise
-    files = {name: _read(place / name) for name in (_TENSORS, _PRIVACY)}
+    files = {name: read_stored(place / name) for name in (_TENSORS, _PRIVACY)}
     if _TRAINING in config["sha256"] or (place / _TRAINING).exists():
-        files[_TRAINING] = _read(place / _TRAINING)
+        files[_TRAINING] = read_stored(place / _TRAINING)
     for name, content in files.items():
         if hashlib.sha256(content).hexdigest() != config["sha256"].get(name):
             raise DataError(
@@ -170,7 +171,7 @@ def _config(place: Path, source: str) -> dict[str, Any]:
         )
     config: Any = None
     with suppress(ValueError, RecursionError):
-        config = json.loads(_read(place / _CONFIG), object_pairs_hook=_without_repeats)
+        config = json.loads(read_stored(place / _CONFIG), object_pairs_hook=_without_repeats)
     if not isinstance(config, dict) or config.get("format") != _FORMAT:
         raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
     if config.get("version") != _VERSION or isinstance(config["version"], bool):
@@ -214,13 +215,6 @@ def _statement(content: bytes, source: str, name: str) -> PrivacyStatement:
 def _foreign(source: str, error: Exception | None = None) -> NoReturn:
     why = f" ({error})" if isinstance(error, ParameterError) else ""
     raise DataError(f"{source}: {_CONFIG} and {_TENSORS} are not of one encoder{why}; get the folder again") from None
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise StorageError.of("read", file, error) from None
 
 
 def _path(folder: str | os.PathLike[str]) -> Path:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ __all__ = [
     "file_format",
     "folder_digest",
     "is_pipe",
+    "open_stored",
+    "read_stored",
     "shown",
 ]
 
@@ -220,10 +223,42 @@ def file_digest(path: str | os.PathLike[str]) -> str:
         StorageError: the file cannot be read.
     """
     try:
-        with Path(path).open("rb") as stream:
+        with open_stored(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError.of("read", path, error) from None
+
+
+def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """A file that lies on a disk, open for reading: never a pipe or a device, of which reading may not end.
+
+    Raises:
+        StorageError: it cannot be opened, or is something else than a file.
+    """
+    try:
+        # a pipe without a writer is opened at once, and then refused
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise StorageError(f"cannot read {os.fspath(path)!r}: expected a file, got a folder, a pipe or a device")
+
+
+def read_stored(path: str | os.PathLike[str]) -> bytes:
+    """All bytes of a file that lies on a disk; see `open_stored`.
+
+    Raises:
+        StorageError: it cannot be read, or is something else than a file.
+    """
+    with open_stored(path) as stream:
+        try:
+            return stream.read()
+        except OSError as error:
+            raise StorageError.of("read", path, error) from None
 
 
 # -- out ------------------------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dptext.errors import DataError, StorageError
+from dptext.errors import DataError
 from dptext.own_files import check_released
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import file_digest, folder_digest
+from dptext.text.files import file_digest, folder_digest, read_stored
 from dptext.text.release import statement_path
 
 __all__ = ["data_agrees", "data_and_statement", "read_statement"]
@@ -33,9 +33,7 @@ def read_statement(path: Path) -> PrivacyStatement:
     """
     check_released(path)
     try:
-        return PrivacyStatement.from_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
+        return PrivacyStatement.from_json(read_stored(path).decode())
     except UnicodeDecodeError:
         raise DataError(f"{path.name}: expected UTF-8 text: a privacy statement is JSON") from None
     except DataError as error:
@@ -43,7 +41,11 @@ def read_statement(path: Path) -> PrivacyStatement:
 
 
 def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
-    """Whether the digests agree; None where there is nothing to compare."""
+    """Whether the digests agree; None where there is nothing to compare.
+
+    Raises:
+        StorageError: the data cannot be read, or is a pipe or a device, which can be read once at most.
+    """
     if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
         return None
     return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256

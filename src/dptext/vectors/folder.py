@@ -17,7 +17,7 @@ from typing import Any
 from dptext.errors import DataError, StorageError
 from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import extra
+from dptext.text.files import extra, open_stored, read_stored
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.header import encoded_words
 from dptext.vectors.selection import Rows, RowStream, select_words
@@ -102,7 +102,7 @@ def check_folder(folder: Path) -> frozenset[str]:
         file, digest = (each.get(name) for name in ("file", "sha256")) if isinstance(each, dict) else (None, None)
         if not isinstance(file, str) or Path(file).name != file:
             raise DataError(f"{folder.name}: expected files of statements in {_CONFIG}, got no such; copy it again")
-        if hashlib.sha256(_read(folder / file)).hexdigest() != digest:
+        if hashlib.sha256(read_stored(folder / file)).hexdigest() != digest:
             raise DataError(
                 f"{folder.name}: {file} is not the statement that {_CONFIG} announces; it was changed: get the folder "
                 "again"
@@ -139,6 +139,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             f"{len(words):,}; copy the folder again"
         )
     safetensors = _safetensors(folder)
+    open_stored(folder / _TENSORS).close()  # of a pipe the library would wait for a writer
     try:
         with safetensors.safe_open(folder / _TENSORS, framework="np") as tensors:
             tensor = _tensor(tensors, config, source)
@@ -180,7 +181,7 @@ def _config(folder: Path, source: str) -> dict[str, Any]:
         )
     config: Any = None
     with suppress(ValueError, RecursionError):
-        config = json.loads(_read(folder / _CONFIG))
+        config = json.loads(read_stored(folder / _CONFIG))
     if not isinstance(config, dict) or config.get("format") != _FORMAT:
         raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
     if config.get("version") != _VERSION or isinstance(config["version"], bool):
@@ -196,7 +197,7 @@ def _statement(folder: Path, config: dict[str, Any], source: str) -> PrivacyStat
     announced, there = config.get("privacy_sha256"), (folder / _PRIVACY).exists()
     if announced is None and not there:
         return None
-    content = _read(folder / _PRIVACY) if there else b""
+    content = read_stored(folder / _PRIVACY) if there else b""
     if hashlib.sha256(content).hexdigest() != announced:
         raise DataError(
             f"{source}: {_PRIVACY} is not the statement that {_CONFIG} announces; it was lost, added or changed: get "
@@ -210,17 +211,10 @@ def _statement(folder: Path, config: dict[str, Any], source: str) -> PrivacyStat
 def _words(folder: Path, source: str) -> list[str]:
     words = None
     with suppress(UnicodeDecodeError):
-        words = _read(folder / _WORDS).decode()
+        words = read_stored(folder / _WORDS).decode()
     if words is None:
         raise DataError(f"{source}: expected UTF-8 in {_WORDS}; copy the folder again")
     return words.removesuffix("\n").split("\n")
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise StorageError.of("read", file, error) from None
 
 
 def _tensor(tensors: Any, config: dict[str, Any], source: str) -> Any:

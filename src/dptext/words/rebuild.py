@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.metrics import CALLERS
@@ -46,6 +48,11 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the statement speaks of a list in an order of its caller's, which it does not hold: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, labels=the place of each word)"
         )
+    if vectors is None and _may_not_end(source):
+        raise DataError(
+            "the statement names a pipe or a device as its vectors, of which reading may not end: say where the "
+            "vectors are"
+        )
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
     except ParameterError as error:
@@ -54,8 +61,24 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         raise DataError(
             "the vectors are not those of the statement (their fingerprint differs): name the file that was used"
         )
-    mechanism: WordMechanism = build(words, **options)
+    try:
+        mechanism: WordMechanism = build(words, **options)
+    except DptextError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:  # a value of another type than its parameter has
+        raise DataError(
+            f"{statement.mechanism} takes no such parameters as the statement's ({type(error).__name__}): it is not "
+            "one that dptext wrote"
+        ) from None
     return mechanism
+
+
+def _may_not_end(name: str) -> bool:
+    """Whether a name is that of a pipe or a device."""
+    path = Path(name)
+    with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
+        return path.exists() and not (path.is_file() or path.is_dir())
+    return False
 
 
 _KNOWN = {each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
