@@ -29,8 +29,9 @@ def disagreements(
     Args:
         said: the statement that was read.
         follows: the statement that was computed again.
-        of_a_release: whether ``said`` is about data: it may then take more for granted, expose more, carry further
-            parameters and a larger slack than follow, and names its release, but it may leave nothing out.
+        of_a_release: whether ``said`` is about data: it may then take more for granted, expose more, speak of fewer
+            neighbours, carry further parameters and a larger slack than follow, and names its release, but it may leave
+            nothing out.
         apart_from: names of fields and parameters that do not follow from the constants.
     """
     found = []
@@ -45,6 +46,8 @@ def disagreements(
             found += [] if agree else [name]
         elif of_a_release and name in _ONLY_MORE:
             found += [] if set(theirs) <= set(mine) else [name]
+        elif of_a_release and name == "condition":
+            found += [] if mine.narrows(theirs) else [name]
         elif of_a_release and name == "slack":
             found += [] if mine >= theirs * (1 - NEAR) else [name]
         elif not _same(mine, theirs, NEAR):

@@ -29,7 +29,7 @@ def check_digest(statement: PrivacyStatement, data: Path) -> Check:
     return Check("the data is the data of the statement", agrees, _SEEN[agrees])
 
 
-_WORDED = {"neighbours", "assumptions", "exposed"}
+_WORDED = {"condition", "assumptions", "exposed"}
 
 
 def check_promise(statement: PrivacyStatement, again: PrivacyStatement, differ: Sequence[str]) -> Check:

@@ -19,7 +19,7 @@ from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomi
 __all__ = ["audit_vector_file", "is_of_vectors"]
 
 _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
-_NO_CONSTANTS = ("neighbours", "exposed", "witness", "witness_loss")
+_NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -242,10 +243,12 @@ def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise StorageError.of("read", path, error) from None
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise StorageError(f"cannot read {os.fspath(path)!r}: expected a file, got a folder, a pipe or a device")
+    what = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
+    raise StorageError(f"cannot read {os.fspath(path)!r}: {what}")
 
 
 def read_stored(path: str | os.PathLike[str]) -> bytes:
