@@ -71,6 +71,8 @@ def test_epsilons_add_up_and_the_one_too_many_is_refused_whole(make):
     assert ledger.left("z").spent == 0
     assert [each.release_id for each in ledger.releases()] == ["a", "b"]
     assert reserve(ledger, "c", PureDP(5), ["z"]).units == 1
+    with pytest.raises(RefusedError, match=r"nothing was released .1 pending, which count: dptext ledger show says"):
+        reserve(ledger, "d", PureDP(5), ["x"])
 
 
 def test_decimal_prices_that_fit_exactly_are_not_refused(make):
@@ -783,6 +785,74 @@ def test_a_release_that_cannot_be_read_is_damage(make):
     for call in (ledger.releases, ledger.summary, lambda: ledger.left("x")):
         with pytest.raises(DataError, match="damaged"):
             call()
+
+
+def change(ledger, *statements):
+    with contextlib.closing(sqlite3.connect(ledger.path)) as connection:
+        for each in statements:
+            connection.execute(*each) if isinstance(each, tuple) else connection.execute(each)
+        connection.commit()
+
+
+def readings(ledger):
+    """All that look at what was spent, a new reservation first."""
+    yield lambda: reserve(ledger, "new", PureDP(1.0), ["x"], by=ledger.terms().by)
+    yield from (ledger.releases, ledger.summary, lambda: ledger.left("x"))
+
+
+@pytest.mark.parametrize("guarantee", [PureDP(1.5), ApproxDP(0.7, 1e-7)], ids=str)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "UPDATE price SET cost = 0 WHERE documents = 2",
+        "UPDATE price SET cost = cost * 0.999999",
+        "UPDATE price SET cost = cost + 1 WHERE documents = 1",
+        "UPDATE price SET cost = -3",
+        "UPDATE price SET cost = 'much'",
+        "UPDATE price SET delta = delta / 2 + 1e-12",
+        "UPDATE price SET documents = 3 WHERE documents = 2",
+        "UPDATE price SET documents = 'two' WHERE documents = 2",
+        "UPDATE price SET documents = 0 WHERE documents = 2",
+        "UPDATE price SET release = 7",
+        "DELETE FROM price",
+        "UPDATE release SET about = replace(about, '\"epsilon\": ', '\"epsilon\": 0')",
+    ],
+)
+def test_a_ledger_whose_prices_do_not_fit_its_promises_is_refused(make, guarantee, changed):
+    ledger = make(epsilon=50, delta=1e-3)
+    reserve(ledger, "a", guarantee, ["x", "y", "x"], by="id").settle()
+    for read in readings(ledger):  # as it is, they take it
+        read()
+    ledger.void("new")
+    change(ledger, changed)
+    for read in readings(ledger):
+        with pytest.raises(DataError, match=r"is damaged|a damaged one") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changed", ["DELETE FROM price WHERE documents = 2", "DELETE FROM charge WHERE price = 1"])
+def test_charges_that_went_or_count_for_nothing_show_in_the_summary(make, changed):
+    ledger = make(epsilon=50)
+    reserve(ledger, "a", PureDP(1), ["x", "y", "x"], by="id").settle()
+    change(ledger, changed)
+    with pytest.raises(DataError, match="a damaged one"):
+        ledger.summary()
+
+
+@pytest.mark.parametrize(
+    "deep",
+    ["[" * 100_000, '{"guarantee": ' * 100_000, '{"guarantee": ' + "9" * 6000 + "}"],
+    ids=["lists", "objects", "digits"],
+)
+def test_json_that_nobody_wrote_is_damage_and_one_line(make, deep):
+    ledger = make(epsilon=50)
+    reserve(ledger, "a", PureDP(1), ["x"])
+    change(ledger, ("UPDATE release SET about = ?", (deep,)))
+    for read in readings(ledger):
+        with pytest.raises(DataError, match="a damaged one") as caught:
+            read()
+        assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])

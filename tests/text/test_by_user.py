@@ -107,6 +107,13 @@ def test_one_person_may_be_spelled_in_several_ways():
     assert spelled_key("7.0") == "7"
 
 
+def test_a_whole_number_of_any_length_is_a_key():
+    long = 10**6000 + 7
+    spelled = "1" + "0" * 5999 + "7"
+    assert (spelled_key(long), spelled_key(-long), spelled_key(spelled)) == (spelled, f"-{spelled}", spelled)
+    assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
+
+
 @pytest.mark.parametrize("user", [None, "", "  ", float("nan"), 7.5, True, float("inf"), b"x", ["x"]])
 def test_a_row_without_a_user_is_refused_and_named(user):
     documents = [Document(MARKER, user=MARKER)] * 3 + [Document(MARKER, user=user)]

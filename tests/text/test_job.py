@@ -630,12 +630,16 @@ def test_a_job_that_is_damaged_anywhere_is_one_of_our_errors(out):
         "UPDATE job SET asked = '[1]'",
         "UPDATE part SET facts = '{'",
         "UPDATE part SET facts = NULL",
+        "UPDATE part SET facts = '{\"rows\": 1e999}'",
+        f"UPDATE part SET facts = '{'[' * 100_000}'",
+        f"UPDATE job SET asked = '{'[' * 100_000}'",
         "UPDATE part SET size = NULL",
         "UPDATE part SET size = 'many'",
         "DELETE FROM job",
         "DROP TABLE part",
         "ALTER TABLE job RENAME COLUMN promise TO other; ALTER TABLE job ADD COLUMN more",
     ],
+    ids=lambda change: change[:50],
 )
 def test_a_job_that_holds_something_else_is_one_of_our_errors(out, change):
     interrupted(out, 0, 1)

@@ -20,28 +20,32 @@ data it speaks of. A refusal tells that rows were released before: it is for who
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from unicodedata import normalize
 
-from dptext.errors import DptextError, ParameterError, RefusedError
+from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.privacy.guarantee import Guarantee, MetricDP
 from dptext.privacy.ledger_entries import PENDING, RELEASED, Release, Summary, describe, read_release, refusal
 from dptext.privacy.ledger_store import (
     Connection,
     add_release,
     charge,
+    charges_without_price,
     create_store,
     damaged,
     gather,
     opened,
     overspent,
+    prices,
     reading,
     remove_release,
     same_units,
@@ -165,6 +169,7 @@ class Ledger:
                 limits.check(guarantee)
                 limits.ceiling(terms.currency)
                 self._check_release(connection, release_id, terms)
+                self._check_prices(connection)
             # Two equal texts in one file are two documents, and nobody knows which of them was in the last release:
             # at worst the same one each time, and that one pays once a release. A user pays for all he wrote,
             # unless the promise is for users, or one whose distances add up over documents anyway.
@@ -178,7 +183,9 @@ class Ledger:
                     number = add_release(connection, row, lambda count: price(guarantee, count))
                     over = overspent(connection, number, limits.ceiling(terms.currency), TOLERANCE)
                     if over.units:
-                        raise RefusedError(refusal(over, units, limits, terms))
+                        others = "SELECT count(*) FROM release WHERE state = ? AND number <> ?"
+                        (pending,) = connection.execute(others, (PENDING, number)).fetchone()
+                        raise RefusedError(refusal(over, units, limits, terms, pending=pending))
                     charge(connection, number)
                 elif resumed != about or not same_units(connection, release_id):
                     raise RefusedError(
@@ -234,6 +241,7 @@ class Ledger:
     def releases(self) -> list[Release]:
         """All releases, in the order of their reservation."""
         with self._read() as connection:
+            self._check_prices(connection)
             return self._releases(connection)
 
     def summary(self) -> Summary:
@@ -241,6 +249,9 @@ class Ledger:
         with self._read() as connection:
             _, created, limits = self._head(connection)
             releases = self._releases(connection)
+            self._check_prices(connection)
+            if charges_without_price(connection) != (sum(each.units for each in releases), 0):
+                raise damaged(self.path)
             terms = releases[0].terms if releases else None
             ceiling = _ceiling(limits, terms)
             # few different sums, however many units: they are counted in the file, not in memory
@@ -269,6 +280,7 @@ class Ledger:
             secret, _, limits = self._head(connection)
             terms = self._terms(connection)
             ceiling = _ceiling(limits, terms)
+            self._check_prices(connection)
             if terms is None:
                 return Balance.under(ceiling, 0.0, 0.0, 0)
             ((key,),) = _hashed([value], secret, terms.by)
@@ -303,8 +315,30 @@ class Ledger:
         rows = connection.execute(f"SELECT id, at, state, about, units, documents FROM release {condition}")  # noqa: S608
         try:
             return [read_release(*row) for row in rows]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise damaged(self.path) from None
+
+    def _check_prices(self, connection: Connection) -> None:
+        """Whether every release has the prices that follow from what it promised.
+
+        Raises:
+            DataError: it has not: its units would seem to have spent something else.
+        """
+        numbers = connection.execute("SELECT number FROM release ORDER BY number")
+        releases = {
+            number: each for (number,), each in zip(numbers, self._releases(connection, "ORDER BY number"), strict=True)
+        }
+        priced = set()
+        for number, documents, cost, delta in prices(connection):
+            priced.add(number)
+            release = releases.get(number)
+            if release is None or not _fits((cost, delta), release.guarantee, documents):
+                raise DataError(
+                    f"{self.path.name} holds a price that does not follow from what its release promised: it was "
+                    "changed, or is damaged; bring back a copy that is not older than its last release"
+                )
+        if any(number not in priced for number, each in releases.items() if each.units):
+            raise damaged(self.path)
 
     def _terms(self, connection: Connection) -> Terms | None:
         first = self._releases(connection, "ORDER BY number LIMIT 1")
@@ -393,6 +427,16 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
         each = start.copy()
         each.update(normalize("NFC", value).encode("utf-8", "surrogatepass"))
         yield (each.digest(),)
+
+
+@lru_cache(maxsize=1 << 14)
+def _fits(found: tuple[float, float], guarantee: Guarantee, documents: int) -> bool:
+    """Whether that is what so many documents cost, up to the last digits, in which machines differ."""
+    try:
+        due = price(guarantee, documents)
+        return all(math.isclose(*each, rel_tol=TOLERANCE) for each in zip(found, due, strict=True))
+    except (RefusedError, ParameterError, TypeError):
+        return False
 
 
 def _ceiling(limits: Limits, terms: Terms | None) -> Ceiling:

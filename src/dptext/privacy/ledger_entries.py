@@ -128,8 +128,8 @@ def read_release(release_id: str, at: str, state: str, about: str, units: int, d
     return Release(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
 
 
-def refusal(over: Overspent, units: int, limits: Limits, terms: Terms) -> str:
-    """Why, in numbers that name nobody: amounts and counts."""
+def refusal(over: Overspent, units: int, limits: Limits, terms: Terms, *, pending: int) -> str:
+    """Why, in numbers that name nobody: amounts and counts; and what to do where other releases are pending."""
     ceiling = limits.ceiling(terms.currency)
     if over.by_cost:
         what, limit, spent, cost = terms.cost, ceiling.cost, over.spent, over.cost
@@ -143,6 +143,11 @@ def refusal(over: Overspent, units: int, limits: Limits, terms: Terms) -> str:
         f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
         f"{'at most ' if over.prices > 1 else ''}{in_digits(cost)}, so {left} is left for some); "
         "nothing was released"
+        + (
+            ""
+            if not pending
+            else f" ({pending:,} pending, which count: dptext ledger show says what to do of a dead run)"
+        )
     )
 
 

@@ -23,11 +23,13 @@ __all__ = [
     "Overspent",
     "add_release",
     "charge",
+    "charges_without_price",
     "create_store",
     "damaged",
     "gather",
     "opened",
     "overspent",
+    "prices",
     "reading",
     "remove_release",
     "same_units",
@@ -286,6 +288,19 @@ def remove_release(connection: Connection, release_id: str) -> None:
     connection.execute("DELETE FROM release WHERE number = ?", (number,))
 
 
+def prices(connection: Connection) -> Iterator[tuple[int, int, float, float]]:
+    """The number of a release, a number of documents, and what they cost there: in the currency, and in delta."""
+    yield from connection.execute("SELECT release, documents, cost, delta FROM price")
+
+
+def charges_without_price(connection: Connection) -> tuple[int, int]:
+    """How many charges there are, and how many of them count for nothing because their price is gone."""
+    charges, without = connection.execute(
+        "SELECT count(*), total(p.id IS NULL) FROM charge AS c LEFT JOIN price AS p ON p.id = c.price"
+    ).fetchone()
+    return int(charges), int(without)
+
+
 def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
     """Cost, delta and number of releases, and how many units have spent just that; the least cost first."""
     yield from connection.execute(
@@ -374,7 +389,7 @@ def _problem(code: int, path: Path) -> BaseException:
     why = {
         sqlite3.SQLITE_FULL: "its disk, or the one for temporary files (SQLITE_TMPDIR), is full",
         sqlite3.SQLITE_READONLY: "it or its folder may not be written to, or it was moved away",
-        sqlite3.SQLITE_CANTOPEN: "it may not be opened, or no file may be made beside it",
+        sqlite3.SQLITE_CANTOPEN: "it may not be opened, or no file can be made beside it (rights, or a full disk)",
         sqlite3.SQLITE_PERM: "it may not be opened",
         sqlite3.SQLITE_IOERR: "the disk failed or is full",
     }.get(code, f"SQLite stopped with code {code}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import numpy as np
 
@@ -24,4 +25,6 @@ def spelled_key(value: object) -> str | None:
         return (str(int(float(spelled))) if _WHOLE.fullmatch(spelled) else spelled) or None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return str(Decimal(value))  # of any length: Python's own spelling ends in an error after some thousand digits
