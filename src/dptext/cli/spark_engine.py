@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -63,7 +64,8 @@ def privatize_on_spark(
     """Release, and say what was done."""
     from dptext.scale.files import privatize_files
 
-    with stopped_with_notes():
+    with stopped_with_notes(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         statement = privatize_files(
             sources,
             out,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from threading import Event
 from typing import Any
 
-from dptext.errors import RefusedError
+from dptext.errors import RefusedError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.scale.rows import quoted
 from dptext.text.blocks import BLOCK_ROWS, Block
@@ -24,13 +25,16 @@ class FrameCharges:
         by: the column that says which row or person a row is; None: the text itself.
         frame: the rows.
         text: the column of the text.
+        missing: as in `dptext.text.charges.Charges`.
     """
 
-    def __init__(self, ledger: str | None, by: str | None, frame: Any, text: str) -> None:
-        self._charges = Charges(ledger, by)
+    def __init__(
+        self, ledger: str | None, by: str | None, frame: Any, text: str, *, missing: str | None = None
+    ) -> None:
+        self._charges = Charges(ledger, by, missing=missing)
         self._frame, self._text, self._by = frame, text, by
-        self._has_ledger = ledger is not None
-        self._count: int | None = None
+        self._stopped = Event()
+        self._charged: tuple[int, int] | None = None
 
     def reserve(self, promise: PrivacyStatement) -> None:
         """Charge every row, or none.
@@ -39,19 +43,33 @@ class FrameCharges:
             RefusedError: a row would be overspent; nothing was charged.
             DataError: a row without a key.
         """
-        if self._has_ledger:
-            keys = _Keys(self._frame, self._text, self._by)
+        if self.kind is not None:
+            keys = _Keys(self._frame, self._text, self._by, self._stopped)
             self._charges.reserve(str(promise.release_id), promise, keys)  # type: ignore[arg-type]  # reads as a reader does
-            self._count = keys.count
+            self._charged = self._summed()
+            if self._charged[0] != keys.count:
+                raise _changed()
+
+    def stop(self) -> None:
+        """Let a reservation that another thread is making fail: nothing is charged."""
+        self._stopped.set()
 
     def check_same(self) -> None:
-        """Whether as many rows are there as were charged.
+        """Whether the rows are those that were charged.
 
         Raises:
             RefusedError: they are not: the input changed in between.
         """
-        if self._count is not None and self._frame.count() != self._count:
-            raise RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
+        if self._charged is not None and self._summed() != self._charged:
+            raise _changed()
+
+    def _summed(self) -> tuple[int, int]:
+        """How many rows there are, and a number that changes with their keys; computed where the rows are."""
+        from pyspark.sql import functions
+
+        hashed = functions.xxhash64(quoted(self._text if self._by is None else self._by)).cast("decimal(38, 0)")
+        count, total = self._frame.agg(functions.count("*"), functions.sum(hashed)).collect()[0]
+        return int(count), int(total or 0)
 
     def settle(self, made: PrivacyStatement) -> None:
         """The release is out: the folder and its statement stand."""
@@ -61,12 +79,25 @@ class FrameCharges:
         """The release never appears, because of an error."""
         self._charges.void_after(error, str(promise.release_id))
 
+    @property
+    def kind(self) -> list[str] | None:
+        """Which ledger, and how rows are told apart: as in `dptext.text.charges.Charges`."""
+        return self._charges.kind
+
+    def give_up(self, release_id: str, run: Mapping[str, Any], *, is_out: bool) -> None:
+        """What becomes of the release of a run that was killed, in the ledger that it named."""
+        self._charges.give_up(release_id, run, is_out)
+
+
+def _changed() -> RefusedError:
+    return RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
+
 
 class _Keys:
     """The rows as `dptext.text.charges.Charges` reads them."""
 
-    def __init__(self, frame: Any, text: str, by: str | None) -> None:
-        self._frame, self._text, self._by = frame, text, by
+    def __init__(self, frame: Any, text: str, by: str | None, stopped: Event) -> None:
+        self._frame, self._text, self._by, self._stopped = frame, text, by, stopped
         self.count = 0
 
     def blocks(self) -> Iterator[Block]:
@@ -81,6 +112,8 @@ class _Keys:
             yield self._block(waiting)
 
     def _block(self, values: list[Any]) -> Block:
+        if self._stopped.is_set():
+            raise StorageError("stopped while the ledger was being charged: nothing was released")
         self.count += len(values)
         return Block(values, {}) if self._by is None else Block([""] * len(values), {self._by: values})
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import RefusedError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.scale.charges import FrameCharges
-from dptext.scale.folder import OutputFolder
+from dptext.scale.folder import Appeared, OutputFolder
+from dptext.scale.jobs import completed, run_job
 from dptext.scale.session import told_in_one_line
 
 __all__ = ["SparkRelease"]
@@ -38,11 +40,12 @@ class SparkRelease:
         text: str,
         *,
         once: bool = False,
+        missing: str | None = None,
     ) -> None:
         self._counted, self._drop = counted, drop
         self._promise, self._statement_of = promise, statement_of
         self._source, self._text = source, text
-        self._once, self._is_written = once, False
+        self._once, self._is_written, self._missing = once, False, missing
 
     @property
     def df(self) -> Any:
@@ -57,7 +60,7 @@ class SparkRelease:
     def _check_use(self) -> None:
         if self._once:
             raise RefusedError(
-                "a release of a scan is written, once, and used in no other way: its noise hangs on how this one "
+                "a release of a scan is written, once, and used in no other way: its noise depends on how this one "
                 "action cuts the files; use privatize or encode for a DataFrame"
             )
 
@@ -93,8 +96,9 @@ class SparkRelease:
     ) -> PrivacyStatement:
         """Write parquet with the engine's own writer, and the statement beside it (``OUT.privacy.json``).
 
-        The engine's commit protocol decides which attempt of a task counts, and whether the folder is whole (the file
-        ``_SUCCESS``). The statement follows at once; if that fails, the folder goes.
+        The engine's commit protocol decides which attempt of a task counts. Statement and rows appear at the end,
+        under their names, and only when all is there; what stops the run before leaves nothing, and what was there
+        stays (`dptext.scale.folder`). The ledger is charged first, and settled when the output stands.
 
         Args:
             out: a folder that the whole cluster sees.
@@ -104,46 +108,60 @@ class SparkRelease:
             ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
 
         Raises:
-            ParameterError: the output is there already.
+            ParameterError: the output is there already, is the input, or is no folder of parquet.
+            StorageError: nothing can be written there; another process is writing it.
             RefusedError: the ledger refuses; the input changed after it was charged; a scan was written before.
             DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
         """
-        from pyspark.sql import Observation
-
         if self._once and self._is_written:
             self._check_use()
-        charges = FrameCharges(ledger, ledger_key, self._source, self._text)
-        with told_in_one_line():
-            folder = OutputFolder(self._source.sparkSession, out)
-            if folder.exists and not force:
-                raise ParameterError(f"{out!r}, or its statement, is there already: choose another name, or add force")
-            charges.reserve(self._promise)
-            self._is_written = True
-            before = folder.set_aside() if force else None
+        charges = FrameCharges(ledger, ledger_key, self._source, self._text, missing=self._missing)
+        spark, release_id = self._source.sparkSession, str(self._promise.release_id)
+        with told_in_one_line(), OutputFolder(spark, out) as folder:
+            folder.check_no_input(self._source)
+            for run, appeared in folder.left_by_others():
+                charges.give_up(str(run["release_id"]), run, is_out=appeared is not Appeared.NO)
             try:
-                found: Counts = {}
-                if self._drop:
-                    seen = Observation()
-                    self._counted.observe(seen, *_aggregates(self._drop)).drop(*self._drop).write.parquet(out)
-                    found = _numbers(seen.get)
-                else:
-                    self._counted.write.parquet(out)
-                charges.check_same()
+                folder.begin({"release_id": release_id, "ledger": charges.kind}, force=force)
+                run_job(spark, lambda: charges.reserve(self._promise), stop=charges.stop)
+                self._is_written = True
+                found = run_job(spark, lambda: self._compute(folder.rows))
+                run_job(spark, charges.check_same)
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
-                folder.write_statement(made)
+
+                def appear() -> None:
+                    folder.publish(made, force=force)
+                    charges.settle(made)
+                    folder.clear()
+
+                completed(appear)
             except BaseException as error:
-                folder.remove()  # where this fails, the release may be out, and stays spent
-                if before is not None:
-                    folder.take_back(before)
-                charges.void_after(error, self._promise)
+                self._end(folder, charges, error)
                 raise
-            try:
-                charges.settle(made)
-            finally:
-                if before is not None:
-                    folder.remove(before)
         self.__dict__["statement"] = made
         return made
+
+    def _compute(self, path: str) -> Counts:
+        """Write the rows into a folder that is there; what was counted on the way."""
+        from pyspark.sql import Observation
+
+        if not self._drop:
+            self._counted.write.mode("append").parquet(path)
+            return {}
+        seen = Observation()
+        self._counted.observe(seen, *_aggregates(self._drop)).drop(*self._drop).write.mode("append").parquet(path)
+        return _numbers(seen.get)
+
+    def _end(self, folder: OutputFolder, charges: FrameCharges, error: BaseException) -> None:
+        """Leave nothing of a release that failed, and say what is left of one that had appeared."""
+        with suppress(Exception):  # Java may be gone; the next run clears up
+            folder.undo(str(self._promise.release_id))
+        if folder.appeared is Appeared.NO:
+            charges.void_after(error, self._promise)
+        elif folder.appeared is Appeared.YES:
+            error.add_note(f"{folder.path!r} and its statement are in place, and complete")
+        else:
+            error.add_note(f"nobody knows whether {folder.path!r} has appeared: look, or run again")
 
 
 def _aggregates(columns: tuple[str, ...]) -> list[Any]:

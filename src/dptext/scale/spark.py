@@ -221,7 +221,8 @@ def _encoded(
     schema = StructType([vector, *(bare_field(placed.schema[name]) for name in rows.keep)])
     promise = _on_spark(encoder.statement.replace(release_id=new_release_id(), seeded=key.seeded), rows.keep, given)
     always: Callable[[Mapping[str, int]], PrivacyStatement] = lambda _: promise  # noqa: E731
-    return SparkRelease(placed.mapInArrow(encode_rows, schema), (), promise, always, df, rows.text, once=once)
+    vectors = placed.mapInArrow(encode_rows, schema)
+    return SparkRelease(vectors, (), promise, always, df, rows.text, once=once, missing="")
 
 
 def _on_spark(statement: PrivacyStatement, keep: Sequence[str], ids: tuple[str, ...]) -> PrivacyStatement:
