@@ -25,6 +25,7 @@ pytest.importorskip("torch")
 
 from dptext.scale.ranks import TorchRanks
 
+LONGEST = 1200  # seconds
 TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))
 WORDS = [word for topic in TOPICS for word in topic] + [f"word{n}" for n in range(30)]
 OPTIONS = {"epsilon": 8.0, "steps": 20, "sampling_rate": 0.5, "public_users": 50, "pairs": 20, "seed": 1}
@@ -57,8 +58,14 @@ def started(folder, job, count=2):
 
 
 def ended(ranks):
-    """(exit status, what it said) of each."""
-    return [(rank.wait(timeout=1200), rank.communicate()[1]) for rank in ranks]
+    """(exit status, what it said) of each; a busy machine takes minutes to start them."""
+    try:
+        said = [rank.communicate(timeout=LONGEST)[1] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()  # where one of them did not end
+            rank.wait()
+    return [(rank.returncode, each) for rank, each in zip(ranks, said, strict=True)]
 
 
 @pytest.fixture(scope="module")

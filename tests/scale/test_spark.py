@@ -324,7 +324,7 @@ def test_the_ledger_settles_once_the_folder_and_its_statement_stand(frame, mecha
         privatize(frame, mechanism).write(str(out), **charged)
     assert seen == [[True, True, 1]]
     with monkeypatch.context() as full:
-        full.setattr(OutputFolder, "write_statement", no_more)
+        full.setattr(OutputFolder, "publish", no_more)
         full.setattr(Ledger, "void", no_more)
         with pytest.raises(StorageError, match="no space left") as caught:
             privatize(frame, mechanism).write(str(tmp_path / "b.parquet"), **charged)
@@ -333,7 +333,7 @@ def test_the_ledger_settles_once_the_folder_and_its_statement_stand(frame, mecha
     assert caught.value.__notes__[0].endswith(f"dptext ledger void {book} {pending.release_id}")
 
 
-def no_more(*_):
+def no_more(*_, **__):
     raise StorageError("no space left")
 
 

@@ -83,8 +83,11 @@ def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, promi
     def tasks_have_begun(count):
         return lambda: len(names(marks)) >= count
 
+    def a_task_is_committed():
+        return any(place.rglob("task_*"))
+
     active = spark.sparkContext.statusTracker().getActiveJobsIds
-    for moment in (job_is_set_up, tasks_have_begun(1), tasks_have_begun(5)):
+    for moment in (job_is_set_up, tasks_have_begun(1), a_task_is_committed):
         for mark in marks.iterdir():
             mark.unlink()
         threading.Thread(target=interrupt_when, args=(moment,), daemon=True).start()

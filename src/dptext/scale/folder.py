@@ -1,10 +1,10 @@
 """A folder of parts as the engine writes it, wherever the cluster keeps its files, and the statement beside it.
 
 Everything goes through Hadoop's file systems, which the engine's own writer uses too: what it can write to, this can
-read from. While a run lasts all that it makes lies in a folder of its own in ``.OUT.spark.part`` beside OUT, which only its
-owner may enter (where the file system has rights): the rows, their statement, the name of the release, and what is
-replaced. Statement and rows appear by one rename each, in this order, so no data is ever without its statement. What a
-killed run left is found there by the next one, which puts back what was replaced and deletes the rest.
+read from. While a run lasts, all that it makes lies in a folder of its own in ``.OUT.spark.part`` beside OUT, which
+only its owner may enter (where the file system has rights): the rows, their statement, the name of the release, and
+what is replaced. Statement and rows appear by one rename each, in this order, so no data is ever without its statement.
+What a killed run left is found there by the next one, which puts back what was replaced and deletes the rest.
 """
 
 from __future__ import annotations
