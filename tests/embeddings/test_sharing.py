@@ -348,7 +348,8 @@ def test_domain_adapted_private_text_end_to_end(model, tmp_path):
         assert (both.unit, both.relation) == (dptext.Unit.USER, dptext.Relation.SUBSTITUTION)
         assert both.epsilon >= 16.0 + mechanism.epsilon
         assert both.guarantee.delta >= 1e-6
-        assert "holds all documents of one more user" in both.neighbours
+        assert "all in the training of the vectors, one document in the release" in both.neighbours
+        assert both.condition.narrows(result.statement.condition)
     assert result.statement.parameters["vectors_release"] == model.statement_.release_id
 
 
