@@ -49,7 +49,7 @@ def few_groups(monkeypatch):
 def privatize(*args, **options):
     import dptext.scale.spark
 
-    return dptext.scale.spark.privatize(*args, **options)
+    return dptext.scale.spark.privatize(*args, **{"partitions": 2, **options})  # each has a price, and two cores work
 
 
 def collected(release):
@@ -259,7 +259,7 @@ def test_private_vectors(spark, frame, glove, tmp_path, capsys):
     words = dptext.load_vectors(glove, limit=300)
     device = DeviceEncoder(MeanOfWords(words), Bound(mean=words.matrix.mean(axis=0)), PrivUnit(epsilon=4.0))
     out = str(tmp_path / "vectors.parquet")
-    release = dptext.scale.spark.encode(frame, device, keep=["stars"], seed=2)
+    release = dptext.scale.spark.encode(frame, device, keep=["stars"], seed=2, partitions=2)
     statement = release.write(out)
     assert same_promise(statement, device.statement.replace(seeded=True, exposed=statement.exposed))
     vectors = np.array(pa.parquet.read_table(out)["vector"].to_pylist())
@@ -288,7 +288,9 @@ def test_shared_vectors_are_those_of_one_machine_to_the_last_bit(spark, glove):
     frame = spark.createDataFrame(rows, "text string, who string, level string").repartition(4)
     for unit in ("user", "document"):
         one = dptext.Cooccurrence(vectors, unit=unit, **settings).fit(documents)
-        many = dptext.scale.spark.fit(dptext.Cooccurrence(vectors, unit=unit, **settings), frame, user="who")
+        many = dptext.scale.spark.fit(
+            dptext.Cooccurrence(vectors, unit=unit, **settings), frame, user="who", partitions=2
+        )
         assert (one.release_ == many.release_).all()
         assert (one.vectors_.matrix == many.vectors_.matrix).all()
         assert one.statement_.replace(release_id=None) == many.statement_.replace(release_id=None)
