@@ -24,7 +24,8 @@ from faults.injection import How, Injection, Operation
 
 __all__ = ["Outcome", "adopt_orphans", "run"]
 
-BLOCK_ROWS = 4
+_SMALL = {"BLOCK_ROWS": 4, "_CHUNK_BYTES": 1 << 12}
+"""Short inputs have several blocks; little is drawn ahead of what is needed."""
 _PATIENCE = 60.0
 _SUBREAPER = 36  # prctl: workers whose parent was killed become ours, so that we see them end
 
@@ -116,8 +117,9 @@ def _prepare(root: Path, outputs: Sequence[Path], secret: str) -> None:
     # a worker that is started anew imports for seconds; nothing else depends on how it is started
     multiprocessing.get_context = lambda _method=None, context=multiprocessing.get_context: context("fork")
     for name, module in list(sys.modules.items()):
-        if name.startswith("dptext.") and hasattr(module, "BLOCK_ROWS"):
-            module.BLOCK_ROWS = BLOCK_ROWS
+        for constant, value in _SMALL.items() if name.startswith("dptext.") else ():
+            if hasattr(module, constant):
+                setattr(module, constant, value)
 
 
 class _Entropy:

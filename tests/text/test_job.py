@@ -498,6 +498,28 @@ def test_to_restart_a_published_job_is_to_forget_it(out):
         finish(work, out)
 
 
+@pytest.mark.parametrize("at", range(4))
+def test_a_discard_that_is_cut_off_is_finished_by_the_next_run(out, monkeypatch, at):
+    work = job(out)
+    work.close()
+    for name in Job.files(out):
+        name.touch(mode=0o600)
+    unlink = Path.unlink
+    removed = []
+
+    def cut_off(path, **options):
+        if len(removed) == at:
+            raise KeyboardInterrupt
+        removed.append(path)
+        unlink(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            work.discard()
+    assert Job.is_open(out)
+
+
 @pytest.mark.parametrize("is_assembled", [False, True])
 def test_to_discard_is_to_leave_nothing(out, is_assembled):
     out.write_bytes(b"old")

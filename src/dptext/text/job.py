@@ -136,8 +136,8 @@ class Job:
 
     @staticmethod
     def files(out: Path) -> tuple[Path, ...]:
-        """The hidden files that a job for this output makes."""
-        return tuple(beside(out, each) for each in ("rows", "made", "job", "job-journal"))
+        """The hidden files that a job for this output makes; the one by which the next run finds them is the last."""
+        return tuple(beside(out, each) for each in ("rows", "made", "job-journal", "job"))
 
     # -- opening ----------------------------------------------------------------------------------------------
 
