@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
+SAMPLE ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
@@ -13,7 +14,7 @@ help:
 	@echo "make test   set up and run the tests"
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
-	@echo "make faults fail, kill and interrupt runs at every operation on their files (minutes)"
+	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
 	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
 	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
@@ -54,7 +55,7 @@ audit: $(VENV)/dev.stamp
 	cd tests && ../$(BIN)/python -m zoo
 
 faults: $(VENV)/dev.stamp
-	cd tests && ../$(BIN)/python -m faults
+	cd tests && ../$(BIN)/python -m faults --sample $(SAMPLE)
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py

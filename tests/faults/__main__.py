@@ -33,7 +33,7 @@ def main() -> int:
     """Print what is wrong; 0 when nothing is."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     parser.add_argument("--only", default="", help="the scenarios whose name holds this")
-    parser.add_argument("--at", default="", metavar="HOW:N", help="one point alone, as in FAIL:17")
+    parser.add_argument("--at", default="", metavar="HOW:N", help="one point alone, as in FAIL:17; or FAIL:TEXT")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about N points of each scenario")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at the same time")
     parser.add_argument("--twin", default="", metavar="NAME", help="break the runs in a known way, to be found")
@@ -48,9 +48,9 @@ def main() -> int:
     write_vectors(folder / "vectors.txt")
     scenarios = [each for each in SCENARIOS if arguments.only in each.name]
     if arguments.twin:
-        shown_by, break_it = TWINS[arguments.twin]
-        scenarios = [each for each in SCENARIOS if each.name == shown_by]
-        break_it()
+        twin = TWINS[arguments.twin]
+        scenarios, arguments.at = [each for each in SCENARIOS if each.name == twin.scenario], twin.at
+        twin.apply()
     if arguments.list:
         adopt_orphans()
         trial = Trial(scenarios[0], _place(folder, 0), Injection())
@@ -158,7 +158,8 @@ def _work(folder: Path, scenarios: Sequence[Scenario], job: int, arguments: argp
 
 def _chosen(points: list[Point], arguments: argparse.Namespace) -> list[Point]:
     if arguments.at:
-        return [each for each in points if f"{each.how}:{each.at}" == arguments.at]
+        how, _, what = arguments.at.partition(":")
+        return [each for each in points if each.how == how and (what in each.what or what == str(each.at))]
     return points[:: max(1, len(points) // arguments.sample)] if arguments.sample else points
 
 

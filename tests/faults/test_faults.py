@@ -32,14 +32,14 @@ def of_them_wrong(done):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
 @pytest.mark.parametrize("command", ["privatize", "encode", "embed"])
 def test_a_run_that_is_stopped_anywhere_leaves_nothing_wrong(command):
-    done = faults("--only", command, "--sample", "5", "--jobs", "1")
+    done = faults("--only", command, "--sample", "4", "--jobs", "1")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
 @pytest.mark.skipif(compiler() is None, reason="without a compiler, few of the operations are seen")
 @pytest.mark.parametrize("twin", TWINS)
 def test_broken_runs_are_found(twin):
-    assert of_them_wrong(faults("--twin", twin, "--sample", "12", "--jobs", "1")) > 0
+    assert of_them_wrong(faults("--twin", twin, "--jobs", "1")) > 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dptext import own_files
 from dptext.privacy.ledger import Ledger
 from dptext.privacy.noise_key import NoiseKey
 
-__all__ = ["TWINS"]
+__all__ = ["TWINS", "Twin"]
 
 
 def _publish_by_copying() -> None:
@@ -41,15 +43,29 @@ def _give_nothing_back() -> None:
     Ledger.void = lambda *_: None  # type: ignore[assignment,method-assign]
 
 
-def _leave_all_behind() -> None:
-    Path.unlink = lambda *_, **__: None  # type: ignore[method-assign]
+def _sweep_nothing() -> None:
+    own_files._remove_left = lambda *_: None
 
 
-TWINS: dict[str, tuple[str, Callable[[], None]]] = {
-    "published by copying": ("privatize jsonl", _publish_by_copying),
-    "open to all": ("privatize jsonl", _open_to_all),
-    "another key": ("privatize jsonl", _forget_the_key),
-    "nothing given back": ("privatize jsonl, ledger", _give_nothing_back),
-    "left behind": ("embed, ledger", _leave_all_behind),
+@dataclass(frozen=True)
+class Twin:
+    """A broken run.
+
+    Attributes:
+        scenario: shows it.
+        at: what has to happen, as ``--at`` takes it.
+        apply: breaks all runs from here on.
+    """
+
+    scenario: str
+    at: str
+    apply: Callable[[], None]
+
+
+TWINS = {
+    "published by copying": Twin("privatize jsonl", "KILL:write /work/out.jsonl", _publish_by_copying),
+    "open to all": Twin("privatize jsonl", "KILL:write /work/.out.jsonl.rows", _open_to_all),
+    "another key": Twin("privatize jsonl", "FAIL:fsync /work/.out.jsonl.rows", _forget_the_key),
+    "nothing given back": Twin("privatize jsonl, ledger", "FAIL:write /work/.out.jsonl.rows", _give_nothing_back),
+    "nothing swept": Twin("embed", "KILL:write /work/.shared.part", _sweep_nothing),
 }
-"""By name: the scenario that shows it, and what breaks it."""
