@@ -26,7 +26,7 @@ __all__ = ["most_telling_pair"]
 _PATTERNS = 6  # bits of which every pattern is tried; those below repeat
 _BESIDE_ONE = 1e-9
 _FEW = 8  # numbers, of which directions all over the sphere are tried
-_DIRECTIONS = 1 << 13
+_DIRECTIONS = 1 << 11
 _LOOKED_AT = 1 << 21  # bits of all vectors together
 
 
