@@ -304,7 +304,7 @@ def test_values_without_content_are_never_passed_over(value):
         (Counter("a"), Counter("b")),
         (OrderedDict(a=1), {"a": 1}),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_different_values_have_different_digests(one, other):
     digests = [fingerprint_of(partial(_times, each)).holds for each in (one, other, copy.deepcopy(one))]
