@@ -1,68 +1,76 @@
-"""dptext: differentially private text, with a statement that one can trust."""
+"""dptext: differentially private text, with a statement that one can trust.
+
+Its names come when they are asked for: to import the package costs next to nothing, and a program can say what an
+interrupt means before numpy is there.
+"""
+
+from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from sys import modules
 
-from dptext.audits.judge import audit
-from dptext.audits.verdict import Verdict
-from dptext.embeddings.concerns import fit_concerns
-from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.personal import personal_participation
-from dptext.embeddings.policy import BudgetPolicy
-from dptext.embeddings.skipgram import SkipGram
-from dptext.errors import (
-    DataError,
-    DptextError,
-    MissingExtraError,
-    ParameterError,
-    RefusedError,
-    StorageError,
-)
-from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
-from dptext.privacy.restating import statement_for_user
-from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from dptext.representations.bits import OneBit, WeightedBits
-from dptext.representations.cube import Hybrid, Piecewise
-from dptext.representations.encoders import CallableEncoder
-from dptext.representations.files import VectorRelease, encode_file, vectors_in
-from dptext.representations.hiding.autoencoder import AutoEncoder
-from dptext.representations.hiding.encoder import HidingEncoder
-from dptext.representations.mean_of_words import MeanOfWords
-from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.recommend import Recommendation, recommend
-from dptext.representations.release import DeviceEncoder
-from dptext.representations.sentence_encoder import SentenceEncoder
-from dptext.representations.unary import OptimizedUnary, SymmetricUnary
-from dptext.text.documents import Document
-from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
-from dptext.text.table_kinds import strip_metadata
-from dptext.vectors.formats import load_vectors, save_vectors
-from dptext.vectors.word_vectors import WordVectors
-from dptext.words.bags import PrivateBags, privatize_bags
-from dptext.words.batches import batch_privatizer
-from dptext.words.calibration import Calibration, calibrate
-from dptext.words.corpus import FileRelease, privatize_file
-from dptext.words.custext import CusText
-from dptext.words.deniability import Deniability, deniability
-from dptext.words.gumbel import TruncatedGumbel
-from dptext.words.madlib import Madlib
-from dptext.words.mahalanobis import Mahalanobis
-from dptext.words.ordered import OrderedList
-from dptext.words.rewriter import PrivateTexts, privatize
-from dptext.words.santext import SanText
-from dptext.words.santext_plus import SanTextPlus
-from dptext.words.tables import PrivateTable, privatize_table
-from dptext.words.tem import TEM
-from dptext.words.training import statement_with_training
-from dptext.words.vickrey import Vickrey
-
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
+    from dptext.audits.judge import audit
+    from dptext.audits.verdict import Verdict
+    from dptext.embeddings.concerns import fit_concerns
+    from dptext.embeddings.cooccurrence import Cooccurrence
+    from dptext.embeddings.personal import personal_participation
+    from dptext.embeddings.policy import BudgetPolicy
+    from dptext.embeddings.skipgram import SkipGram
+    from dptext.errors import (
+        DataError,
+        DptextError,
+        MissingExtraError,
+        ParameterError,
+        RefusedError,
+        StorageError,
+    )
+    from dptext.privacy.budgets import PersonalBudgets
+    from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
+    from dptext.privacy.restating import statement_for_user
+    from dptext.privacy.statement import PrivacyStatement
+    from dptext.privacy.unit import Relation, Trust, Unit
+    from dptext.representations.additive import Gaussian, L2Laplace, Laplace
+    from dptext.representations.bits import OneBit, WeightedBits
     from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
+    from dptext.representations.cube import Hybrid, Piecewise
+    from dptext.representations.encoders import CallableEncoder
     from dptext.representations.estimator import PrivateEncoder as PrivateEncoder
+    from dptext.representations.files import VectorRelease, encode_file, vectors_in
+    from dptext.representations.hiding.autoencoder import AutoEncoder
+    from dptext.representations.hiding.encoder import HidingEncoder
+    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.privunit import PrivUnit, PrivUnitG
+    from dptext.representations.recommend import Recommendation, recommend
+    from dptext.representations.release import DeviceEncoder
+    from dptext.representations.sentence_encoder import SentenceEncoder
+    from dptext.representations.unary import OptimizedUnary, SymmetricUnary
+    from dptext.text.documents import Document
+    from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
+    from dptext.text.table_kinds import strip_metadata
+    from dptext.vectors.formats import load_vectors, save_vectors
+    from dptext.vectors.word_vectors import WordVectors
+    from dptext.words.bags import PrivateBags, privatize_bags
+    from dptext.words.batches import batch_privatizer
+    from dptext.words.calibration import Calibration, calibrate
+    from dptext.words.corpus import FileRelease, privatize_file
+    from dptext.words.custext import CusText
+    from dptext.words.deniability import Deniability, deniability
     from dptext.words.estimator import WordPrivatizer as WordPrivatizer
+    from dptext.words.gumbel import TruncatedGumbel
+    from dptext.words.madlib import Madlib
+    from dptext.words.mahalanobis import Mahalanobis
+    from dptext.words.ordered import OrderedList
+    from dptext.words.rewriter import PrivateTexts, privatize
+    from dptext.words.santext import SanText
+    from dptext.words.santext_plus import SanTextPlus
+    from dptext.words.tables import PrivateTable, privatize_table
+    from dptext.words.tem import TEM
+    from dptext.words.training import statement_with_training
+    from dptext.words.vickrey import Vickrey
 
 __all__ = [
     "TEM",
@@ -144,16 +152,103 @@ __all__ = [
     "vectors_in",
 ]
 
-
-_ESTIMATORS = {
-    "NoisyClassifier": "dptext.representations.classifiers",
-    "PrivateEncoder": "dptext.representations.estimator",
-    "WordPrivatizer": "dptext.words.estimator",
+# Where each name is; the last three need scikit-learn, so ``import *`` does without them.
+_HOME = {
+    "TEM": "words.tem",
+    "ZCDP": "privacy.guarantee",
+    "ApproxDP": "privacy.guarantee",
+    "AutoEncoder": "representations.hiding.autoencoder",
+    "BudgetPolicy": "embeddings.policy",
+    "Calibration": "words.calibration",
+    "CallableEncoder": "representations.encoders",
+    "Cooccurrence": "embeddings.cooccurrence",
+    "CusText": "words.custext",
+    "DataError": "errors",
+    "Deniability": "words.deniability",
+    "DeviceEncoder": "representations.release",
+    "Document": "text.documents",
+    "DptextError": "errors",
+    "FileRelease": "words.corpus",
+    "Gaussian": "representations.additive",
+    "Guarantee": "privacy.guarantee",
+    "HidingEncoder": "representations.hiding.encoder",
+    "Hybrid": "representations.cube",
+    "L2Laplace": "representations.additive",
+    "Laplace": "representations.additive",
+    "Madlib": "words.madlib",
+    "Mahalanobis": "words.mahalanobis",
+    "MeanOfWords": "representations.mean_of_words",
+    "MetricDP": "privacy.guarantee",
+    "MissingExtraError": "errors",
+    "NoGuarantee": "privacy.guarantee",
+    "OneBit": "representations.bits",
+    "OptimizedUnary": "representations.unary",
+    "OrderedList": "words.ordered",
+    "ParameterError": "errors",
+    "PersonalBudgets": "privacy.budgets",
+    "Piecewise": "representations.cube",
+    "PrivUnit": "representations.privunit",
+    "PrivUnitG": "representations.privunit",
+    "PrivacyStatement": "privacy.statement",
+    "PrivateBags": "words.bags",
+    "PrivateTable": "words.tables",
+    "PrivateTexts": "words.rewriter",
+    "PrivateVocabulary": "text.private_vocabulary",
+    "PureDP": "privacy.guarantee",
+    "Recommendation": "representations.recommend",
+    "RefusedError": "errors",
+    "Relation": "privacy.unit",
+    "SanText": "words.santext",
+    "SanTextPlus": "words.santext_plus",
+    "SentenceEncoder": "representations.sentence_encoder",
+    "SkipGram": "embeddings.skipgram",
+    "StorageError": "errors",
+    "SymmetricUnary": "representations.unary",
+    "TruncatedGumbel": "words.gumbel",
+    "Trust": "privacy.unit",
+    "Unit": "privacy.unit",
+    "VectorRelease": "representations.files",
+    "Verdict": "audits.verdict",
+    "Vickrey": "words.vickrey",
+    "WeightedBits": "representations.bits",
+    "WordVectors": "vectors.word_vectors",
+    "audit": "audits.judge",
+    "batch_privatizer": "words.batches",
+    "calibrate": "words.calibration",
+    "deniability": "words.deniability",
+    "encode_file": "representations.files",
+    "fit_concerns": "embeddings.concerns",
+    "load_vectors": "vectors.formats",
+    "personal_participation": "embeddings.personal",
+    "private_vocabulary": "text.private_vocabulary",
+    "privatize": "words.rewriter",
+    "privatize_bags": "words.bags",
+    "privatize_file": "words.corpus",
+    "privatize_table": "words.tables",
+    "recommend": "representations.recommend",
+    "save_vectors": "vectors.formats",
+    "statement_for_user": "privacy.restating",
+    "statement_with_training": "words.training",
+    "strip_metadata": "text.table_kinds",
+    "vectors_in": "representations.files",
+    "NoisyClassifier": "representations.classifiers",
+    "PrivateEncoder": "representations.estimator",
+    "WordPrivatizer": "words.estimator",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators need scikit-learn, so they come when they are asked for (and ``import *`` does without them)."""
-    if name in _ESTIMATORS:
-        return getattr(import_module(_ESTIMATORS[name]), name)
+    if name in _HOME:
+        found = globals()[name] = getattr(import_module(f"dptext.{_HOME[name]}"), name)
+        return found
+    for each in __all__:  # dptext.privacy.guarantee, after "import dptext" alone
+        room = _HOME[each].partition(".")[0]
+        if room == name:
+            import_module(f"dptext.{_HOME[each]}")
+    if f"dptext.{name}" in modules:
+        return modules[f"dptext.{name}"]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

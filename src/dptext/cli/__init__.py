@@ -1,5 +1,55 @@
 """The command line: parsing, progress and printing only; one module a command."""
 
-from dptext.cli.app import main
+from __future__ import annotations
+
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code.
+
+    0 done, 1 bad data, 2 bad usage, 3 promise refuted or budget overspent, 4 input/output, 130 interrupted.
+    """
+    came: list[int] = []
+    held = _hold_interrupts(came)  # before anything that takes time is imported, here and above
+    try:
+        from dptext.cli.streams import standard_streams
+
+        with standard_streams():
+            try:
+                from dptext.cli.app import run
+
+                if held:
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                if came:
+                    raise KeyboardInterrupt
+                return run(arguments)
+            except KeyboardInterrupt:
+                sys.stderr.write("dptext: interrupted; nothing was written. Run the same command again to start over\n")
+                return _INTERRUPTED
+    finally:
+        if held:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _hold_interrupts(came: list[int]) -> bool:
+    """Note Ctrl-C while packages are imported: some would take it for a package that is broken.
+
+    Returns whether it did: it leaves alone what a shell or a caller has set, and threads cannot.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+    try:
+        signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    except ValueError:  # not in the main thread
+        return False
+    return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import signal
 import sys
 import threading
@@ -25,9 +23,10 @@ from dptext.cli.explain import explain
 from dptext.cli.ledger import ledger
 from dptext.cli.privatize import privatize
 from dptext.cli.report import report
+from dptext.cli.streams import ReaderLeftError
 from dptext.errors import DptextError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "run"]
 
 INTERRUPTED = 130
 INPUT_OUTPUT = 4
@@ -82,17 +81,20 @@ def _terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit code.
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code (`dptext.cli.main`).
 
-    0 done, 1 bad data, 2 bad usage, 3 promise refuted or budget overspent, 4 input/output, 130 interrupted.
+    Raises:
+        KeyboardInterrupt: it was interrupted, and there is nothing to go on with.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe may know fewer letters than we print
     try:
         with _terminated_like_interrupted():
             code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        sys.stdout.flush()
+    except ReaderLeftError as error:
+        if getattr(error, "__notes__", ()):  # | head: without notes nothing to say
+            say_error(str(error), error)
+        return error.exit_code
     except DptextError as error:
         say_error(str(error), error)
         return error.exit_code
@@ -105,18 +107,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Stopped as error:
         say_error("interrupted", error)
         return INTERRUPTED
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    except BrokenPipeError:
-        # the reader of our output went away (| head): nothing to say, and nobody to say it to
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INPUT_OUTPUT
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except OSError as error:
         say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
         return INPUT_OUTPUT
     except MemoryError as error:
         say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
-    if code == INTERRUPTED:
-        say_error("interrupted; nothing was written. Run the same command again to start over")
+    if code == INTERRUPTED:  # what typer makes of Ctrl-C
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +19,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import guarantee_to_dict
 from dptext.privacy.ledger import Balance, Ledger, Release, Summary
 from dptext.privacy.ledger_terms import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
+from dptext.text.files import standard_input
 
 __all__ = ["ledger"]
 
@@ -154,10 +154,11 @@ def _found(opened: Ledger, release_id: str) -> Release:
 
 
 def _read_value() -> str:
-    if sys.stdin.isatty():
+    stream = standard_input()
+    if stream.isatty():
         say("The text or value, then Ctrl-D:")
     try:
-        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
+        return stream.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         wrong = error.start + 1
     raise ParameterError(f"expected UTF-8 on standard input, byte {wrong} is not")

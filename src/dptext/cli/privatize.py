@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
@@ -24,7 +21,7 @@ from dptext.cli.console import (
 from dptext.cli.places import places
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.cli.spark_engine import Engine, check_for_spark, privatize_on_spark
-from dptext.errors import ParameterError, StorageError
+from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP, at_most
 from dptext.text.documents import read_documents
 from dptext.text.files import STANDARD, file_format, is_pipe
@@ -210,7 +207,7 @@ def privatize(
     how |= {"seed": seed, "processes": processes, "force": force}
     if piped:
         to_format = out_format or in_format or file_format(to[0].sources[0]).kind
-        with stopped_with_notes(), _quiet_when_the_reader_leaves():
+        with stopped_with_notes():
             sent = privatize_stream(
                 to[0].sources, sys.stdout.buffer, built, to=to_format, statement_file=statement or Path(), **how
             )
@@ -237,18 +234,6 @@ def privatize(
         tell(release, "private documents", quiet=quiet, note=release.tally.warning())
     if as_json:
         print_summary(releases)
-
-
-@contextmanager
-def _quiet_when_the_reader_leaves() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:  # | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        told = StorageError("the reader of the output went away")
-        for note in getattr(error, "__notes__", ()):
-            told.add_note(note)
-        raise told from None
 
 
 def build_mechanism(

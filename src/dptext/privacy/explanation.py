@@ -69,9 +69,17 @@ def explanation_text(statement: PrivacyStatement) -> str:
         lines = [heading.upper()]
         for each in paragraphs:
             hang = "    " if each.startswith("- ") else "  "
-            lines.append(textwrap.fill(each, _WIDTH, initial_indent="  ", subsequent_indent=hang))
+            lines.append(textwrap.fill(_on_a_line(each), _WIDTH, initial_indent="  ", subsequent_indent=hang))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _on_a_line(text: str) -> str:
+    """Without control characters, which a statement from elsewhere could send to a terminal; spaces run together.
+
+    ``textwrap`` takes quadratic time for long white space.
+    """
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def explanation_html(statement: PrivacyStatement) -> str:

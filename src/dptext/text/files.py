@@ -34,6 +34,7 @@ __all__ = [
     "open_stored",
     "read_stored",
     "shown",
+    "standard_input",
 ]
 
 FORMATS = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
@@ -117,11 +118,14 @@ class OpenedFile:
 
     def __init__(self, path: Path, compression: str = "") -> None:
         self.name = shown(path)
+        self._is_ours = path != STANDARD
         zstandard = extra("zstandard", "files", self.name) if compression == ".zst" else None
         try:
-            self._file: IO[bytes] = sys.stdin.buffer if path == STANDARD else path.open("rb")
+            self._file: IO[bytes] = standard_input() if path == STANDARD else path.open("rb")
             self.size = 0 if path == STANDARD else os.fstat(self._file.fileno()).st_size
         except OSError as error:
+            if isinstance(error, StorageError):
+                raise
             raise StorageError.of("open", path, error) from None
         self._stream: Any = self._file
         self._damage: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error)
@@ -138,7 +142,7 @@ class OpenedFile:
 
     def close(self) -> None:
         """Close it; standard input stays open."""
-        if self._file is not sys.stdin.buffer:
+        if self._is_ours:
             self._file.close()
 
     def readline(self, longest: int) -> bytes:
@@ -161,6 +165,17 @@ class OpenedFile:
             raise EOFError from None
         except OSError as error:
             raise StorageError.of("read", self.name, error) from None
+
+
+def standard_input() -> IO[bytes]:
+    """The bytes of standard input.
+
+    Raises:
+        StorageError: it was closed before the program started.
+    """
+    if sys.stdin is None:
+        raise StorageError("cannot read standard input: it is closed")
+    return sys.stdin.buffer
 
 
 class _ZstdFile(io.RawIOBase):

@@ -46,6 +46,8 @@ _URL = r"(?<![a-z0-9+.\-])(?:[a-z][a-z0-9+.\-]{1,15}+://|www\.)[^\s<>\"]*[^\s<>\
 _EMAIL = r"(?<![\p{L}\p{N}._%+\-])[\p{L}\p{N}._%+\-]++@[\p{L}\p{N}\-]+(?:\.[\p{L}\p{N}\-]+)+"
 _HANDLE = r"(?<![\p{L}\p{N}_@])@[\p{L}\p{N}_]+"
 _ADDRESS = regex.compile(rf"({_EMAIL}|{_URL}|{_HANDLE})", regex.V1 | regex.IGNORECASE)
+_ADDRESSES = [regex.compile(each, regex.V1 | regex.IGNORECASE) for each in (_EMAIL, _URL, _HANDLE)]
+_EMAIL_AS_IT_IS = regex.compile(_EMAIL, regex.V1)  # U+0345 counts as a letter only where case is ignored
 _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
 # The same boundaries (WB6 to WB13b) for ASCII, in three fifths of the time: letters and digits run together, a full
 # stop, a colon or an apostrophe joins letters, a full stop, a comma, a semicolon or an apostrophe joins digits.
@@ -53,7 +55,8 @@ _ASCII_PIECE = re.compile(
     r"[A-Za-z0-9_]+(?:(?:[.:'](?<=[A-Za-z].)(?=[A-Za-z])|[.,;'](?<=[0-9].)(?=[0-9]))[A-Za-z0-9_]+)*| +|\r\n|[\s\S]"
 )
 # Letters and an apostrophe: clitics at the end, an elided word of one or two letters (or "qu") at the start.
-_CLITIC = regex.compile(r"(.*\p{L}\p{M}*)(n['’]t|['’](?:s|re|ve|ll|d|m))", regex.V1 | regex.IGNORECASE)
+# A clitic is looked for from the end (reversed): from the start each letter before an apostrophe would be one to try.
+_CLITIC = regex.compile(r"\p{L}\p{M}*(n['’]t|['’](?:s|re|ve|ll|d|m))\Z", regex.V1 | regex.IGNORECASE | regex.REVERSE)
 _LONE_ELISION = regex.compile(r"\p{L}\p{M}*(?:\p{L}\p{M}*)?'", regex.V1)
 _ELISION = regex.compile(r"(\p{L}\p{M}*(?:\p{L}\p{M}*)?['’])(\p{L}.+)", regex.V1)
 _LONE_CLITICS = frozenset(("'s", "'re", "'ve", "'ll", "'d", "'m", "n't"))
@@ -121,13 +124,27 @@ def _words_of(text: str) -> list[str]:
     ]
 
 
+def _is_address(piece: str) -> bool:
+    """Whether one of the patterns matches all of it.
+
+    Each takes as much as it can, so that one match says so; ``fullmatch`` would go back through all shorter ones first,
+    and takes quadratic time for that.
+    """
+    if not ("@" in piece or "://" in piece or piece[:4].lower() == "www."):
+        return False
+    return any((found := each.match(piece)) is not None and found.end() == len(piece) for each in _ADDRESSES)
+
+
 def _split_apostrophe(piece: str) -> tuple[str, ...]:
-    if _ADDRESS.fullmatch(piece):
+    if _is_address(piece):
         return (piece,)
     if piece[0] in "'’" and piece.lower().replace("’", "'") not in _LONE_CLITICS:
         return (piece[0], *_split_apostrophe(piece[1:]))  # an opening quote before a vowel
-    match = _CLITIC.fullmatch(piece) or _ELISION.fullmatch(piece)
-    return match.groups() if match else (piece,)
+    clitic = _CLITIC.match(piece)
+    if clitic is not None:
+        return (piece[: clitic.start(1)], clitic[1])
+    elision = _ELISION.fullmatch(piece)
+    return elision.groups() if elision else (piece,)
 
 
 def kind_of(piece: str) -> Kind:
@@ -142,10 +159,10 @@ def kind_of(piece: str) -> Kind:
         return Kind.WORD
     if _PUNCTUATION.fullmatch(piece):
         return Kind.PUNCTUATION
-    if _ADDRESS.fullmatch(piece):
+    if _is_address(piece):
         if piece.startswith("@"):
             return Kind.HANDLE
-        return Kind.EMAIL if regex.fullmatch(_EMAIL, piece, flags=regex.V1) else Kind.URL
+        return Kind.EMAIL if _EMAIL_AS_IT_IS.fullmatch(piece) else Kind.URL
     if _NUMBER.fullmatch(piece):
         return Kind.NUMBER
     return Kind.WORD

@@ -91,11 +91,12 @@ class Aligner:
             return
         after = slots[place].after
         last = min(len(private), start + self._longest)
-        stop = private.find(after, start) if after else len(private)
+        furthest = last + len(after)  # a search to the end of the text for each word takes quadratic time
+        stop = private.find(after, start, furthest) if after else len(private)
         while start <= stop <= last:
             if private[start:stop] in self._outputs:
                 yield stop + len(after)
-            stop = private.find(after, stop + 1) if after else -1
+            stop = private.find(after, stop + 1, furthest) if after else -1
 
     def _rows(self, slots: list[_Slot], ends: list[int], private: str) -> list[int]:
         starts = ends[:-1]

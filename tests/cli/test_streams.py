@@ -1,0 +1,122 @@
+"""Closed, full and abandoned standard streams, and Ctrl-C at any time: one line or none, and the right exit code."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dptext
+from dptext.cli import main
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a shell and a device that is full")
+
+RUN = [sys.executable, "-m", "dptext"]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("streams")
+    vectors = dptext.load_vectors((["a", "b", "c"], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    dptext.save_vectors(vectors, folder / "vectors")
+    (folder / "in.jsonl").write_text('{"text": "a b"}\n{"text": "c"}\n')
+    statement = dptext.TEM(vectors, epsilon=1.0).statement
+    (folder / "s.json").write_text(statement.to_json())
+    assert main(["ledger", "create", str(folder / "l.db"), "--releases", "5", "-q"]) == 0
+    return folder
+
+
+def run(work, redirected, *arguments):
+    command = f'exec "$@" {redirected}'
+    return subprocess.run(["sh", "-c", command, "sh", *RUN, *arguments], cwd=work, capture_output=True, text=True)
+
+
+PRIVATIZE = ("privatize", "in.jsonl", "--epsilon", "1", "--vectors", "vectors", "--force", "-q")
+COMMANDS = {
+    "explain": ("explain", "s.json"),
+    "version": ("--version",),
+    "ledger": ("ledger", "show", "l.db"),
+    "privatize": (*PRIVATIZE, "-o", "out.jsonl", "--json"),
+    "pipe": (*PRIVATIZE, "-o", "-", "--statement", "pipe.json"),
+}
+
+
+@pytest.mark.parametrize("redirected", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_results_that_cannot_be_written_are_an_error(work, command, redirected):
+    done = run(work, redirected, *COMMANDS[command])
+    first, *notes = done.stderr.splitlines()
+    assert done.returncode == 4
+    assert first.startswith("dptext: cannot write to standard output: ")
+    assert len(notes) == (command == "pipe")  # what was promised for the rows that may be out
+
+
+@pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full", "<&- 2>&-"])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (COMMANDS["explain"], 0),
+        (COMMANDS["privatize"], 0),
+        (("explain", "nothing.json"), 4),
+        (("explain",), 2),
+    ],
+)
+def test_messages_that_nobody_can_read_change_neither_work_nor_exit_code(work, redirected, command, code):
+    done = run(work, redirected, *command)
+    assert done.returncode == code
+    assert (done.stdout != "") == (code == 0)
+    assert done.stderr == ""
+
+
+def test_what_is_printed_goes_into_no_file_that_is_opened_later(work):
+    done = run(work, "<&- >&- 2>&-", *PRIVATIZE[:-1], "-v", "-o", "closed.jsonl")
+    assert done.returncode == 0
+    rows = (work / "closed.jsonl").read_text().splitlines()
+    assert [list(json.loads(row)) for row in rows] == [["text"], ["text"]]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ledger", "left", "l.db"), (*PRIVATIZE[:1], "-", *PRIVATIZE[2:], "--format", ".jsonl", "-o", "x.jsonl")],
+)
+def test_a_closed_standard_input_is_an_error(work, command):
+    done = run(work, "<&-", *command)
+    assert (done.returncode, done.stderr) == (4, "dptext: cannot read standard input: it is closed\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "ledger"])
+def test_nothing_is_said_to_a_reader_that_went_away(work, command):
+    process = subprocess.Popen(
+        [*RUN, *COMMANDS[command]], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), err) == (4, "")
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------------------
+
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is deaf to it
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["dptext", "--version"]
+runpy.run_module("dptext", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "dptext.errors", "rich.console", "dptext.cli.app"])
+def test_an_interrupt_while_packages_are_imported_is_one_line(module):
+    code = INTERRUPTED_AT.format(module=module)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stdout == ""
+    assert done.stderr == "dptext: interrupted; nothing was written. Run the same command again to start over\n"
