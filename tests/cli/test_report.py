@@ -118,6 +118,18 @@ def test_no_folder_is_named_on_what_is_shared(release, run, tmp_path):
         assert str(tmp_path) not in text
 
 
+def test_no_folder_of_vectors_is_named_on_what_is_shared(release, run, tmp_path):
+    secret = tmp_path / "of-somebody"
+    secret.mkdir()
+    (tmp_path / "small.txt").rename(secret / "small.txt")
+    options = ("-o", "page.html", "--card", "CARD.md", "--vectors", secret / "small.txt", "-q")
+    assert run("report", "out.jsonl", *options) == (0, "", "")
+    for name in ("page.html", "CARD.md"):
+        text = (tmp_path / name).read_text()
+        assert "--vectors small.txt" in text
+        assert "of-somebody" not in text
+
+
 def test_a_refuted_promise_is_exit_code_3_and_the_page_says_so(release, run, tmp_path):
     beside = tmp_path / "out.jsonl.privacy.json"
     statement = dptext.PrivacyStatement.from_json(beside.read_text())

@@ -370,6 +370,9 @@ def test_new_words_are_counted_in(vectors, tmp_path):
     assert back.statement.parameters["promise_of_vocabulary"] == str(found.statement.guarantee)
     card = (tmp_path / "shared" / "README.md").read_text()
     assert f"({len(back) - len(vectors)}) are words of these people" in card
+    # one that a single person wrote comes out with probability delta: nothing else would be true
+    assert f"({found.statement.guarantee})" in card
+    assert "which a given person alone wrote has a probability of at most the delta of that promise" in card
     assert "epsilon 6, delta 2e-06" in card
     mechanism = dptext.TEM(back, epsilon=1.0, document_epsilon=6.0, max_words=4)
     result = dptext.privatize(["zyzzo0 and tea"], mechanism)

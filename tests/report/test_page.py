@@ -193,6 +193,29 @@ def test_a_gain_decides_where_it_was_measured():
     assert not _task(0.55, 0.7, gain=Estimate(0.1, -0.05, 0.15, 100, "rows")).is_useful
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("dptext report /home/mary/out.jsonl -o x/page.html", "dptext report out.jsonl -o page.html"),
+        ("dptext report out.jsonl --original /clinic/hiv.csv --seed 7", "dptext report out.jsonl --seed 7"),
+        (
+            "dptext report out.jsonl --original=hiv.csv --vectors=C:\\\\mary\\\\v.txt",
+            "dptext report out.jsonl --vectors=v.txt",
+        ),
+        ("dptext report out.jsonl --original", "dptext report out.jsonl"),
+        ("dptext report 'of mary/out 1.jsonl/'", "dptext report 'out 1.jsonl'"),
+    ],
+)
+def test_a_card_names_neither_folders_nor_the_original(command, shown):
+    card = _report(command=command).card()
+    assert f"```\n{shown}\n```" in card
+    assert not any(each in card for each in ("mary", "clinic", "hiv"))
+
+
+def test_a_command_that_cannot_be_read_is_not_on_the_card():
+    assert "mary" not in _report(command="dptext report '/home/mary").card()
+
+
 def test_names_of_groups_do_not_become_markdown():
     card = _report(fairness=[Measurement(**{**vars(_task(0.6, 0.7)), "what": "a|b\n# <i>"})]).card()
     assert "| a\\|b # \\<i\\> |" in card

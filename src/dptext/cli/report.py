@@ -153,7 +153,8 @@ def _command(
     words = ["dptext", "report", question.private.name, "-o", out.name]
     for name, value in (*options.items(), ("card", card), ("title", title or None), ("seed", question.seed)):
         if value is not None and value != usual.get(name):
-            words += [f"--{name}", value.name if isinstance(value, Path) else str(value)]
+            is_path = isinstance(value, Path) or name == "vectors"
+            words += [f"--{name}", Path(value).name if is_path else str(value)]
     for each in attacker or ():
         words += ["--attacker", each]
     return shlex.join(words)

@@ -206,8 +206,10 @@ def _words(statement: PrivacyStatement) -> str:
         else "Most are from a public list: that such a word is in it does not say that anybody used it."
     )
     return (
-        f"{first} Those after them ({new:,}) are words of these people, chosen under a promise of their own, which is "
-        "counted in above: one stands there because several people wrote it."
+        f"{first} Those after them ({new:,}) are words of these people, chosen under a promise of their own "
+        f"({statement.parameters.get('promise_of_vocabulary')}), which is counted in above. Most stand there because "
+        "several people wrote them; that one stands there which a given person alone wrote has a probability of at "
+        "most the delta of that promise."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,33 @@ def card_of(report: Report) -> str:
             "More was measured with the original texts; those numbers are the owner's and not on this card.",
             "",
         ]
-    elif report.command:
-        fence = "`" * (2 + max(map(len, re.findall("`+", report.command)), default=1))  # longer than any in a name
-        lines += ["## Made by", "", fence, report.command, fence, ""]
+    elif command := _to_share(report.command):
+        fence = "`" * (2 + max(map(len, re.findall("`+", command)), default=1))  # longer than any in a name
+        lines += ["## Made by", "", fence, command, fence, ""]
     return "\n".join(lines)
+
+
+def _to_share(command: str) -> str:
+    """A command line without what it says of its owner: folders, and which file the original is.
+
+    No number on a card was computed from the original, so the command makes them all without it. One that cannot be
+    read is left out.
+    """
+    try:
+        words = iter(shlex.split(command))
+    except ValueError:
+        return ""
+    kept = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option == "--original":
+            if not equals:
+                next(words, None)
+            continue
+        named = word if not (equals and option.startswith("-")) else value
+        name = re.split(r"[/\\]", named.rstrip("/\\"))[-1]
+        kept.append(name if named is word else f"{option}={name}")
+    return shlex.join(kept)
 
 
 def _table(heading: str, rows: Sequence[tuple[str, AttackScore | Measurement]]) -> list[str]:

@@ -55,7 +55,7 @@ class Report:
         stays: the share of words that stay as they are, at public frequencies; None where no words came out.
         pictures: of the sections "audit", "attacks" and "utility".
         figures: further pictures.
-        command: what makes the page again.
+        command: what makes the page again; a card shows it without folders and without the name of the original.
         notes: sentences for the reader.
     """
 
