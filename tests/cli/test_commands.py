@@ -13,6 +13,7 @@ import pytest
 
 import dptext
 from dptext.cli import main
+from dptext.privacy.statement import SCHEMA_VERSION
 from dptext.text.files import file_digest
 
 SECRET = "Zebulon"
@@ -330,8 +331,8 @@ def test_explain_without_the_data_says_that_nothing_was_verified(work, privatize
         (None, 4, "cannot read"),
         ("{", 1, "must be JSON"),
         ("[]", 1, "must be a JSON object"),
-        ('{"schema": 99}', 1, "schema version 1"),
-        ('{"schema": 1}', 1, "lacks assumptions"),
+        ('{"schema": 99}', 1, f"schema version {SCHEMA_VERSION}"),
+        (f'{{"schema": {SCHEMA_VERSION}}}', 1, "lacks assumptions"),
         (b"\xff\xfe", 1, "expected UTF-8"),
     ],
 )
