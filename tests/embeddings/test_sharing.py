@@ -349,7 +349,7 @@ def test_domain_adapted_private_text_end_to_end(model, tmp_path):
         assert both.epsilon >= 16.0 + mechanism.epsilon
         assert both.guarantee.delta >= 1e-6
         assert "all in the training of the vectors, one document in the release" in both.neighbours
-        assert both.condition.narrows(result.statement.condition)
+        assert both.condition.narrows(result.statement.condition, both.unit)
     assert result.statement.parameters["vectors_release"] == model.statement_.release_id
 
 

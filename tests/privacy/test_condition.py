@@ -19,6 +19,7 @@ from dptext.privacy.condition import (
     WordsChanged,
 )
 from dptext.privacy.guarantee import PureDP
+from dptext.privacy.restating import under_substitution
 from dptext.privacy.statement import of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 
@@ -40,6 +41,7 @@ REQUIREMENTS = [
 conditions = st.builds(
     Condition,
     requirements=st.lists(st.sampled_from(REQUIREMENTS), max_size=5).map(tuple),
+    about=st.sampled_from([None, "vectors", "collections", "pairs"]),
     note=st.sampled_from([None, "n"]),
 )
 whom = st.tuples(st.sampled_from(Unit), st.sampled_from(Relation))
@@ -54,17 +56,19 @@ def both_hold(first, second):
     return Condition(requirements=(first, second))
 
 
-@given(conditions, conditions, conditions)
-def test_narrowing_is_an_order_with_a_meet(one, two, three):
-    assert one.narrows(one)
-    assert one.narrows(ANY_TWO)
-    meet = one & two
-    assert meet.narrows(one)
-    assert meet.narrows(two)
-    assert meet.narrows(three) or not (one.narrows(three) or two.narrows(three))
-    if one.narrows(two) and two.narrows(three):
-        assert one.narrows(three)
-    if one.narrows(two) and two.narrows(one):
+@given(st.sampled_from(Unit), conditions, conditions, conditions)
+def test_narrowing_is_an_order_with_a_meet(unit, one, two, three):
+    def narrows(tight, wide):
+        return tight.narrows(wide, unit)
+
+    assert narrows(one, one)
+    meet = one.meet(two, unit)
+    assert narrows(meet, one)
+    assert narrows(meet, two)
+    assert narrows(meet, three) or not (narrows(one, three) or narrows(two, three))
+    if narrows(one, two) and narrows(two, three):
+        assert narrows(one, three)
+    if narrows(one, two) and narrows(two, one):
         assert one.requirements == two.requirements
 
 
@@ -93,7 +97,7 @@ def test_every_requirement_is_said(condition, whom):
 )
 def test_what_follows_is_left_out(tight, wide):
     assert both_hold(wide, tight).requirements == (tight,)
-    assert not Condition(requirements=(wide,)).narrows(Condition(requirements=(tight,)))
+    assert not Condition(requirements=(wide,)).narrows(Condition(requirements=(tight,)), Unit.DOCUMENT)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +143,72 @@ def test_a_promise_to_some_only_is_known_as_one():
     assert ANY_TWO.for_some_only is None
     assert "one group" in Condition(requirements=(OneGroup("p"),)).for_some_only
     assert "one level" in Condition(requirements=(OfLevel("strict"),)).for_some_only
+    assert "some words" in Condition(requirements=(WordsChanged(2),)).for_some_only
 
 
-@given(conditions, conditions)
-def test_replace_tightens_or_refuses(one, two):
-    made = statement(one)
-    if two.narrows(one):
+@pytest.mark.parametrize("required", [(), (SameLayout(),)])
+def test_a_promise_for_one_word_never_becomes_one_for_texts_that_differ_in_several(required):
+    one_word = statement(Condition(requirements=required), unit=Unit.WORD)
+    with pytest.raises(RefusedError, match="only become tighter"):
+        one_word.replace(condition=one_word.condition.and_(WordsChanged(2)))
+    three = statement(Condition(requirements=(WordsChanged(3),)), unit=Unit.WORD)
+    for both in (one_word.compose(three), three.compose(one_word)):
+        assert both.condition.requirements == (WordsChanged(1),)
+        assert "differ in one word" in both.neighbours
+
+
+@pytest.mark.parametrize(
+    ("unit", "relation", "before", "after"),
+    [
+        (Unit.EXAMPLE, Relation.ADD_REMOVE, "pairs", None),
+        (Unit.USER, Relation.SUBSTITUTION, None, "collections"),
+        (Unit.DOCUMENT, Relation.SUBSTITUTION, None, "vectors"),
+    ],
+)
+def test_what_the_inputs_are_never_becomes_more_than_they_were(unit, relation, before, after):
+    made = statement(Condition(about=before), unit=unit, relation=relation)
+    with pytest.raises(RefusedError, match="only become tighter"):
+        made.replace(condition=Condition(about=after))
+    assert made.compose(statement(Condition(about=after), unit=unit, relation=relation)).condition.about == before
+
+
+def test_what_people_have_in_common_is_said_of_people():
+    of_some = Condition(requirements=(WordsChanged(1), TextsOfOne(3)))
+    assert of_some.in_words(Unit.USER, Relation.SUBSTITUTION) == (
+        "any two people with equally many texts, at most 3, whose texts, each paired with one of the other's, "
+        "differ in one word and agree in all else, the number of words too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [({"trust": Trust.CENTRAL}, {"trust": Trust.LOCAL}), ({"seeded": True}, {"seeded": False})],
+)
+def test_replace_takes_no_trust_and_no_seed_back(before, change):
+    made = statement(**before)
+    with pytest.raises(RefusedError):
+        made.replace(**change)
+    assert made.replace(**before) == made
+
+
+def test_another_guarantee_leaves_out_what_followed_from_the_one_before():
+    exact = {"epsilon_under_substitution": 2.1, "delta_under_substitution": 1e-6}
+    made = statement(relation=Relation.ADD_REMOVE, parameters={"sigma": 3.0, **exact})
+    assert made.replace(mechanism="other").parameters == made.parameters
+    assert made.replace(guarantee=PureDP(9.0)).parameters == {"sigma": 3.0}
+    assert under_substitution(made.replace(guarantee=PureDP(9.0))) == PureDP(18.0)
+
+
+def test_what_copies_with_changes_does_what_replace_does():
+    """``copy.replace`` of Python 3.13 calls this."""
+    with pytest.raises(RefusedError, match="takes a proof"):
+        statement().__replace__(unit=Unit.USER)
+
+
+@given(st.sampled_from(Unit), conditions, conditions)
+def test_replace_tightens_or_refuses(unit, one, two):
+    made = statement(one, unit=unit)
+    if two.narrows(one, unit):
         assert made.replace(condition=two).condition == two
     else:
         with pytest.raises(RefusedError, match="only become tighter"):

@@ -49,7 +49,7 @@ def central(guarantee=ApproxDP(2.0, 1e-6), **changes):  # noqa: B008  frozen
 def test_a_condition_is_carried_to_people(condition, made):
     said = statement_for_user(made(condition=condition), 4)
     assert said.unit is Unit.USER
-    assert said.condition.narrows(condition)
+    assert said.condition.narrows(condition, said.unit)
     assert said.condition.has(TextsOfOne)
     assert said.trust is made().trust
     assert said.relation is made().relation

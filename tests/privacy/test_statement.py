@@ -20,6 +20,7 @@ from dptext.privacy.condition import (
     EncoderStays,
     LevelIsSent,
     OfLevel,
+    OfLevel,
     OneGroup,
     SameLayout,
     SameWordCount,
@@ -614,8 +615,8 @@ def test_a_composed_statement_never_promises_more_than_its_parts(first, second):
     except RefusedError:
         return
     assert total.epsilon >= max(first.epsilon, second.epsilon) or isinstance(total.guarantee, MetricDP)
-    assert total.condition.narrows(first.condition)
-    assert total.condition.narrows(second.condition)
+    assert total.condition.narrows(first.condition, total.unit)
+    assert total.condition.narrows(second.condition, total.unit)
     assert set(first.exposed + second.exposed) == set(total.exposed)
     assert set(first.assumptions + second.assumptions) == set(total.assumptions)
     assert total.seeded == (first.seeded or second.seeded)
@@ -642,5 +643,12 @@ def test_statements_of_the_first_version_keep_the_condition_that_they_have_in_wo
         of_version_1("any two words of one group of the public partition (3 groups)")
     )
     assert of_groups.condition.for_some_only
+    for whose in (
+        " of the level 'strict'",
+        " who declared the level 'strict' himself",
+        " whose device sent the level 'strict', or who declared it; his device sends a level with and without them",
+    ):
+        one_more = f"two corpora, one of which holds all documents of one more user{whose}"
+        assert PrivacyStatement.from_json(of_version_1(one_more)).condition.has(OfLevel)
     assert_refused(of_version_1(""), "neighbours")
     assert_refused(of_version_1(3), "neighbours")

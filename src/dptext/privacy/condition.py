@@ -180,6 +180,13 @@ _KINDS: dict[str, type[Requirement]] = {
 }
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
 About = Literal["vectors", "collections", "pairs"]
+# every text has a vector and every person a collection of texts, but not the other way round; pairs are the least
+_WITHIN: dict[str | None, tuple[str | None, ...]] = {
+    "vectors": (None, "pairs"),
+    "collections": (None, "pairs"),
+    None: ("pairs",),
+    "pairs": (),
+}
 _PAIRS_OF_WORDS = (
     "two collections of pairs, each a word and one that stands near it (two words that stand near each other are two "
     "pairs, one from each side), one of which holds one more pair: far less than a word of a text, which is in many "
@@ -217,7 +224,7 @@ class Condition:
     >>> equal_layout = Condition(requirements=(SameLayout(), SameWordCount()))
     >>> print(equal_layout.in_words(Unit.DOCUMENT, Relation.SUBSTITUTION))
     any two texts with the same number of words and the same layout
-    >>> equal_layout.narrows(ANY_TWO), ANY_TWO.narrows(equal_layout)
+    >>> equal_layout.narrows(ANY_TWO, Unit.DOCUMENT), ANY_TWO.narrows(equal_layout, Unit.DOCUMENT)
     (True, False)
     """
 
@@ -248,21 +255,33 @@ class Condition:
             return cls(requirements=(Stated(value),))
         raise ParameterError("condition must be a Condition, or words that state one")
 
-    def narrows(self, other: Condition) -> bool:
-        """Whether every pair of neighbours under this condition is one under the other."""
-        return all(any(mine.implies(each) for mine in self.requirements) for each in other.requirements)
+    def narrows(self, other: Condition, unit: Unit) -> bool:
+        """Whether every pair of neighbours of a unit under this condition is one under the other."""
+        if self.about != other.about and self.about not in _WITHIN[other.about]:
+            return False
+        required = (other.of_unit(unit) if self.has(WordsChanged) else other).requirements
+        return all(any(mine.implies(each) for mine in self.requirements) for each in required)
+
+    def of_unit(self, unit: Unit) -> Condition:
+        """With what the unit requires by itself: neighbours of the unit word differ in one, unless more are named."""
+        return self if unit is not Unit.WORD or self.has(WordsChanged) else self.and_(WordsChanged(1))
+
+    def meet(self, other: Condition, unit: Unit) -> Condition:
+        """The condition of the pairs that are neighbours of a unit under both."""
+        one, two = self, other
+        if one.has(WordsChanged) or two.has(WordsChanged):
+            one, two = one.of_unit(unit), two.of_unit(unit)
+        about = one.about if one.about == two.about else None
+        if "pairs" in (one.about, two.about):
+            about = "pairs"  # an example is little: what it is stays said
+        notes = dict.fromkeys(each for each in (one.note, two.note) if each)
+        return Condition(
+            requirements=(*one.requirements, *two.requirements), about=about, note="; ".join(notes) or None
+        )
 
     def and_(self, *requirements: Requirement) -> Condition:
         """This condition with more requirements: tighter, or the same."""
         return Condition(requirements=(*self.requirements, *requirements), about=self.about, note=self.note)
-
-    def __and__(self, other: Condition) -> Condition:
-        notes = dict.fromkeys(each for each in (self.note, other.note) if each)
-        return Condition(
-            requirements=(*self.requirements, *other.requirements),
-            about=self.about if self.about == other.about else None,
-            note="; ".join(notes) or None,
-        )
 
     def has(self, *kinds: type[Requirement]) -> bool:
         """Whether one of its requirements is of these kinds."""
@@ -275,6 +294,8 @@ class Condition:
             return f"for words of {ONE_GROUP} only"
         if self.has(OfLevel):
             return "for users of one level only"
+        if self.has(WordsChanged):
+            return "for texts that differ in some words only"
         return None
 
     def in_words(self, unit: Unit, relation: Relation) -> str:
@@ -290,7 +311,7 @@ class Condition:
     def _substituted(self, unit: Unit) -> str:
         changed = self._changed()
         of_texts = [] if unit is Unit.WORD else self._of_texts()
-        said = _SUBSTITUTED[Unit.DOCUMENT if changed else unit]
+        said = _SUBSTITUTED[Unit.DOCUMENT if changed and unit is Unit.WORD else unit]
         if (unit, self.about) in _ABOUT:
             said = _ABOUT[unit, self.about]
         elif unit is Unit.WORD and not changed and self.has(OneGroup):
@@ -302,7 +323,8 @@ class Condition:
             joined = " and ".join(of_texts)
             said += f", each paired with one that has {joined}" if unit is Unit.USER else f" with {joined}"
         if changed:
-            said += f" that differ in {changed} and agree in all else, the number of words too"
+            whose = ", whose texts, each paired with one of the other's," if unit is Unit.USER else " that"
+            said += f"{whose} differ in {changed} and agree in all else, the number of words too"
         return said + self._of_users()
 
     def _changed(self) -> str:

@@ -24,12 +24,11 @@ from dptext.privacy.guarantee import (
     for_group,
     substitution_from_add_remove,
 )
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.statement import OF_SUBSTITUTION, Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 
 __all__ = ["restated", "statement_for_user", "under_substitution", "without_claim"]
 
-_OF_SUBSTITUTION = ("epsilon_under_substitution", "delta_under_substitution")
 _MOST_TEXTS = 10**6
 
 
@@ -43,7 +42,7 @@ def restated(
     parameters = {
         name: value
         for name, value in changes.pop("parameters", statement.parameters).items()
-        if name not in _OF_SUBSTITUTION
+        if name not in OF_SUBSTITUTION
     }
     condition = statement.condition.and_(*requirements)
     return dataclasses.replace(statement, guarantee=guarantee, condition=condition, parameters=parameters, **changes)
@@ -111,7 +110,7 @@ def under_substitution(statement: PrivacyStatement) -> Guarantee:
     """
     if statement.relation is Relation.SUBSTITUTION:
         return statement.whole_guarantee
-    epsilon, delta = (statement.parameters.get(name) for name in _OF_SUBSTITUTION)
+    epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)
     if statement.slack == 0 and isinstance(epsilon, float) and isinstance(delta, float):
         return ApproxDP(epsilon, delta)
     if isinstance(statement.guarantee, MetricDP):

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OneGroup
+from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OfLevel, OneGroup
 from dptext.privacy.explanation import explanation_html, explanation_text
 from dptext.privacy.guarantee import (
     ZCDP,
@@ -35,7 +35,7 @@ from dptext.privacy.guarantee import (
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
 
-__all__ = ["SCHEMA_VERSION", "TAKEN_FOR_GRANTED", "PrivacyStatement", "new_release_id", "of_release"]
+__all__ = ["OF_SUBSTITUTION", "SCHEMA_VERSION", "TAKEN_FOR_GRANTED", "PrivacyStatement", "new_release_id", "of_release"]
 
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
@@ -45,6 +45,10 @@ TAKEN_FOR_GRANTED = (
     "the reader sees the output only, not the running time or the memory of the machine that made it",
 )
 """What every release takes for granted."""
+
+
+OF_SUBSTITUTION = ("epsilon_under_substitution", "delta_under_substitution")
+"""Parameters of a release that computed exactly what it promises under substitution."""
 
 
 def new_release_id() -> str:
@@ -153,9 +157,13 @@ class PrivacyStatement:
     def replace(self, **changes: Any) -> PrivacyStatement:
         """A copy with some fields changed. Its condition may become tighter, unit and relation stay.
 
+        With another guarantee, what the parameters say of the promise under substitution is left out, unless they are
+        given too: it followed from the guarantee before.
+
         Raises:
             RefusedError: a condition that lets in pairs of neighbours for which nothing was proved; another unit or
-                relation, for which the promise has to be restated (`dptext.privacy.restating`).
+                relation, for which the promise has to be restated (`dptext.privacy.restating`); local trust where a
+                curator had to be trusted; no seed where there was one.
         """
         for name in ("unit", "relation"):
             if changes.get(name, getattr(self, name)) != getattr(self, name):
@@ -163,12 +171,21 @@ class PrivacyStatement:
                     f"a statement keeps its {name}: what it promises for another one takes a proof; use "
                     "statement_for_user or statement_with_training, or build a statement of its own"
                 )
-        if not Condition.read(changes.get("condition", self.condition)).narrows(self.condition):
+        if self.trust is Trust.CENTRAL and changes.get("trust", self.trust) != self.trust:
+            raise RefusedError("a curator saw these data in the clear: a statement cannot turn from central to local")
+        if self.seeded and not changes.get("seeded", True):
+            raise RefusedError("a seed was used for this release, and a statement cannot take that back")
+        if not Condition.read(changes.get("condition", self.condition)).narrows(self.condition, self.unit):
             raise RefusedError(
                 "the condition of a statement can only become tighter: this one lets in neighbours for which nothing "
                 "was proved; add requirements with condition.and_(...)"
             )
+        if changes.get("guarantee", self.guarantee) != self.guarantee:
+            kept = {name: value for name, value in self.parameters.items() if name not in OF_SUBSTITUTION}
+            changes = {"parameters": kept, **changes}
         return replace(self, **changes)
+
+    __replace__ = replace  # copy.replace of Python 3.13
 
     def compose(self, other: PrivacyStatement) -> PrivacyStatement:
         """The statement of two releases about the same people, taken together, for neighbours under both conditions.
@@ -186,7 +203,7 @@ class PrivacyStatement:
             guarantee=compose(self.guarantee, other.guarantee),
             unit=self.unit,
             relation=self.relation,
-            condition=self.condition & other.condition,
+            condition=self.condition.meet(other.condition, self.unit),
             trust=Trust.CENTRAL if Trust.CENTRAL in (self.trust, other.trust) else Trust.LOCAL,
             mechanism=f"{self.mechanism} + {other.mechanism}",
             assumptions=_merge(self.assumptions, other.assumptions),
@@ -234,8 +251,8 @@ class PrivacyStatement:
                 f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another: "
                 "read it with the dptext version that its field 'software' names"
             )
-        if schema == 1 and "condition" not in data and "neighbours" in data:
-            data["condition"] = _of_words(data.pop("neighbours"))
+        if schema == 1 and "neighbours" in data:
+            data |= {"condition": _of_words(data.pop("neighbours"))}
         names = {each.name for each in fields(cls)}
         missing, unknown = sorted(names - data.keys()), sorted(data.keys() - names)
         if missing or unknown:
@@ -308,6 +325,7 @@ def of_release(
 
 _MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_LEVEL_IN_WORDS = re.compile(r"""the level ['"](.*?)['"](?= himself|,|;|$)""", re.DOTALL)
 
 
 def _choice(name: str, choices: type[StrEnum], value: Any) -> StrEnum:
@@ -368,7 +386,10 @@ def _of_words(neighbours: Any) -> Condition:
     if not isinstance(neighbours, str) or not neighbours:
         raise DataError("a field of the privacy statement has a wrong value: neighbours must be text")
     stated = Condition.read(neighbours)
-    return stated.and_(OneGroup("the one that these words name")) if ONE_GROUP in neighbours else stated
+    if ONE_GROUP in neighbours:
+        stated = stated.and_(OneGroup("the one that these words name"))
+    level = _LEVEL_IN_WORDS.search(neighbours)
+    return stated if level is None else stated.and_(OfLevel(level[1]))
 
 
 def _read_condition(data: Any) -> tuple[str, Condition]:
