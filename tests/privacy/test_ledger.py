@@ -22,9 +22,11 @@ from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.privacy import ledger_store
+from dptext.privacy.condition import WordsChanged
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, approx_from_zcdp, for_group
 from dptext.privacy.ledger import TEXT, Ledger
 from dptext.privacy.ledger_terms import TOLERANCE, Currency, Limits, in_digits, in_digits_at_least, price
+from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
 
@@ -155,6 +157,23 @@ def test_a_user_pays_once_where_distances_add_up_or_the_promise_is_for_users(mak
     ledger = make(epsilon=10)
     reserve(ledger, "a", PureDP(5), ["u"] * 7, by="author", unit=Unit.USER)
     assert ledger.left("u").spent == 5
+
+
+def test_a_promise_for_few_texts_of_a_person_is_not_charged_for_many(make):
+    ledger = make(epsilon=10)
+    for_three = statement_for_user(statement(PureDP(1.0)), 3)
+    with pytest.raises(RefusedError, match="at most 3 texts in the release, and 1 of them have more"):
+        ledger.reserve("a", for_three, ["u"] * 3 + ["v"] * 50, by="author")
+    assert ledger.releases() == []
+    ledger.reserve("a", for_three, ["u"] * 3 + ["v"] * 2, by="author")
+    assert (ledger.left("u").spent, ledger.left("v").spent) == (3.0, 3.0)
+    assert ledger.reserve("a", for_three, ["u"] * 3 + ["v"] * 2, by="author").resumed
+
+
+def test_a_promise_for_texts_that_differ_in_some_words_is_refused(make):
+    of_some = statement().replace(condition=statement().condition.and_(WordsChanged(1)))
+    with pytest.raises(RefusedError, match="some words only"):
+        make(epsilon=10).reserve("a", of_some, ["x"], by=TEXT)
 
 
 def test_equal_texts_pay_once_a_release(make):

@@ -20,7 +20,6 @@ from dptext.privacy.condition import (
     EncoderStays,
     LevelIsSent,
     OfLevel,
-    OfLevel,
     OneGroup,
     SameLayout,
     SameWordCount,

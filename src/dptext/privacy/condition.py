@@ -288,6 +288,11 @@ class Condition:
         return any(isinstance(each, kinds) for each in self.requirements)
 
     @property
+    def most_texts(self) -> int | None:
+        """How many texts of a person it is about, at most; None: it does not say."""
+        return min((each.most for each in self.requirements if isinstance(each, TextsOfOne)), default=None)
+
+    @property
     def for_some_only(self) -> str | None:
         """Why the promise does not hold for all units, whatever their texts; None where it does."""
         if self.has(OneGroup):

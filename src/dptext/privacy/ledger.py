@@ -155,7 +155,8 @@ class Ledger:
 
         Raises:
             RefusedError: a unit would be overspent; the promise does not add to those before it; it has no price or
-                a seed; the release is there already with other units. Nothing was changed.
+                a seed; it is for people with fewer texts than somebody has here; the release is there already with
+                other units. Nothing was changed.
             ParameterError: an argument is not what it should be.
             StorageError, DataError: the file failed; nothing was changed.
         """
@@ -174,7 +175,8 @@ class Ledger:
             # at worst the same one each time, and that one pays once a release. A user pays for all he wrote,
             # unless the promise is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
-            documents = gather(connection, _hashed(keys, secret, by), counted=counted)
+            most = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
+            documents = gather(connection, _hashed(keys, secret, by), counted=counted, most=most)
             with writing(connection):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dptext.errors import DataError, StorageError
+from dptext.errors import DataError, RefusedError, StorageError
 from dptext.own_files import open_new
 from dptext.privacy.ledger_terms import Ceiling
 
@@ -191,7 +191,7 @@ def writing(connection: Connection) -> Iterator[None]:
         _roll_back(connection)
 
 
-def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool) -> int:
+def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, most: int | None = None) -> int:
     """Sort the units of a release into ``temp.fresh (unit, documents)``, on disk: memory does not grow with them.
 
     The temporary tables belong to this connection: the ledger itself is not locked while the units arrive.
@@ -200,9 +200,13 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
         connection: an open ledger, outside a transaction.
         units: their keys; a key may come again.
         counted: whether ``documents`` says how often a key came; otherwise it is 1.
+        most: how often a key may come; None: any number of times.
 
     Returns:
         How many keys arrived.
+
+    Raises:
+        RefusedError: a key came more often.
     """
     connection.execute("PRAGMA temp.journal_mode = OFF")
     connection.execute("CREATE TEMP TABLE arrived (unit BLOB)")
@@ -213,6 +217,15 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
     documents = "count(*)" if counted else "1"
     connection.execute(f"INSERT INTO fresh SELECT unit, {documents} FROM arrived GROUP BY unit")  # noqa: S608
     (arrived,) = connection.execute("SELECT count(*) FROM arrived").fetchone()
+    if most is not None:
+        (over,) = connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM arrived GROUP BY unit HAVING count(*) > ?)", (most,)
+        ).fetchone()
+        if over:
+            raise RefusedError(
+                f"the ledger refuses: the promise is for people with at most {most:,} texts in the release, and "
+                f"{over:,} of them have more; take the statement for as many as they have; nothing was released"
+            )
     connection.execute("DROP TABLE arrived")
     connection.execute("COMMIT")
     return int(arrived)
