@@ -2,6 +2,7 @@
 
 import copy
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -223,3 +224,19 @@ def test_other_arguments():
     assert checked_amount("x", np.float32(2.0)) == 2.0
     assert checked_amount("x", np.int64(2)) == 2.0
     assert copy.deepcopy(GaussianRelease(sigma=1.0)) == GaussianRelease(sigma=1.0)
+
+
+def test_extreme_ratios_are_refused_and_never_perfect_privacy():
+    with pytest.raises(ParameterError, match="too far apart"):
+        GaussianRelease(sigma=1e200)
+    with pytest.raises(ParameterError, match="too far apart"):
+        GaussianRelease(sigma=1e-200)
+    weak = GaussianRelease(sigma=1e150)
+    assert weak.zcdp.rho >= Fraction(weak.mu) ** 2 / 2 > 0
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-310, 1e-300])
+def test_hardly_any_loss_is_not_none(rho):
+    """Gaussian noise of this rho has delta about .4 sqrt(2 rho) at epsilon 0, far above this delta."""
+    found = tighter_approx_from_zcdp(ZCDP(rho), delta=1e-300)
+    assert 0 < found.epsilon <= approx_from_zcdp(ZCDP(rho), delta=1e-300).epsilon

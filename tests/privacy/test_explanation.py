@@ -317,3 +317,25 @@ def test_odds_never_use_powers_of_ten_and_are_never_rounded_down(epsilon):
     number, *powers = said.replace(",", "").split()
     shown = float(number) * math.prod({"thousand": 1e3, "million": 1e6, "billion": 1e9}[power] for power in powers)
     assert math.exp(epsilon) * (1 - 1e-9) <= shown <= math.exp(epsilon) * 1.1
+
+
+def test_parameters_that_are_losses_are_never_rounded_down():
+    made = statement(
+        parameters={
+            "epsilon_under_substitution": 18.6512341,
+            "delta_under_substitution": 1.0000001e-6,
+            "sigma": 0.65291,
+        }
+    )
+    assert "epsilon_under_substitution = 18.6513, delta_under_substitution = 1.00001e-06, sigma = 0.65291" in " ".join(
+        made.explain().split()
+    )
+
+
+def test_what_is_proved_beside_a_printed_epsilon_has_its_delta():
+    made = statement(
+        guarantee=ApproxDP(3.0, 1e-5),
+        claimed_epsilon=1.0,
+        parameters={"claim_is": "open", "reason": "no proof", "holds_for": "any two"},
+    )
+    assert "What is proved is epsilon = 3 with delta = 1e-05 (any two)." in " ".join(made.explain().split())

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -319,7 +320,7 @@ def test_composition_is_associative_where_every_sum_has_one_meaning(kind):
 @given(pures, pures, zcdps)
 def test_pure_epsilons_added_before_zcdp_cost_no_less_than_after(first, second, third):
     early, late = compose(compose(first, second), third), compose(first, compose(second, third))
-    assert early.rho >= late.rho * (1 - 1e-12)
+    assert early.rho >= late.rho * (1 - 1e-12) - 1e-300
 
 
 @given(st.lists(one_metric, min_size=2, max_size=5))
@@ -761,3 +762,31 @@ def test_adaptive_choice_of_the_second_mechanism_stays_within_the_sum():
     table = [np.append(first[row, 0] * second[row], first[row, 1]) for row in (0, 1)]
     assert holds(compose(PureDP(1.0), PureDP(0.4)), *table)
     assert not holds(PureDP(1.0), *table)
+
+
+@given(pures, pures, st.integers(1, 10**6))
+def test_what_is_computed_is_never_rounded_down(first, second, size):
+    one, two = Fraction(first.epsilon), Fraction(second.epsilon)
+    assert compose(first, second).epsilon >= one + two
+    assert for_group(first, size).epsilon >= size * one
+    assert zcdp_from_pure(first).rho >= one * one / 2
+    assert MetricDP(first.epsilon, "m", second.epsilon).pure_epsilon >= one * two
+    delta = min(1.0, first.epsilon)
+    assert compose(ApproxDP(0.0, delta), ApproxDP(0.0, delta)).delta >= min(1, 2 * Fraction(delta))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda: compose(PureDP(1.0), PureDP(1e-17)).epsilon > 1.0,
+        lambda: compose(ApproxDP(1.0, 1e-6), ApproxDP(1.0, 1e-23)).delta > 1e-6,
+        lambda: zcdp_from_pure(PureDP(1e-200)).rho > 0,
+        lambda: MetricDP(1e-200, "m", 1e-200).pure_epsilon > 0,
+        lambda: for_group(ZCDP(1e-300), 10**200).rho >= 1e100 * (1 - 1e-15),
+        lambda: for_group(PureDP(1e-300), 10**400).epsilon >= 1e100 * (1 - 1e-15),
+        lambda: for_group(PureDP(1.0), 10**400).epsilon == math.inf,
+        lambda: "inf" in str(MetricDP(2**999, "m", 2**999)),
+    ],
+)
+def test_extremes_round_up_and_never_fail(result):
+    assert result()

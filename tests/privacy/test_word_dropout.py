@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -261,3 +262,11 @@ def test_statements_of_another_kind_are_refused(changes):
         with_word_dropout(statement(**changes), 0.5)
     with pytest.raises(RefusedError):
         with_word_dropout(statement(unit=Unit.WORD), 0.5, masks="dependent")
+
+
+def test_words_that_are_nearly_always_masked_round_up():
+    mu = 1 - 1e-10
+    for words in (1, 2, 3, 7):
+        exact = math.log1p(float(1 - Fraction(mu) ** words) * math.expm1(3.0))
+        assert exact <= amplified_by_dropout(3.0, mu, words=words) <= exact * (1 + 1e-12)
+    assert amplified_by_dropout(10**400, 0.5) == math.inf

@@ -11,6 +11,7 @@ from dptext import ApproxDP, MetricDP, NoGuarantee, ParameterError, PrivacyState
 from dptext.attacks.score import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.estimates import Estimate
+from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
 from dptext.report.brief import answers
 from dptext.report.checks import Check
 from dptext.report.page import GroupGap, Measurement, Report, Sample
@@ -304,3 +305,14 @@ def test_pictures_are_drawn_without_a_window():
         scores_figure([], measure="accuracy")
     with pytest.raises(ParameterError, match="told apart in grey"):
         curve_figure([("x", [(1.0, estimate)])] * 7, x="x", y="y")
+
+
+def test_who_is_not_a_neighbour_is_not_said_to_be_protected():
+    """Words of two groups are told apart with certainty, and so are layouts: the sentence must not say "any two"."""
+    limited = _statement(PureDP(2.0)).replace(
+        condition=Condition(requirements=(Stated("any two texts"), SameLayout(), OneGroup("2 groups")))
+    )
+    page = Report(title="x", statement=limited).html()
+    strength = re.search(r"How strong is the promise\?.*?sure of one of them", page, re.DOTALL)[0]
+    assert "any two texts for equally likely" not in strength
+    assert "words of one group of the public partition" in strength

@@ -29,7 +29,7 @@ import numpy as np
 
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.analytic_gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
-from dptext.privacy.guarantee import ZCDP, ApproxDP, approx_from_zcdp
+from dptext.privacy.guarantee import ZCDP, ApproxDP, approx_from_zcdp, product_upwards
 from dptext.privacy.unit import Relation
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "tighter_approx_from_zcdp",
 ]
 
+_FARTHEST = 2.0**500  # a ratio and its square are floats with all their digits
 _UP = 1 + 1e-15  # covers the rounding of a few float operations
 
 
@@ -134,6 +135,10 @@ class GaussianRelease:
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, checked_amount(name, getattr(self, name)))
         object.__setattr__(self, "relation", checked_relation(self.relation))
+        if not _FARTHEST**-1 < self.sensitivity / self.sigma < _FARTHEST:
+            raise ParameterError(
+                "sensitivity and sigma are too far apart for floats: nothing that follows from their ratio would be so"
+            )
 
     @classmethod
     def calibrated(
@@ -177,7 +182,7 @@ class GaussianRelease:
     @property
     def zcdp(self) -> ZCDP:
         """rho = sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016, Proposition 6), for sums with other zCDP."""
-        return ZCDP(self.mu * self.mu / 2 * _UP)
+        return ZCDP(product_upwards(self.mu, self.mu, _UP, 0.5))
 
     def split(self, shares: Sequence[float]) -> tuple[GaussianRelease, ...]:
         """Several releases of the same sensitivity that together cost what this one does (Corollary 3.3).
@@ -220,7 +225,7 @@ def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
             "composition needs one relation, got add/remove and substitution: state every sensitivity for the same one"
         )
     mu = math.hypot(*(release.mu for release in releases)) * _UP  # Dong, Roth and Su 2022, Corollary 3.3
-    if not 2.0**-1000 < mu < 2.0**1000:
+    if not _FARTHEST**-1 < mu < _FARTHEST:
         raise ParameterError("the noise of these releases is beyond what a float holds: scale sigma and sensitivity")
     return GaussianRelease(sigma=1 / (mu * _UP), relation=relations.pop())
 
@@ -256,7 +261,7 @@ def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
 
     # The least value lies near sqrt(ln(1/delta) / rho), where the simple bound takes its order; a grid first, because
     # nothing says that there is one valley only, then golden sections around its best point.
-    centre = math.log(log_inverse / rho) / 2
+    centre = (math.log(log_inverse) - math.log(rho)) / 2
     step = 0.25
     best = min((centre + step * place for place in range(-40, 41)), key=at)
     low, high = best - step, best + step

@@ -220,7 +220,10 @@ def _claim(statement: PrivacyStatement, claimed: float) -> str:
     """What a paper prints, and what is known of it."""
     about = statement.parameters
     printed = f"The paper behind this mechanism prints epsilon = {claimed:.4g}."
-    proved = f"What is proved is epsilon = {at_most(statement.epsilon, 6)} ({about.get('holds_for')})."
+    numbers = f"epsilon = {at_most(statement.epsilon, 6)}"
+    if isinstance(statement.guarantee, ApproxDP) and statement.guarantee.delta > 0:
+        numbers += f" with delta = {at_most(statement.guarantee.delta, 3)}"
+    proved = f"What is proved is {numbers} ({about.get('holds_for')})."
     match about.get("claim_is"):
         case "true":
             return f"{printed} That holds here. {proved}"
@@ -240,7 +243,7 @@ def _claim(statement: PrivacyStatement, claimed: float) -> str:
 def _made(statement: PrivacyStatement) -> list[str]:
     told = OF_A_CLAIM if "claim_is" in statement.parameters and statement.claimed_epsilon is not None else ()
     said = {name: value for name, value in statement.parameters.items() if value is not None and name not in told}
-    parameters = ", ".join(f"{name} = {_number(value)}" for name, value in said.items())
+    parameters = ", ".join(f"{name} = {_number(name, value)}" for name, value in said.items())
     lines = [f"Mechanism: {statement.mechanism}" + (f" ({parameters})." if parameters else ".")]
     if statement.software:
         lines.append(f"Software: {statement.software}.")
@@ -251,10 +254,13 @@ def _made(statement: PrivacyStatement) -> list[str]:
     return lines
 
 
-def _number(value: object) -> str:
+def _number(name: str, value: object) -> str:
     if isinstance(value, str) and _DIGEST.fullmatch(value):
         return f"{value[:12]}…"  # the statement itself has all of it
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return at_most(value, 6) if _OF_A_LOSS.search(name) else f"{value:.6g}"
 
 
+_OF_A_LOSS = re.compile("epsilon|delta|rho|loss")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -1,7 +1,8 @@
 """What is promised, as frozen numbers, and the arithmetic that holds for them.
 
 All logarithms are natural. A guarantee says nothing about *who* is protected: unit and relation stand in the
-statement that carries it (`dptext.privacy.statement`). Arithmetic that has no proof is refused with its reason.
+statement that carries it (`dptext.privacy.statement`). Arithmetic that has no proof is refused with its reason; what is
+computed is rounded up.
 
 Sources: Dwork and Roth 2014 (composition, group privacy); Bun and Steinke 2016 (zCDP); Chatzikokolakis et al.
 2013 (metric DP); ``claims.md`` section 0 for the changes of relation.
@@ -13,6 +14,7 @@ import math
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
 
@@ -34,10 +36,15 @@ __all__ = [
     "for_group",
     "guarantee_from_dict",
     "guarantee_to_dict",
+    "product_upwards",
     "pure_from_metric",
     "substitution_from_add_remove",
+    "sum_upwards",
     "zcdp_from_pure",
 ]
+
+
+_UP = 1 + 2.0**-49  # covers the rounding of a few float operations
 
 
 def _check(name: str, value: float, *, low: float = 0.0, high: float = math.inf) -> None:
@@ -143,7 +150,7 @@ class MetricDP:
         """The largest loss of any pair: epsilon * max_distance, or infinity where that is unbounded."""
         if 0 in (self.epsilon, self.max_distance):
             return 0.0
-        return math.inf if self.max_distance is None else self.epsilon * self.max_distance
+        return math.inf if self.max_distance is None else product_upwards(self.epsilon, self.max_distance)
 
     def __str__(self) -> str:
         bound = "" if self.max_distance is None else f", never more than {at_most(self.pure_epsilon, 4)} for a pair"
@@ -203,27 +210,27 @@ def _compose_two(first: Guarantee, second: Guarantee) -> Guarantee:
         case (_, NoGuarantee()):
             return second
         case (PureDP(a), PureDP(b)):
-            return PureDP(a + b)
+            return PureDP(sum_upwards(a, b))
         case (ZCDP(a), ZCDP(b)):
-            return ZCDP(a + b)  # Bun and Steinke 2016, Lemma 7
+            return ZCDP(sum_upwards(a, b))  # Bun and Steinke 2016, Lemma 7
         case (ZCDP(a), PureDP()):
-            return ZCDP(a + zcdp_from_pure(second).rho)
+            return ZCDP(sum_upwards(a, zcdp_from_pure(second).rho))
         case (PureDP(), ZCDP(b)):
-            return ZCDP(b + zcdp_from_pure(first).rho)
+            return ZCDP(sum_upwards(b, zcdp_from_pure(first).rho))
         case (ZCDP(), ApproxDP()) | (ApproxDP(), ZCDP()):
             raise RefusedError(
                 "zCDP and (epsilon, delta) do not add before a delta is chosen: "
                 "convert the first with approx_from_zcdp(guarantee, delta=...)"
             )
         case (MetricDP(a, m, g, s), MetricDP(b, n, h, t)) if (m, s) == (n, t):
-            return MetricDP(a + b, m, None if g is None or h is None else max(g, h), s)
+            return MetricDP(sum_upwards(a, b), m, None if g is None or h is None else max(g, h), s)
         case (MetricDP(), _):
             return _compose_two(pure_from_metric(first), second)
         case (_, MetricDP()):
             return _compose_two(first, pure_from_metric(second))
         case _:
             one, two = as_approx(first), as_approx(second)
-            return ApproxDP(one.epsilon + two.epsilon, min(1.0, one.delta + two.delta))
+            return ApproxDP(sum_upwards(one.epsilon, two.epsilon), min(1.0, sum_upwards(one.delta, two.delta)))
 
 
 def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
@@ -293,8 +300,7 @@ def pure_from_metric(guarantee: MetricDP) -> PureDP:
 
 def zcdp_from_pure(guarantee: PureDP) -> ZCDP:
     """epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 4)."""
-    epsilon = float(guarantee.epsilon)
-    return ZCDP(epsilon * epsilon / 2)
+    return ZCDP(product_upwards(guarantee.epsilon, guarantee.epsilon, 0.5))
 
 
 def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
@@ -305,7 +311,7 @@ def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     rho = float(guarantee.rho)
     if rho == 0.0 or math.isinf(rho):
         return ApproxDP(rho, delta)
-    return ApproxDP(rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta)), delta)
+    return ApproxDP((rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * _UP, delta)
 
 
 def for_group(guarantee: Guarantee, size: int) -> Guarantee:
@@ -328,13 +334,14 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
         return guarantee
     match guarantee:
         case PureDP(epsilon):
-            return PureDP(size * epsilon)
+            return PureDP(product_upwards(size, epsilon))
         case ApproxDP(epsilon, delta):
             # a geometric sum, which tends to size * delta as epsilon tends to 0
-            growth = float(size) if epsilon == 0.0 else _expm1_ratio(size * epsilon, epsilon)
-            return ApproxDP(size * epsilon, min(1.0, delta * growth) if delta > 0 else 0.0)
+            total = product_upwards(size, epsilon)
+            growth = size if epsilon == 0 else _expm1_ratio(float(total), float(epsilon))
+            return ApproxDP(total, min(1.0, product_upwards(delta, growth)))
         case ZCDP(rho):
-            return ZCDP(size**2 * rho)  # Bun and Steinke 2016, Proposition 27
+            return ZCDP(product_upwards(size, size, rho))  # Bun and Steinke 2016, Proposition 27
         case MetricDP():
             return for_group(pure_from_metric(guarantee), size)
         case NoGuarantee():
@@ -358,10 +365,34 @@ def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
     return for_group(guarantee, 2)
 
 
+def sum_upwards(*numbers: float) -> float:
+    """The least float that is not below the sum of numbers, none of them negative.
+
+    >>> sum_upwards(1.0, 1e-300) > 1.0, sum_upwards(0.1, 0.2), sum_upwards(1, 2)
+    (True, 0.30000000000000004, 3.0)
+    """
+    return math.inf if math.inf in numbers else _upwards(sum(map(Fraction, numbers)))
+
+
+def product_upwards(*numbers: float) -> float:
+    """The least float that is not below the product of numbers, none of them negative; 0 times infinity is 0."""
+    if 0 in numbers:
+        return 0.0
+    return math.inf if math.inf in numbers else _upwards(math.prod(map(Fraction, numbers)))
+
+
+def _upwards(exact: Fraction | int) -> float:
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
 def _expm1_ratio(numerator: float, denominator: float) -> float:
-    """(e^numerator - 1) / (e^denominator - 1), infinite instead of an overflow."""
+    """(e^numerator - 1) / (e^denominator - 1) or a little more, infinite instead of an overflow."""
     if numerator < 700:
-        return math.expm1(numerator) / math.expm1(denominator)
+        return math.expm1(numerator) / math.expm1(denominator) * _UP
     # the ones no longer count where both are large; e^(numerator - denominator) may still be small
     gap = numerator - denominator
     return math.exp(gap) * (1 + 1e-12) / -math.expm1(-denominator) if gap < 700 else math.inf

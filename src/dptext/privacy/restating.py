@@ -22,6 +22,7 @@ from dptext.privacy.guarantee import (
     NoGuarantee,
     PureDP,
     for_group,
+    product_upwards,
     substitution_from_add_remove,
 )
 from dptext.privacy.statement import OF_SUBSTITUTION, Parameter, PrivacyStatement
@@ -80,7 +81,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
     alone = statement.trust is Trust.LOCAL and statement.relation is Relation.SUBSTITUTION
     parameters = dict(statement.parameters)
     if alone:
-        guarantee, slack = _each_by_itself(statement.guarantee, count), statement.slack * count
+        guarantee, slack = _each_by_itself(statement.guarantee, count), product_upwards(statement.slack, count)
         if isinstance(loss := parameters.get("witness_loss"), float):
             parameters["witness_loss"] = loss * count  # two people all of whose texts are those of the witness
     else:
@@ -127,13 +128,13 @@ def _each_by_itself(guarantee: Guarantee, count: int) -> Guarantee:
     """Several texts, each through the mechanism by itself."""
     match guarantee:
         case PureDP(epsilon):
-            return PureDP(count * epsilon)
+            return PureDP(product_upwards(count, epsilon))
         case ApproxDP(epsilon, delta):
-            return ApproxDP(count * epsilon, min(1.0, count * delta))
+            return ApproxDP(product_upwards(count, epsilon), min(1.0, product_upwards(count, delta)))
         case ZCDP(rho):
-            return ZCDP(count * rho)
+            return ZCDP(product_upwards(count, rho))
         case MetricDP(epsilon, metric, farthest, space):
             apart = metric if count == 1 else f"{metric}, added up over the texts of a person"
-            return MetricDP(epsilon, apart, None if farthest is None else count * farthest, space)
+            return MetricDP(epsilon, apart, None if farthest is None else product_upwards(count, farthest), space)
         case NoGuarantee():
             return guarantee

@@ -31,6 +31,7 @@ from dptext.privacy.guarantee import (
     guarantee_from_dict,
     guarantee_to_dict,
     pure_from_metric,
+    sum_upwards,
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -129,9 +130,9 @@ class PrivacyStatement:
         """
         match self.guarantee:
             case PureDP(epsilon) | ApproxDP(epsilon, _):
-                return epsilon + self.slack
+                return sum_upwards(epsilon, self.slack)
             case MetricDP() as metric:
-                return metric.pure_epsilon + self.slack
+                return sum_upwards(metric.pure_epsilon, self.slack)
             case _:
                 return math.inf
 
@@ -144,11 +145,11 @@ class PrivacyStatement:
         """
         match self.guarantee:
             case PureDP(epsilon):
-                return PureDP(epsilon + self.slack)
+                return PureDP(sum_upwards(epsilon, self.slack))
             case ApproxDP(epsilon, delta):
-                return ApproxDP(epsilon + self.slack, delta)
+                return ApproxDP(sum_upwards(epsilon, self.slack), delta)
             case MetricDP() if self.slack > 0:
-                return PureDP(pure_from_metric(self.guarantee).epsilon + self.slack)
+                return PureDP(sum_upwards(pure_from_metric(self.guarantee).epsilon, self.slack))
             case ZCDP() if self.slack > 0:
                 raise RefusedError("zCDP with slack has no proved sum: convert it with approx_from_zcdp first")
             case _:
@@ -208,7 +209,7 @@ class PrivacyStatement:
             mechanism=f"{self.mechanism} + {other.mechanism}",
             assumptions=_merge(self.assumptions, other.assumptions),
             exposed=_merge(self.exposed, other.exposed),
-            slack=self.slack + other.slack,
+            slack=sum_upwards(self.slack, other.slack),
             claimed_epsilon=_sum_of_claims(self, other),
             seeded=self.seeded or other.seeded,
             release_id=new_release_id(),

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import OneGroup, SameLayout, SameWordCount, Stated, WordsChanged
-from dptext.privacy.guarantee import PureDP
+from dptext.privacy.guarantee import PureDP, product_upwards
 from dptext.privacy.restating import restated
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
@@ -75,9 +75,10 @@ def amplified_by_dropout(
             "how often masks that hang together hide several words at once does not follow from mu: mask each word by "
             "a coin of its own"
         )
+    shown = 1 - mu
     if base == "one word":
-        return words * _dropout(epsilon, mu)
-    return _dropout(epsilon, mu**words)
+        return product_upwards(words, _dropout(epsilon, shown))
+    return _dropout(epsilon, shown if words == 1 or mu in (0, 1) else -math.expm1(words * math.log(mu)))
 
 
 def with_word_dropout(
@@ -141,12 +142,12 @@ def with_word_dropout(
     )
 
 
-def _dropout(epsilon: float, masked: float) -> float:
-    """Equation (dropout), rounded up."""
-    if masked == 1.0 or epsilon == 0.0:
+def _dropout(epsilon: float, shown: float) -> float:
+    """Equation (dropout) with 1 - a = ``shown``, rounded up."""
+    if shown == 0.0 or epsilon == 0.0:
         return 0.0
     large = epsilon > 700  # a / e^epsilon counts for nothing beside 1 - a
-    lowered = epsilon + math.log1p(-masked) if large else math.log1p((1 - masked) * math.expm1(epsilon))
+    lowered = epsilon + math.log(shown) if large else math.log1p(shown * math.expm1(epsilon))
     return min(epsilon, lowered * (1 + 2.0**-48))
 
 
@@ -160,4 +161,7 @@ def _checked(epsilon: Any, mu: Any, words: Any) -> tuple[float, float, int]:
         raise ParameterError(f"mu must be a chance, from 0 to 1, got {mu}")
     if isinstance(words, bool) or not isinstance(words, int) or words < 1:
         raise ParameterError("words must be an integer of at least 1")
-    return float(epsilon), float(mu), words
+    try:
+        return float(epsilon), float(mu), words
+    except OverflowError:  # an integer beyond every float
+        return math.inf, float(mu), words

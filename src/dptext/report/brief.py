@@ -11,7 +11,7 @@ from dptext.attacks.score import AttackScore
 from dptext.audits.verdict import Outcome
 from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, at_most
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Unit
+from dptext.privacy.unit import Relation, Unit
 from dptext.report.parts import GroupGap, main_scores
 
 if TYPE_CHECKING:
@@ -144,11 +144,14 @@ def _strength(statement: PrivacyStatement) -> Answer:
     question, guarantee, epsilon = "How strong is the promise?", statement.guarantee, statement.epsilon
     if isinstance(guarantee, NoGuarantee) or (math.isinf(epsilon) and not isinstance(guarantee, MetricDP)):
         return Answer(question, "Nothing bounds what an output may give away. Treat it like the original.", good=False)
-    what = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
+    kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
+    what = f"any two {kind}"
+    if statement.condition.requirements or statement.relation is Relation.ADD_REMOVE:
+        what = f"two neighbours ({statement.neighbours})"  # others may be told apart with certainty
     if epsilon <= _LARGE:
         sure = math.floor(1e4 / (1 + math.exp(-epsilon)) + 1) / 100
         words = (
-            f"Somebody who holds any two {what} for equally likely originals can be at most {sure:g}% sure of one of "
+            f"Somebody who holds {what} for equally likely originals can be at most {sure:g}% sure of one of "
             f"them after seeing the output (epsilon {at_most(epsilon, 4)})"
         )
         if isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
@@ -158,7 +161,7 @@ def _strength(statement: PrivacyStatement) -> Answer:
             words += " That is the worst case: a bound of this size says little by itself, the attacks below say more."
         return Answer(question, words)
     words = (
-        f"For two {what} that have little in common, the bound is too large to protect (epsilon "
+        f"For two {kind} that have little in common, the bound is too large to protect (epsilon "
         f"{at_most(epsilon, 4)}): an output may tell which of the two it was."
     )
     if isinstance(guarantee, MetricDP):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable
 from dptext.privacy.condition import Condition, Requirement, SameLayout
-from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group
+from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, product_upwards
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -210,7 +210,7 @@ class WordMechanism(ABC):
         return MetricDP(
             word.epsilon,
             f"summed {word.metric}",
-            None if word.max_distance is None else longest * word.max_distance,
+            None if word.max_distance is None else product_upwards(longest, word.max_distance),
             word.space,
         )
 
@@ -236,7 +236,9 @@ class WordMechanism(ABC):
         self, longest: int, guarantee: Guarantee, *, condition: Condition, exposed: tuple[str, ...], seeded: bool
     ) -> PrivacyStatement:
         """The statement of a release of documents that shows what ``exposed`` says, under a condition of its own."""
-        return self._statement(guarantee, unit=Unit.DOCUMENT, condition=condition, slack=longest * self.slack).replace(
+        return self._statement(
+            guarantee, unit=Unit.DOCUMENT, condition=condition, slack=product_upwards(longest, self.slack)
+        ).replace(
             exposed=exposed,
             seeded=seeded,
             parameters={**self.parameters(), **self._pure_epsilon(), "words_counted": longest},
