@@ -122,7 +122,7 @@ def test_what_follows_is_left_out(tight, wide):
             both_hold(TextsOfOne(3), OfLevel("strict")),
             Unit.USER,
             Relation.ADD_REMOVE,
-            "two corpora, one of which holds all documents of one more user, at most 3 of them of the level 'strict'",
+            "two corpora, one of which holds all documents of one more user of the level 'strict', at most 3 of them",
         ),
         (
             both_hold(Stated("a"), Stated("b")),
@@ -248,3 +248,8 @@ def test_data_that_is_no_condition_is_refused(data):
 def test_what_is_no_condition_is_refused(value):
     with pytest.raises(ParameterError, match="condition"):
         Condition.read(value)
+
+
+def test_a_level_is_said_of_people_and_not_of_their_layout():
+    whose = Condition(requirements=(OfLevel("strict"), TextsOfOne(3), SameLayout()))
+    assert whose.in_words(Unit.USER, Relation.SUBSTITUTION).startswith("any two people of the level 'strict' with")

@@ -651,3 +651,11 @@ def test_statements_of_the_first_version_keep_the_condition_that_they_have_in_wo
         assert PrivacyStatement.from_json(of_version_1(one_more)).condition.has(OfLevel)
     assert_refused(of_version_1(""), "neighbours")
     assert_refused(of_version_1(3), "neighbours")
+
+
+def test_a_name_that_is_there_twice_is_refused():
+    """People read the first one, parsers the last."""
+    text = statement(guarantee=PureDP(9.0)).to_json()
+    twice = text.replace('"guarantee": {', '"guarantee": {"kind": "pure", "epsilon": 0.1},\n  "guarantee": {', 1)
+    with pytest.raises(DataError, match="each thing once"):
+        PrivacyStatement.from_json(twice)

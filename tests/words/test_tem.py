@@ -348,3 +348,8 @@ def test_words_must_be_strings_in_a_list(small):
     with pytest.raises(dptext.ParameterError, match="entry 1 is int"):
         mechanism.sample(["secret", 3])
     assert mechanism.sample([]) == []
+
+
+def test_a_document_budget_may_be_a_number_of_numpy(glove):
+    bounded = TEM(glove, epsilon=1.0, document_epsilon=np.float32(5), max_words=3)
+    assert bounded.document_statement(3).guarantee == dptext.PureDP(5.0)

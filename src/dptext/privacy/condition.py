@@ -321,6 +321,7 @@ class Condition:
             said = _ABOUT[unit, self.about]
         elif unit is Unit.WORD and not changed and self.has(OneGroup):
             said = f"any two words of {self._group()}"
+        said += self._of_level()
         for each in self.requirements:
             if isinstance(each, TextsOfOne):
                 said += f" with equally many texts, at most {each.most:,}"
@@ -330,7 +331,7 @@ class Condition:
         if changed:
             whose = ", whose texts, each paired with one of the other's," if unit is Unit.USER else " that"
             said += f"{whose} differ in {changed} and agree in all else, the number of words too"
-        return said + self._of_users()
+        return said + self._of_the_world()
 
     def _changed(self) -> str:
         counts = [each.words for each in self.requirements if isinstance(each, WordsChanged)]
@@ -354,14 +355,15 @@ class Condition:
     def _one_more(self, unit: Unit) -> str:
         said = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
         said = said or f"two collections, one of which holds one more {unit}"
+        said += self._of_level()
         texts = [each.most for each in self.requirements if isinstance(each, TextsOfOne)]
         if texts:
             said += f", at most {texts[0]:,} of them"
         of_texts = self._of_texts()
         said += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
-        return said + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._of_users()
+        return said + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._of_the_world()
 
-    def _of_users(self) -> str:
+    def _of_level(self) -> str:
         said = ""
         for each in self.requirements:
             match each:
@@ -371,6 +373,10 @@ class Condition:
                     said += f" whose device sent the level {level!r}, or who declared it"
                 case OfLevel(level):
                     said += f" of the level {level!r}"
+        return said
+
+    def _of_the_world(self) -> str:
+        said = ""
         if self.has(LevelIsSent):
             said += "; their device sends a level with and without them"
         if self.has(EncoderStays):

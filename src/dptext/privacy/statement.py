@@ -241,9 +241,11 @@ class PrivacyStatement:
             DataError: not JSON, another schema version, a missing, unknown or wrong field; the field is named.
         """
         try:
-            data = json.loads(text, parse_constant=_no_constant)
+            data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
         except (ValueError, RecursionError):
-            raise DataError("a privacy statement must be JSON, this is not: was the file cut or edited?") from None
+            raise DataError(
+                "a privacy statement must be JSON that says each thing once, this is not: was the file cut or edited?"
+            ) from None
         if not isinstance(data, dict):
             raise DataError("a privacy statement must be a JSON object; this file holds something else")
         schema = data.pop("schema", None)
@@ -403,6 +405,14 @@ def _read_condition(data: Any) -> tuple[str, Condition]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, none of whose names is there twice: readers of the file would see another one than the program."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
 
 
 def _spelled(value: Any) -> Any:

@@ -99,7 +99,7 @@ class TEM(ShownMechanism):
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         if not 0 < beta < 1:
             raise ParameterError(f"beta must lie between 0 and 1, got {beta}")
-        self.document_epsilon = document_epsilon
+        self.document_epsilon = None if document_epsilon is None else positive("document_epsilon", document_epsilon)
         self.max_words = max_words
         if beyond not in get_args(BeyondWords) or (beyond != "unk" and max_words is None):
             raise ParameterError(f"beyond must be 'unk', or 'drop' together with max_words, got {beyond!r}")
@@ -128,8 +128,7 @@ class TEM(ShownMechanism):
             raise ParameterError("document_epsilon sets the threshold: give one of the two, not both")
         if isinstance(self.max_words, bool) or not isinstance(self.max_words, int) or self.max_words < 1:
             raise ParameterError(f"max_words must be an integer of at least 1, got {self.max_words!r}")
-        budget = positive("document_epsilon", self.document_epsilon)
-        return budget / (self.max_words * self.epsilon)  # epsilon * g = E / n
+        return self.document_epsilon / (self.max_words * self.epsilon)  # epsilon * g = E / n
 
     @property
     def slack(self) -> float:
@@ -150,7 +149,7 @@ class TEM(ShownMechanism):
     def document_guarantee(self, longest: int) -> Guarantee:
         """Pure under a document budget, else metric DP on the summed distances."""
         if self.document_epsilon is not None:
-            return PureDP(float(self.document_epsilon))
+            return PureDP(self.document_epsilon)
         return super().document_guarantee(longest)
 
     def parameters(self) -> dict[str, Parameter]:
