@@ -63,6 +63,19 @@ def test_a_process_that_dies_is_said():
         list(in_order(dying, ((None, value) for value in range(10)), processes=2))
 
 
+def test_work_that_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def pieces():
+        for path in tmp_path.glob("*/work"):
+            path.unlink()  # before the first process starts
+        yield None, 1
+
+    with pytest.raises(StorageError, match="a worker process died"):
+        list(in_order(doubled, pieces(), processes=2))
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("processes", [0, -1, True, 1.5, "2"])
 def test_the_number_of_processes_is_checked(processes):
     with pytest.raises(ParameterError, match="processes must be"):

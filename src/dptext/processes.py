@@ -19,7 +19,7 @@ from dptext.errors import ParameterError, StorageError
 from dptext.own_files import scratch_folder
 from dptext.threads import available_cores, use_cores
 
-__all__ = ["checked_processes", "in_order", "leave_with_the_parent"]
+__all__ = ["checked_processes", "in_order", "leave_with_the_parent", "start_worker"]
 
 Kept = TypeVar("Kept")
 Sent = TypeVar("Sent")
@@ -106,16 +106,27 @@ _work: Callable[[Any], Any] | None = None
 
 def _start(path: str, cores: int) -> None:
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
-    threading.Thread(target=leave_with_the_parent, daemon=True).start()
-    use_cores(cores)
-    with Path(path).open("rb") as stream:
-        _work = pickle.load(stream)  # noqa: S301  our own file
+    _work = start_worker(path, cores)
 
 
 def _do(sent: Any) -> Any:
     assert _work is not None
     return _work(sent)
+
+
+def start_worker(path: str, cores: int) -> Any:
+    """What the parent left for a worker in a file. The worker takes its share of the cores, and ends with its parent.
+
+    Where the file cannot be read it ends at once, and its parent says so: an error would be printed with its traceback.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
+    threading.Thread(target=leave_with_the_parent, daemon=True).start()
+    use_cores(cores)
+    try:
+        with Path(path).open("rb") as stream:
+            return pickle.load(stream)  # noqa: S301  our own file
+    except OSError:
+        os._exit(1)
 
 
 def leave_with_the_parent() -> None:

@@ -81,7 +81,7 @@ static int happens(const char *operation, const char *path, int kind, int is_wri
     }
     if (shared->how == FULL) return number >= shared->at && (kind & NEEDS_SPACE) ? FULL : COUNT;
     if (number != shared->at) return COUNT;
-    if (shared->how == INTERRUPT) kill(shared->group, SIGINT);
+    if (shared->how == INTERRUPT && getpid() == shared->group) kill(shared->group, SIGINT);
     if (shared->how == KILL && !is_write) kill(getpid(), SIGKILL);
     return shared->how == FAIL || shared->how == KILL ? shared->how : COUNT;
 }

@@ -173,7 +173,7 @@ class Trial:
         if outcome.code != 0:
             found += self._of_going_on(outcome)
         # what could not be removed, or was cut off, stays until the same output is written again
-        excused = how is How.FAIL and point.what.startswith(("unlink", "rmdir"))
+        excused = how is How.FAIL and _REMOVAL.match(point.what) is not None
         return found or list(self._of_the_end(outcome, excused or (how is How.KILL and not self._went_on)))
 
     def _of_the_run(self, outcome: Outcome, how: How) -> Iterator[str]:
@@ -223,7 +223,8 @@ class Trial:
             if said:
                 yield f"said {said!r}, and then: {outcome.err.strip()!r}"
                 return
-            if "is there already" in outcome.err and self._is_done():
+            is_last = resume or "--resume" not in outcome.err
+            if is_last and "is there already" in outcome.err and self._is_done():
                 return
             if outcome.code is None or resume or not self.scenario.resumes or "--resume" not in outcome.err:
                 break
@@ -308,6 +309,7 @@ class Trial:
         return _End(self._content(), statements, self._listing(), spent)
 
 
+_REMOVAL = re.compile(r"unlink|rmdir|open \S*/(dptext-work-\w+|\.\w+\.replaced)$")
 _LINE = re.compile(r"dptext: \S.*")
 
 

@@ -6,22 +6,19 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import signal
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TypeAlias
 
 from dptext.errors import StorageError
 from dptext.own_files import scratch_folder
 from dptext.privacy.noise_key import NoiseKey
-from dptext.processes import checked_processes, leave_with_the_parent
+from dptext.processes import checked_processes, start_worker
 from dptext.text.blocks import Block
-from dptext.threads import available_cores, use_cores
+from dptext.threads import available_cores
 from dptext.words.rewriter import Rewriter, Tally
 
 __all__ = ["Rewritten", "rewrite_blocks"]
@@ -97,11 +94,7 @@ _rewriter: Rewriter | None = None
 
 def _start(mechanism: str, secret: bytes, seeded: bool, cores: int) -> None:
     global _rewriter
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
-    threading.Thread(target=leave_with_the_parent, daemon=True).start()
-    use_cores(cores)
-    with Path(mechanism).open("rb") as stream:
-        _rewriter = Rewriter(pickle.load(stream), key=NoiseKey.restored(secret, seeded=seeded))  # noqa: S301  our own file
+    _rewriter = Rewriter(start_worker(mechanism, cores), key=NoiseKey.restored(secret, seeded=seeded))
 
 
 def _work(place: int, block: Block) -> Rewritten:
