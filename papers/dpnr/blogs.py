@@ -45,7 +45,6 @@ class Plan:
     smallest_group: int = SMALLEST_GROUP
     passes: int = 10  # of the topic model
     folds: int = 5
-    resamples: int = 1000
 
 
 QUICK = Plan(
@@ -61,7 +60,6 @@ QUICK = Plan(
     smallest_group=5,
     passes=2,
     folds=2,
-    resamples=100,
 )
 
 
@@ -80,7 +78,6 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
         load_vectors(VECTORS, limit=WORDS),
         smallest_group=plan.smallest_group,
         folds=plan.folds,
-        resamples=plan.resamples,
     )
     options.out.mkdir(parents=True, exist_ok=True)
     for task in plan.tasks:
@@ -98,7 +95,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             path=options.out / f"blogs {task}.jsonl",
             name=f"dpnr blogs, {task}",
             constants={"vectors": device.vectors.fingerprint, "width": device.vectors.dimension}
-            | {"folds": plan.folds, "resamples": plan.resamples}
+            | {"folds": plan.folds}
             | posts.facts,
             packages=("scikit-learn",),
             not_compared=("device", "posts"),

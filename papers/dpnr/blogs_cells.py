@@ -50,13 +50,12 @@ class Device:
     Attributes:
         vectors: public.
         smallest_group: bloggers that a group must have for its accuracy to be shown.
-        folds, resamples: of the measurements.
+        folds: of the measurements.
     """
 
     vectors: WordVectors = field(repr=False)
     smallest_group: int = SMALLEST_GROUP
     folds: int = 5
-    resamples: int = 1000
 
     @cached_property
     def encoder(self) -> MeanOfWords:
@@ -100,18 +99,18 @@ def measure(settings: Mapping[str, Any], seed: int, *, device: Device, posts: Po
     common: dict[str, Any] = {"people": posts.people, "folds": device.folds, "seed": seed}
     task = predictions(seen, posts.labels, **common)
     for name in ("accuracy", "macro-F1"):
-        found = task.score(name, resamples=device.resamples, seed=seed)
+        found = task.score(name)
         numbers |= _named(f"task {name}", found.score, found.baseline)
     together = _mean_by(seen, posts.people)
     first = np.unique(posts.people, return_index=True)[1]
     for attribute, values in posts.attributes.items():
-        attack: dict[str, Any] = {"folds": device.folds, "resamples": device.resamples, "seed": seed}
+        attack: dict[str, Any] = {"folds": device.folds, "seed": seed}
         for attacker in ("mlp", "linear"):
             score = attribute_inference(seen, values, people=posts.people, attackers=attacker, **attack)[0]
             numbers |= _named(f"{attribute} {attacker}", score.score, score.baseline)
         score = attribute_inference(together, values[first], attackers="linear", **attack)[0]
         numbers |= _named(f"{attribute} all posts", score.score, score.baseline)
-        numbers |= _served(task, values[task.rows], attribute, device, seed)
+        numbers |= _served(task, values[task.rows], attribute, device)
     return numbers
 
 
@@ -138,9 +137,7 @@ def _encoded(device: Device, posts: Posts, mu: float, seed: int) -> npt.NDArray[
     return device.encoder.encode(masked)
 
 
-def _served(
-    task: Predictions, groups: npt.NDArray[np.str_], attribute: str, device: Device, seed: int
-) -> dict[str, float]:
+def _served(task: Predictions, groups: npt.NDArray[np.str_], attribute: str, device: Device) -> dict[str, float]:
     """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
     found = fairness(
         task.true,
@@ -148,8 +145,6 @@ def _served(
         groups,
         people=task.people,
         smallest=device.smallest_group,
-        resamples=device.resamples,
-        seed=seed,
     )
     return of_groups(attribute, found)
 

@@ -103,11 +103,11 @@ def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict
     truth |= {name: _codes(values)[rows] for name, values in posts.attributes.items()}
     numbers: dict[str, float] = {}
     for which in ("accuracy", "macro-F1"):
-        found = measured(which, truth["task"], answers.task, people=people, **how)
+        found = measured(which, truth["task"], answers.task, people=people)
         numbers |= _named(f"task {which}", found.score, found.baseline)
         for attribute, by in answers.told.items():
             for attacker, said in by.items():
-                found = measured(which, truth[attribute], said, people=people, **how)
+                found = measured(which, truth[attribute], said, people=people)
                 numbers |= _named(f"{attribute} {attacker} {which}", found.score, found.baseline)
     numbers |= _named(
         "task less ADV-ALL", over_people(_hits(truth["task"], [answers.task], [base.task]), people, **how)
@@ -118,9 +118,7 @@ def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict
         numbers |= _named(f"{attribute} best", over_people(best, people, **how), baseline)
         less = _hits(truth[attribute], list(by.values()), list(base.told[attribute].values()))
         numbers |= _named(f"{attribute} less ADV-ALL", over_people(less, people, **how))
-        numbers |= _served(
-            truth["task"], answers.task, posts.attributes[attribute][rows], people, attribute, setting, how
-        )
+        numbers |= _served(truth["task"], answers.task, posts.attributes[attribute][rows], people, attribute, setting)
     numbers |= _named("authors", *answers.found)
     return numbers
 
@@ -181,10 +179,9 @@ def _served(
     people: Codes,
     attribute: str,
     setting: Setting,
-    how: Mapping[str, Any],
 ) -> dict[str, float]:
     """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
-    found = fairness(true, said, groups, people=people, smallest=setting.smallest_group, **how)
+    found = fairness(true, said, groups, people=people, smallest=setting.smallest_group)
     return of_groups(attribute, found)
 
 

@@ -34,10 +34,10 @@ class Steps:
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
         found: dict[str, float] = {}
         for measure in ("MAP-Word", "MAP-Char"):
-            score = map_score(vectors, gold, measure=measure, top=TOP, resamples=1, seed=1)
+            score = map_score(vectors, gold, measure=measure, top=TOP, seed=1)
             found |= {measure: score.score.value, f"{measure} random": score.baseline}
             found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
-        relevant = map_score(vectors, gold, per="relevant", top=TOP, resamples=1, seed=1)
+        relevant = map_score(vectors, gold, per="relevant", top=TOP, seed=1)
         return found | {"MAP-Word per 100": relevant.score.value}
 
     def frequent(self, _settings: Mapping[str, Any], _seed: int) -> dict[str, float]:

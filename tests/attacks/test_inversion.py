@@ -45,6 +45,18 @@ def test_words_behind_plain_vectors_are_named_and_behind_noise_not(pairs, decode
         assert not each.succeeded
 
 
+def test_a_few_huge_rows_do_not_blind_the_attacker(pairs):
+    vectors, counts = pairs
+    known, private = slice(0, 450), slice(450, 600)
+    plain = bag_inversion(vectors[known], counts[known], vectors[private], counts[private], top=6)[0]
+    spoilt = vectors.copy()
+    spoilt[[0, 7, 200]] *= 1e6
+    for shown in (spoilt, 1e-200 * vectors):
+        found = bag_inversion(shown[known], counts[known], shown[private], counts[private], top=6)[0]
+        assert found.score.value > plain.score.value - 0.05
+        assert found.succeeded
+
+
 def test_precision_and_recall_are_counted_right(pairs):
     """By hand: the same vectors for everybody, so the frequent words are all there is to name."""
     public = [["a", "b"]] * 7 + [["a", "c"]] * 4 + [["d"]] * 2

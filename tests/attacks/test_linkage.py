@@ -4,6 +4,7 @@ Noise must stay below exact binomial quantiles at 1e-6. The known channel is che
 """
 
 import sys
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -83,6 +84,78 @@ def test_one_huge_row_does_not_hide_the_others(vectors, similarity, side):
     pairs, _ = similarities(**{"original": vectors, "private": vectors, side: strange}, similarity=similarity)
     others = pairs(1, len(vectors))[:, 1:]  # the huge one may rightly be the likeliest of all
     assert (others.argmax(axis=1) == np.arange(len(vectors) - 1)).mean() > 0.99
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_clusters_far_apart_are_linked_within(similarity):
+    """Two clusters 1,000 apart, rows one apart within, noise of a hundredth: in single precision every row is a tie."""
+    generator = np.random.default_rng(41)
+    points = generator.normal(size=(400, 20))
+    points[200:] += 1000 / 20**0.5
+    near = points + 0.01 * generator.normal(size=points.shape)
+    for scale in (1.0, 1e-200, 1e200):
+        assert linkage(scale * points, scale * near, similarity=similarity, seed=1)[0].score.value == 1.0
+    apart = 1e9 * (np.arange(400) >= 200)[:, None]  # double precision needs differences here
+    if similarity == "euclidean":
+        assert linkage(points + apart, near + apart, similarity=similarity, seed=1)[0].score.value > 0.99
+    chance = linkage(points, generator.permutation(near), similarity=similarity, seed=1)[0]
+    assert chance.score.value <= most_by_luck(400, 1 / 200)
+
+
+@pytest.mark.parametrize("apart", [1e-4, 1e-7, 1e-10])
+def test_nearly_parallel_rows_are_linked(apart):
+    """Cosines that differ by the square of the angle: below rounding from an angle of 1e-8 on."""
+    generator = np.random.default_rng(42)
+    points = generator.normal(size=20) + apart * generator.normal(size=(300, 20))
+    near = points + 0.01 * apart * generator.normal(size=points.shape)
+    near *= generator.uniform(0.5, 2, size=(300, 1))  # a cosine does not see lengths
+    assert linkage(points, near, seed=1)[0].score.value > 0.99
+    assert linkage(sparse.csr_matrix(points), sparse.csr_matrix(near), seed=1)[0].score.value > 0.99
+    noise = points.mean(axis=0) + apart * generator.normal(size=points.shape)
+    assert linkage(points, noise, seed=1)[0].score.value <= most_by_luck(300, 1 / 300)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_equal_rows_are_ties(form):
+    """Ten candidates are alike each time, at any length where only the direction counts: one in ten is linked."""
+    generator = np.random.default_rng(43)
+    rows = np.repeat(np.abs(generator.normal(size=(60, 30))), 10, axis=0)
+    longer = rows * generator.integers(1, 9, size=(600, 1))
+    for each in (rows, longer):
+        found = linkage(form(each), form(rows), top=[1, 10], seed=1)
+        assert found[0].score.value <= most_by_luck(600, 1 / 10)
+        assert found[1].score.value == 1.0
+    words = linkage(["a cat", "a dog"] * 50, ["a cat", "a dog"] * 50, seed=1)[0]
+    assert words.score.value <= most_by_luck(100, 1 / 50)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+def test_scores_are_those_of_exact_arithmetic(similarity):
+    """Ranks of rows with many near ties, against fractions."""
+    generator = np.random.default_rng(44)
+    digits = 15 if similarity == "cosine" else 1  # on a grid equal angles differ by rounding of rows
+    left = 1e8 + np.round(generator.normal(size=(25, 3)), digits)
+    right = 1e8 + np.round(generator.normal(size=(12, 3)), digits)
+    exact_left, exact_right = ([[Fraction(float(x)) for x in row] for row in rows] for rows in (left, right))
+
+    def score(a, b):
+        product = sum(x * y for x, y in zip(a, b, strict=True))
+        square = sum(x * x for x in a)
+        return {"dot": product, "euclidean": 2 * product - square, "cosine": product**2 / square}[similarity]
+
+    true = np.arange(12)
+    pairs, _ = similarities(left, right, similarity=similarity)
+    found = rank_scores(pairs, true, 25, RandomBits(1))
+    for row, place in zip(exact_right, true, strict=True):
+        scores = [score(each, row) for each in exact_left]
+        first = sum(each > scores[place] for each in scores)
+        ties = sum(each == scores[place] for each in scores)
+        assert first <= found[place] < first + ties
+    one, other = (each.astype(np.float32) for each in (left, right))  # the twin
+    if similarity == "cosine":
+        one /= np.linalg.norm(one, axis=1, keepdims=True)
+    rough = other @ one.T - (similarity == "euclidean") * (one**2).sum(axis=1) / 2
+    assert [(row > row[at]).sum() for row, at in zip(rough, true, strict=True)] != found.tolist()
 
 
 def test_words_and_sparse_rows_are_linked():

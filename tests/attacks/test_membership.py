@@ -116,6 +116,36 @@ def test_intervals_cover_what_they_should():
     assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue < 1e-6
 
 
+def test_areas_near_one_are_covered():
+    """Thirty members and thirty others, area .99: the interval of DeLong misses in 15% (false alarm 1e-6)."""
+    generator, trials, missed, twin = np.random.default_rng(10), 400, 0, 0
+    members = np.arange(60) < 30
+    truth = stats.norm.cdf(3.3 / 2**0.5)
+    for _ in range(trials):
+        scores = generator.normal(size=60) + 3.3 * members
+        found = score_membership(scores, members).auc.score
+        missed += not found.low <= truth <= found.high
+        above = scores[:30, None] > scores[30:]
+        spread = (above.mean(axis=1).var(ddof=1) + above.mean(axis=0).var(ddof=1)) / 30
+        twin += above.mean() - 1.96 * spread**0.5 > truth
+    assert stats.binomtest(missed, trials, 0.05, alternative="greater").pvalue > 1e-6
+    assert stats.binomtest(twin, trials, 0.05, alternative="greater").pvalue < 1e-6
+
+
+def test_a_few_members_among_many_are_found():
+    """One in twenty: whoever accuses nobody is right in 95%, and the area still shows them (false alarm 1e-6)."""
+    generator = np.random.default_rng(11)
+    members = np.arange(2000) % 20 == 0
+    found = score_membership(generator.normal(size=2000) + 1.5 * members, members)
+    assert not found.accuracy.succeeded
+    assert found.auc.succeeded
+    assert found.at_1_percent.succeeded
+    for scale in (1e-300, 1e300):
+        assert score_membership(scale * (generator.normal(size=2000) + members), members).auc.succeeded
+    nothing = score_membership(generator.normal(size=2000), members)
+    assert not nothing.auc.succeeded
+
+
 def test_the_threshold_is_not_chosen_on_the_texts_it_is_tried_on():
     """200 random scores: the best threshold on all of them looks better than chance, ours does not (1e-6)."""
     generator, n = np.random.default_rng(6), 40

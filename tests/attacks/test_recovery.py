@@ -105,7 +105,7 @@ def test_logarithms_functions_and_people_will_do(small):
     plain = bayes_recovery(rows, prior, true, observed)
     assert bayes_recovery(np.log(rows), prior, true, observed, log=True) == plain
     assert bayes_recovery(channel_of(mechanism), 7 * prior, true, observed) == plain
-    grouped = bayes_recovery(rows, prior, true, observed, people=np.arange(2000) // 100, seed=1)
+    grouped = bayes_recovery(rows, prior, true, observed, people=np.arange(2000) // 100)
     assert grouped.score.value == plain.score.value
     assert (grouped.score.of, grouped.score.count) == ("people", 20)
 
@@ -158,6 +158,42 @@ def test_equal_axes_give_words_away_and_turned_ones_hide_them_until_pairs_are_kn
     nothing = cross_corpus_recovery((words, points), (words, noise), anchors=60)
     assert nothing.score.value <= most_by_luck(440, 5 / 500)
     assert not nothing.succeeded
+
+
+@pytest.mark.parametrize("anchors", [10, 20])
+def test_a_few_known_pairs_are_enough(spaces, anchors):
+    """Ten pairs span ten of twenty directions; the words that they bring together span the others."""
+    words, points, there, _ = spaces
+    found = cross_corpus_recovery((words, points), (words, there), anchors=anchors)
+    assert found.score.value > 0.95
+    noise = np.random.default_rng(9).normal(size=there.shape)
+    nothing = cross_corpus_recovery((words, points), (words, noise), anchors=anchors)
+    assert nothing.score.value <= most_by_luck(500 - anchors, 5 / 500)
+
+
+def test_a_point_far_from_the_origin_is_recovered():
+    generator = np.random.default_rng(10)
+    words = generator.normal(size=(300, 10))
+    words[150:] += 1000
+    true = generator.integers(300, size=500)
+    points = words[true] + 0.01 * generator.normal(size=(500, 10))
+    assert nearest_recovery(points, words, true, seed=1).score.value == 1.0
+    noise = words.mean(axis=0) + 500 * generator.normal(size=(500, 10))
+    assert nearest_recovery(noise, words, true, seed=1).score.value <= most_by_luck(500, 1 / 20)
+
+
+def test_words_that_never_occur_are_no_baseline():
+    """Uniform words, and frequencies that name another: a hit by chance is no success beside a baseline of 0."""
+    generator = np.random.default_rng(11)
+    prior = np.r_[10.0, np.ones(399)]
+    true = 1 + generator.integers(399, size=500)
+    points, alarms = generator.normal(size=(400, 2)), 0
+    for _ in range(200):
+        named = points[generator.integers(400, size=500)]
+        score = nearest_recovery(named, points, true, prior=prior)
+        assert score.baseline == 1 / 400
+        alarms += score.succeeded
+    assert stats.binomtest(alarms, 200, 0.025, alternative="greater").pvalue > 1e-6
 
 
 def test_words_the_attacker_does_not_know_are_not_recovered(spaces):

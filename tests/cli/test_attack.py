@@ -125,7 +125,7 @@ def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, out, err = run("attack", "attribute", "texts.jsonl", "--label", "side", "--attacker", "linear", "--json")
     assert code == 0, err
-    assert [each["measure"] for each in json.loads(out)["scores"]] == ["accuracy", "macro-F1"]
+    assert [each["measure"] for each in json.loads(out)["scores"]] == ["accuracy", "macro-F1", "AUC"]
     assert all(each["succeeded"] for each in json.loads(out)["scores"])
     points = generator.normal(size=(80, 5))
     points[::2] += 2

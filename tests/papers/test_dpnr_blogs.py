@@ -65,7 +65,7 @@ def vectors():
 
 @pytest.fixture(scope="module")
 def device(papers, vectors):
-    return papers.blogs_cells.Device(vectors, smallest_group=5, folds=2, resamples=20)
+    return papers.blogs_cells.Device(vectors, smallest_group=5, folds=2)
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +200,9 @@ def small_network():
     from sklearn.neural_network import MLPClassifier
 
     class Small(MLPClassifier):
-        def fit(self, rows, labels):
+        def fit(self, rows, labels, sample_weight=None):
             self.hidden_layer_sizes = (8,)
-            return super().fit(rows, labels)
+            return super().fit(rows, labels, sample_weight=sample_weight)
 
     return Small
 
@@ -219,7 +219,6 @@ def small(papers):
         smallest_topic=3,
         smallest_group=3,
         folds=2,
-        resamples=20,
     )
 
 

@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.given import Rows, as_codes, learning, random_state
+from dptext.attacks.given import Rows, as_codes, learning, random_state, unit_rows
 from dptext.attacks.learners import Learner
-from dptext.attacks.ranking import Pairs, mean_of_rows, rank_scores, side_by_side, similarities, unit_rows
+from dptext.attacks.ranking import Pairs, rank_scores, side_by_side, similarities
 from dptext.attacks.score import AttackScore
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE
+from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["author_reidentification"]
@@ -49,9 +49,9 @@ def author_reidentification(
         attacker: ``"linear"`` (logistic regression) or ``"centroid"`` (the author whose mean direction is nearest by
             cosine).
         top: how many people the attacker may name.
-        confidence: of the intervals, which come from a bootstrap over the people of the private rows. On output that
+        confidence: of the intervals, over the people of the private rows. On output that
             says nothing, `AttackScore.succeeded` is a false alarm with a probability of about (1 - confidence) / 2.
-        seed: of ties, training and bootstrap.
+        seed: of ties and training.
 
     Returns:
         How often the author is among the first k, for each k below their number, against somebody who always names
@@ -81,7 +81,7 @@ def author_reidentification(
         AttackScore(
             attack=f"author re-identification ({attacker})",
             measure="share named at first guess" if k == 1 else f"share named within {k} guesses",
-            score=mean_of_rows((ranks < k).astype(np.float64), true, confidence, bits),
+            score=mean_of_people(ranks < k, true, confidence=confidence),
             baseline=_blind(counts, true, k),
             baseline_name="authors with the most known rows",
             detail=f"{people:,} authors, {left.shape[0]:,} known and {right.shape[0]:,} private rows",

@@ -26,7 +26,9 @@ __all__ = [
     "as_texts",
     "even",
     "learning",
+    "lengths_of",
     "random_state",
+    "unit_rows",
 ]
 
 Ids: TypeAlias = npt.NDArray[np.int64]
@@ -109,6 +111,24 @@ def even(rows: Any) -> Any:
     """The same numbers on a scale on which they can be squared: attackers who learn do not mind the scale."""
     largest = float(abs(rows).max())
     return rows / largest if largest > _LARGE else rows
+
+
+def unit_rows(rows: Any) -> Any:
+    """Rows of length 1; a row of zeros is at right angles to everything."""
+    if hasattr(rows, "tocsr"):
+        largest = np.asarray(abs(rows).max(axis=1).todense(), dtype=np.float64)
+        scaled = rows.multiply(1.0 / np.where(largest > 0, largest, 1.0)).tocsr()
+        lengths = lengths_of(scaled)[:, None]
+        return scaled.multiply(1.0 / np.where(lengths > 0, lengths, 1.0)).tocsr()
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # first, so that squares neither vanish nor overflow
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    return scaled / np.where(lengths > 0, lengths, 1.0)
+
+
+def lengths_of(rows: Any) -> npt.NDArray[np.float64]:
+    """(n,) lengths of sparse rows."""
+    return np.asarray(np.sqrt(rows.multiply(rows).sum(axis=1)), dtype=np.float64).ravel()
 
 
 def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, learning, random_state
-from dptext.attacks.learners import quiet_fit
-from dptext.attacks.ranking import mean_of_rows
+from dptext.attacks.learners import evened, quiet_fit
 from dptext.attacks.score import AttackScore
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE
+from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["bag_inversion"]
@@ -55,9 +54,9 @@ def bag_inversion(
             pairs) or ``"logistic"`` (a logistic regression for every word).
         top: how many words the attacker names for each vector.
         people: (m,) whose vector each is; None: everybody has one.
-        confidence: of the intervals, a bootstrap over people. On vectors that say nothing, `AttackScore.succeeded` is
+        confidence: of the intervals, over people. On vectors that say nothing, `AttackScore.succeeded` is
             a false alarm with a probability of about (1 - confidence) / 2 for each score.
-        seed: of training and bootstrap.
+        seed: of training.
 
     Returns:
         Precision (the share of the named words that are in the bag) and recall (the share of the bag's words that
@@ -80,9 +79,9 @@ def bag_inversion(
     whose = as_people(people, len(private))
     asked = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)
-    centre, width = learnt.mean(axis=0), learnt.std(axis=0)
-    width[width == 0] = 1.0
-    learnt, private = (learnt - centre) / width, (private[asked] - centre) / width
+    private = private[asked]
+    for step in evened():
+        learnt, private = step.fit(learnt).transform(learnt), step.transform(private)
     if decoder == "ridge":
         chances = _ridge(learnt, shown, private, top)
     else:
@@ -95,7 +94,7 @@ def bag_inversion(
         AttackScore(
             attack=f"text inversion ({decoder})",
             measure=f"{name} of {top} words",
-            score=mean_of_rows(hits / of, whose[asked], confidence, bits),
+            score=mean_of_people(hits / of, whose[asked], confidence=confidence),
             baseline=float((blind / of).mean()),
             baseline_name="most frequent words",
             detail=detail,

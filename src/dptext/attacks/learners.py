@@ -1,6 +1,10 @@
 """Attackers who learn: models of scikit-learn, made afresh for every attack.
 
 A fresh attacker matters: one that was trained beside a defence has been beaten already, and says little about the next.
+
+What would stop a model from learning, without protecting anybody, is taken out of its way. A few huge rows would push
+all others together: numbers are cut off far from the middle of their column, and rows whose lengths differ much are
+also shown at length 1. A frequent class would be named for everybody: all classes weigh the same in training.
 """
 
 from __future__ import annotations
@@ -13,18 +17,29 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext.attacks.given import are_texts, as_rows, as_texts, even, learning
+from dptext.attacks.given import are_texts, as_rows, as_texts, even, learning, unit_rows
 from dptext.errors import ParameterError
 from dptext.threads import available_cores
 
-__all__ = ["ATTACKERS", "Attacker", "Learner", "checked_attackers", "prepared", "quiet_fit", "words_to_numbers"]
+__all__ = [
+    "ATTACKERS",
+    "Attacker",
+    "Learner",
+    "checked_attackers",
+    "evened",
+    "prepared",
+    "quiet_fit",
+    "words_to_numbers",
+]
 
 Attacker: TypeAlias = Literal["linear", "mlp", "boosting"]
 ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
 NAMES = {"linear": "linear", "mlp": "two hidden layers of 512", "boosting": "gradient boosting"}
 
 _DENSE = 100  # numbers that a sparse row is brought to, for attackers who need dense ones
+_QUARTILES = 1.349  # between the quartiles of a normal distribution, in standard deviations
 _MANY = 20_000  # rows from which an attacker trains on all cores
+_FAR = 10.0  # from the middle of a column, in (normal) standard deviations; and of lengths, how often the median
 _STOPPING = 20  # rows of the rarest class from which a tenth is held back to stop the training
 
 
@@ -77,6 +92,7 @@ class Learner:
     def __init__(self, attacker: Attacker, seed: int) -> None:
         self._attacker, self._seed = attacker, seed
         self._model: Any = None
+        self._shares: npt.NDArray[np.float64] = np.empty(0)
 
     def fit(self, rows: Any, labels: npt.NDArray[np.int64]) -> Learner:
         """Learn; whatever turns words into numbers learns from these rows alone."""
@@ -84,26 +100,39 @@ class Learner:
         if rows.dtype == object:
             steps.append(words_to_numbers(pairs=True))
         if rows.dtype == object or hasattr(rows, "tocsr"):
+            steps += [_EvenSparse()] if rows.dtype != object else []
             steps += self._dense() if self._attacker != "linear" else []
         else:
-            steps.append(learning("sklearn.preprocessing").StandardScaler())
-        make = learning("sklearn.pipeline").make_pipeline
-        self._model = make(*steps, self._classifier(rows, int(np.unique(labels, return_counts=True)[1].min())))
-        quiet_fit(self._model, _some_words(rows) if rows.dtype == object else rows, labels)
+            steps += evened()
+        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        self._shares = counts / labels.size
+        named = [(str(place), step) for place, step in enumerate(steps)]
+        model = learning("sklearn.pipeline").Pipeline([*named, ("model", self._classifier(rows, int(counts.min())))])
+        weights = (1 / counts.size / self._shares)[codes]
+        seen = _some_words(rows) if rows.dtype == object else rows
+        self._model = quiet_fit(model, seen, labels, model__sample_weight=weights)
         return self
 
     def predict(self, rows: Any) -> npt.NDArray[np.int64]:
-        """(n,) one label a row."""
-        with _cores_for(rows):
-            return np.asarray(self._model.predict(rows), dtype=np.int64)
+        """(n,) the likeliest label of each row."""
+        return np.asarray(self._model.classes_[self.confidences(rows).argmax(axis=1)], dtype=np.int64)
 
-    def confidences(self, rows: Any) -> npt.NDArray[np.float64]:
-        """(n, classes) how likely each label is, in ascending order of labels."""
+    def confidences(self, rows: Any, *, alike: bool = False) -> npt.NDArray[np.float64]:
+        """(n, classes) how likely each label is, in ascending order of labels.
+
+        Args:
+            rows: as those learnt from.
+            alike: as if all labels were equally frequent; otherwise they are as frequent as where it was learnt.
+        """
         with _cores_for(rows):
-            return np.asarray(self._model.predict_proba(rows), dtype=np.float64)
+            found = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
+        if alike:
+            return found
+        found *= self._shares
+        return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def _dense(self) -> list[Any]:
-        return [_Narrow(self._seed), learning("sklearn.preprocessing").StandardScaler()]
+        return [_Narrow(self._seed), *evened()]
 
     def _classifier(self, rows: Any, rarest: int) -> Any:
         if self._attacker == "linear":
@@ -121,6 +150,71 @@ class Learner:
             max_iter=60,
             random_state=self._seed,
         )
+
+
+def evened() -> list[Any]:
+    """Steps that bring dense columns to one scale, whatever theirs is, and however far out a few rows lie."""
+    return [_Even(), learning("sklearn.preprocessing").StandardScaler()]
+
+
+class _Even:
+    """Dense rows: each column around its median, in units of its spread, cut off where nearly no row is.
+
+    Rows whose lengths differ much are also shown at length 1: most of them would be near 0 beside the others.
+    """
+
+    def __init__(self) -> None:
+        self._middle: Any = None
+        self._spread: Any = None
+        self._directions = False
+
+    def fit(self, rows: Any, _labels: Any = None) -> _Even:
+        low, self._middle, high = np.percentile(rows, [25, 50, 75], axis=0)
+        self._spread = (high - low) / _QUARTILES
+        for column in np.flatnonzero(self._spread == 0):  # most rows are alike there: how far the others are off
+            apart = np.abs(rows[:, column] - self._middle[column])
+            self._spread[column] = np.median(apart[apart > 0]) if apart.any() else 1.0
+        self._directions = _differ(np.abs(rows).max(axis=1))
+        return self
+
+    def transform(self, rows: Any) -> Any:
+        with np.errstate(over="ignore"):  # what is too far to be a number is cut off as well
+            columns = np.clip((rows - self._middle) / self._spread, -_FAR, _FAR)
+        return np.hstack([columns, unit_rows(rows)]) if self._directions else columns
+
+    def fit_transform(self, rows: Any, labels: Any = None) -> Any:
+        return self.fit(rows, labels).transform(rows)
+
+
+class _EvenSparse:
+    """Sparse rows in units of their median length, cut off far beyond; where lengths differ much, also at length 1."""
+
+    def __init__(self) -> None:
+        self._length = 1.0
+        self._directions = False
+
+    def fit(self, rows: Any, _labels: Any = None) -> _EvenSparse:
+        lengths = np.asarray(abs(rows).max(axis=1).todense()).ravel()
+        if lengths.any():
+            at = int(np.flatnonzero(lengths == np.percentile(lengths[lengths > 0], 50, method="lower"))[0])
+            self._length = float(lengths[at] * np.sqrt(((rows[at].data / lengths[at]) ** 2).sum()))
+        self._directions = _differ(lengths)
+        return self
+
+    def transform(self, rows: Any) -> Any:
+        columns = rows.copy()
+        with np.errstate(over="ignore"):
+            columns.data = np.clip(columns.data / self._length, -_FAR, _FAR)
+        return learning("scipy.sparse").hstack([columns, unit_rows(rows)]).tocsr() if self._directions else columns
+
+    def fit_transform(self, rows: Any, labels: Any = None) -> Any:
+        return self.fit(rows, labels).transform(rows)
+
+
+def _differ(lengths: npt.NDArray[np.float64]) -> bool:
+    """Whether some rows are much longer than most."""
+    long = lengths[lengths > 0]
+    return bool(long.size and long.max() / _FAR > np.median(long))
 
 
 class _Narrow:
@@ -143,12 +237,12 @@ class _Narrow:
         return self.fit(rows, labels).transform(rows)
 
 
-def quiet_fit(model: Any, rows: Any, labels: Any) -> Any:
+def quiet_fit(model: Any, rows: Any, labels: Any, **options: Any) -> Any:
     """The model, trained."""
     with warnings.catch_warnings(), _cores_for(rows):
         # that an attacker could have trained longer is no problem of who is attacked
         warnings.simplefilter("ignore", learning("sklearn.exceptions").ConvergenceWarning)
-        return model.fit(rows, labels)
+        return model.fit(rows, labels, **options)
 
 
 def _cores_for(rows: Any) -> Any:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.given import Rows, as_ids, as_people
-from dptext.attacks.ranking import Pairs, mean_of_rows, rank_scores, share_of_rows, similarities
+from dptext.attacks.ranking import Pairs, rank_scores, share_of_rows, similarities
 from dptext.attacks.score import AttackScore
 from dptext.errors import ParameterError
-from dptext.estimates import CONFIDENCE
+from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["linkage", "linkage_of_scores"]
@@ -48,7 +48,7 @@ def linkage(
         people: (m,) whose private row each is, for the intervals; None: everybody has one.
         confidence: of the intervals. On output that says nothing, `AttackScore.succeeded` is a false alarm with a
             probability of at most about (1 - confidence) / 2 for each score.
-        seed: of ties, which are broken at random as an attacker must, and of the bootstrap.
+        seed: of ties, which are broken at random as an attacker must.
 
     Returns:
         How often the true one is among the first k, for each k below n, and the mean reciprocal rank.
@@ -112,7 +112,7 @@ def linkage_of_scores(
         AttackScore(
             attack=attack,
             measure="share linked at first guess" if k == 1 else f"share linked within {k} guesses",
-            score=share_of_rows(ranks < k, people, confidence, bits),
+            score=share_of_rows(ranks < k, people, confidence),
             baseline=k / originals,
             baseline_name="chance",
             detail=f"{rows:,} private rows, {originals:,} originals to choose from",
@@ -124,7 +124,7 @@ def linkage_of_scores(
         AttackScore(
             attack=attack,
             measure="mean reciprocal rank",
-            score=mean_of_rows(reciprocal, as_people(people, rows), confidence, bits),
+            score=mean_of_people(reciprocal, as_people(people, rows), confidence=confidence),
             baseline=float((1.0 / np.arange(1, originals + 1)).sum() / originals),
             baseline_name="chance",
             detail=f"the true one stands at place {int(np.median(ranks)) + 1:,} of {originals:,} in the median",

@@ -1,38 +1,46 @@
-"""Candidates ranked for every row, block by block, so that the scores of all pairs never stand in memory together."""
+"""Candidates ranked for every row, block by block, so that the scores of all pairs never stand in memory together.
+
+Scores of all pairs come from one product of matrices, and a product cannot tell candidates apart whose scores differ by
+less than its rounding: rows far from the origin, or nearly parallel ones. A tie looks like privacy. So candidates whose
+scores lie within rounding of the true one's are compared with it once more, from differences of rows (`Similarity`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, random_state
+from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, learning, lengths_of, unit_rows
 from dptext.attacks.learners import words_to_numbers
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, share, share_over_people
+from dptext.estimates import Estimate, mean_of_people, share
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
 __all__ = [
     "SIMILARITIES",
     "Pairs",
-    "mean_of_rows",
+    "Similarity",
     "rank_scores",
     "share_of_rows",
     "side_by_side",
     "similarities",
-    "unit_rows",
 ]
 
 Ids: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = Callable[[int, int], npt.NDArray[Any]]
 """(start, stop) -> (stop - start, originals): scores of some private rows; higher means likelier."""
 
 SIMILARITIES = ("cosine", "dot", "euclidean")
-_ENTRIES = 1 << 22  # scores in memory at a time, for each thread
+_ENTRIES = 1 << 21  # scores in memory at a time, for each thread
 _LEAST_ROWS = 8
+_EPS = float(np.finfo(np.float64).eps)
+_LEAST = 1e-290  # products below have lost digits, or are 0
 
 
 def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Ids:
@@ -50,11 +58,13 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
         if block.shape != (stop - start, originals):
             raise ParameterError(f"scores must have shape {(stop - start, originals)} here, got {block.shape}")
         own = block[np.arange(stop - start), true[start:stop], None]
-        before[start:stop] = (block > own).sum(axis=1)
-        equal[start:stop] = (block == own).sum(axis=1)
+        ahead, alike = block > own, block == own
         # a NaN is neither above nor below nor equal: where there is one, these do not add up
-        if ((block < own).sum(axis=1) + before[start:stop] + equal[start:stop] != originals).any():
+        if not (ahead | alike | (block < own)).all():
             raise ParameterError("scores must be numbers or minus infinity, got NaN")
+        if isinstance(pairs, Similarity):
+            pairs.settle(start, true[start:stop], block, ahead, alike)
+        before[start:stop], equal[start:stop] = ahead.sum(axis=1), alike.sum(axis=1)
 
     for_each_block(look, range(0, true.size, step))
     return before + bits.below(equal.astype(np.uint64)).astype(np.int64)
@@ -66,15 +76,17 @@ def similarities(
     *,
     similarity: str = "cosine",
     names: tuple[str, str] = ("original", "private"),
-) -> tuple[Pairs, tuple[int, int]]:
+) -> tuple[Similarity, tuple[int, int]]:
     """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
     if similarity not in SIMILARITIES:
         raise ParameterError(f"similarity must be one of {', '.join(SIMILARITIES)}, got {similarity!r}")
     left, right = side_by_side(original, private, names=names)
-    shape = (right.shape[0], left.shape[0])
-    if hasattr(left, "tocsr") or hasattr(right, "tocsr"):
-        return _sparse(left, right, similarity), shape
-    return _dense(left, right, similarity), shape
+    sparse = hasattr(left, "tocsr") or hasattr(right, "tocsr")
+    if sparse:
+        if similarity == "euclidean":
+            raise ParameterError("similarity must be 'cosine' or 'dot' for sparse rows, got 'euclidean'")
+        left, right = (learning("scipy.sparse").csr_matrix(each) for each in (left, right))
+    return (_Sparse if sparse else _Dense)(left, right, similarity), (right.shape[0], left.shape[0])
 
 
 def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("original", "private")) -> tuple[Any, Any]:
@@ -99,70 +111,166 @@ def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("or
     return first, second
 
 
-def _dense(left: Any, right: Any, similarity: str) -> Pairs:
-    if similarity == "cosine":
-        left, right = unit_rows(left), unit_rows(right)
-    elif similarity == "euclidean":
-        centre = np.median(left, axis=0)  # distances stay, float32 keeps more of them, and no huge row moves it
-        left, right = left - centre, right - centre
-    # candidates on one scale, and each private row on its own, which leaves its order as it is: on one scale for both,
-    # a single huge row would push all others below the least float, and ties look like privacy
-    scale = max(float(np.abs(left).max()), np.finfo(np.float64).tiny)
-    left, right = left / scale, right / scale
-    own = np.maximum(np.abs(right).max(axis=1, keepdims=True), 1.0)
-    precision: Any = np.float32 if _is_even(left) else np.float64
-    first, second = (np.ascontiguousarray(each, dtype=precision) for each in (left, right / own))
-    # -|a - b|^2 / 2 but for a term that every candidate of a row shares
-    offset = -(first**2).sum(axis=1) / 2 if similarity == "euclidean" else np.zeros(len(first), dtype=precision)
-    weight = (1.0 / own).astype(precision)
-    return lambda start, stop: second[start:stop] @ first.T + weight[start:stop] * offset
+class Similarity:
+    """Scores of private rows (right) and candidates (left): (start, stop) -> (stop - start, candidates) float64.
+
+    Where private and candidate are b and a, the score grows with b.a ("dot"), or falls with |b - a| ("euclidean", and
+    "cosine" between rows of length 1).
+    """
+
+    def __init__(self, left: Any, right: Any, similarity: str) -> None:
+        self._by_distance = similarity != "dot"
+        self._unit = similarity == "cosine"
+        self._left, self._right = (unit_rows(left), unit_rows(right)) if self._unit else (left, right)
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        """Scores as a product of matrices gives them."""
+        raise NotImplementedError
+
+    def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
+        """(how far each of these scores may be off by rounding, the product of both lengths), both of their shape."""
+        raise NotImplementedError
+
+    @cached_property
+    def _kinds(self) -> Ids:
+        """(candidates,) equal numbers for equal rows."""
+        raise NotImplementedError
+
+    def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
+        """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
+        raise NotImplementedError
+
+    def settle(
+        self,
+        start: int,
+        true: Ids,
+        scores: Floats,
+        ahead: npt.NDArray[np.bool_],
+        alike: npt.NDArray[np.bool_],
+    ) -> None:
+        """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
+        places = np.arange(true.size)
+        rounding, lengths = self.rounding(start, start + true.size)
+        own = places, true
+        close = np.abs(scores - scores[own][:, None]) <= rounding + rounding[own][:, None]
+        # rows that share no column have a product of exactly 0, unless it was too small to be another number
+        disjoint = (scores == 0) & (lengths > _LEAST)
+        close &= ~(disjoint & disjoint[own][:, None])
+        close[own] = False
+        rows, columns = np.nonzero(close)
+        if not rows.size:
+            return
+        same = self._kinds[columns] == self._kinds[true[rows]]
+        ahead[rows, columns], alike[rows, columns] = False, same
+        rows, columns = rows[~same], columns[~same]
+        step = max(1, _ENTRIES // self._left.shape[1])
+        for first in range(0, rows.size, step):
+            at = rows[first : first + step], columns[first : first + step]
+            lead, doubt = self._leads(start + at[0], at[1], true[at[0]])
+            ahead[at], alike[at] = lead > doubt, np.abs(lead) <= doubt
 
 
-def _is_even(rows: Any) -> bool:
-    """Whether squares of all rows, the largest of which is 1, are far above the least float32."""
-    lengths = np.abs(rows).max(axis=1)
-    return bool(lengths[lengths > 0].min(initial=1.0) > 1e-12)
+class _Dense(Similarity):
+    """Rows of numbers, of any scale."""
+
+    def __init__(self, left: Floats, right: Floats, similarity: str) -> None:
+        super().__init__(left, right, similarity)
+        first, second = self._left, self._right
+        if similarity == "euclidean":
+            centre = np.median(first, axis=0)  # distances stay, squares are smaller, and no huge row moves it
+            first, second = first - centre, second - centre
+        # candidates on one scale, and each private row on its own, which leaves its order as it is: on one scale for
+        # both, a single huge row would push all others below the least float
+        scale = max(float(np.abs(first).max()), np.finfo(np.float64).tiny)
+        second = second / scale
+        own = np.maximum(np.abs(second).max(axis=1, keepdims=True), 1.0)
+        self._first, self._second = np.ascontiguousarray(first / scale), np.ascontiguousarray(second / own)
+        # -|a - b|^2 / 2 but for a term that every candidate of a row shares
+        self._weight = 1.0 / own if similarity == "euclidean" else np.zeros_like(own)
+        self._squares = (self._first**2).sum(axis=1)
+        self._lengths = np.sqrt((self._second**2).sum(axis=1, keepdims=True)), np.sqrt(self._squares)
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        product: Floats = self._second[start:stop] @ self._first.T
+        product -= self._weight[start:stop] / 2 * self._squares
+        return product
+
+    def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
+        lengths = self._lengths[0][start:stop] * self._lengths[1]
+        # n products and their sum are off by at most n eps |a| |b| (Higham 2002, section 3.1); the centre adds to both
+        share = 2 * (self._first.shape[1] + 4) * _EPS
+        return share * (lengths + self._weight[start:stop] * self._squares) + _LEAST, lengths
+
+    @cached_property
+    def _kinds(self) -> Ids:
+        rows = np.ascontiguousarray(self._left + 0.0)  # minus zero is zero
+        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
+
+    def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
+        # halves: the difference of two huge numbers is no infinity
+        private, one, other = self._right[rows] / 2, self._left[ahead] / 2, self._left[behind] / 2
+        apart = one - other
+        # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a'))
+        seen = (private - one) + (private - other) if self._by_distance else private
+        if self._unit:  # a row without direction is at right angles to all
+            without = ~(private.any(axis=1) & one.any(axis=1) & other.any(axis=1))
+            seen[without] = private[without]
+        apart, seen = _scaled(apart), _scaled(seen)
+        lead: Floats = (apart * seen).sum(axis=1)
+        if not self._unit:
+            return lead, np.zeros(lead.size)
+        # rows of length 1 are known to rounding only: of equal directions none is nearer
+        largest = np.abs(one - other).max(axis=1)
+        return lead, 4 * _EPS * np.sqrt((seen**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
 
 
-def _sparse(left: Any, right: Any, similarity: str) -> Pairs:
-    if similarity == "euclidean":
-        raise ParameterError("similarity must be 'cosine' or 'dot' for sparse rows, got 'euclidean'")
-    if similarity == "cosine":
-        left, right = unit_rows(left), unit_rows(right)
-    across = left.T.tocsr() if hasattr(left, "tocsr") else left.T
+class _Sparse(Similarity):
+    """Rows of counts or weights, most of them 0."""
 
-    def pairs(start: int, stop: int) -> npt.NDArray[Any]:
-        product = right[start:stop] @ across
-        found: npt.NDArray[Any] = product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+    def __init__(self, left: Any, right: Any, similarity: str) -> None:
+        super().__init__(left, right, similarity)
+        self._across = self._left.T.tocsr()
+        self._lengths = lengths_of(self._right)[:, None], lengths_of(self._left)
+        self._most = int(np.diff(self._right.indptr).max())
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        found: Floats = (self._right[start:stop] @ self._across).toarray()
         return found
 
-    return pairs
+    def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
+        lengths = self._lengths[0][start:stop] * self._lengths[1]
+        return 2 * (self._most + 4) * _EPS * lengths + _LEAST, lengths
+
+    @cached_property
+    def _kinds(self) -> Ids:
+        rows = self._left.sorted_indices()
+        kinds: dict[tuple[bytes, bytes], int] = {}
+        rows.eliminate_zeros()
+        bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        keys = ((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in bounds)
+        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
+
+    def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
+        private, one, other = self._right[rows], self._left[ahead], self._left[behind]
+        apart = one - other
+        seen = private
+        if self._by_distance:
+            whole = lengths_of(private) * lengths_of(one) * lengths_of(other) > 0
+            seen = private + (private - one - other).multiply(whole[:, None]).tocsr()
+        lead = np.asarray(apart.multiply(seen).sum(axis=1)).ravel()
+        return lead, 4 * _EPS * lengths_of(seen) if self._unit else np.zeros(lead.size)
 
 
-def unit_rows(rows: Any) -> Any:
-    """Rows of length 1; a row of zeros is at right angles to everything."""
-    if hasattr(rows, "tocsr"):
-        lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-        return rows.multiply(1.0 / np.where(lengths > 0, lengths, 1.0)[:, None]).tocsr()
-    largest = np.abs(rows).max(axis=1, keepdims=True)  # first, so that squares neither vanish nor overflow
-    scaled = rows / np.where(largest > 0, largest, 1.0)
-    lengths = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
-    return scaled / np.where(lengths > 0, lengths, 1.0)
+def _scaled(rows: Floats) -> Floats:
+    """Each row divided by its largest number, so that products neither vanish nor overflow."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled: Floats = rows / np.where(largest > 0, largest, 1.0)
+    return scaled
 
 
-def mean_of_rows(values: npt.NDArray[np.float64], whose: Ids, confidence: float, bits: RandomBits) -> Estimate:
-    """The mean of a number from 0 to 1 of each row, with an interval over people."""
-
-    def mean(at: Ids) -> float:
-        return float(values[at].mean())
-
-    return share_over_people(mean, whose, confidence=confidence, seed=random_state(bits))
-
-
-def share_of_rows(
-    hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float, bits: RandomBits
-) -> Estimate:
+def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float) -> Estimate:
     """A share of rows, with an interval over people where it is known whose they are."""
     if people is None:
         return share(int(hits.sum()), hits.size, confidence=confidence)
-    return mean_of_rows(hits.astype(np.float64), as_people(people, hits.size), confidence, bits)
+    return mean_of_people(hits, as_people(people, hits.size), confidence=confidence)

@@ -9,7 +9,7 @@ names the nearest words.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from dptext.privacy.vulnerability import best_guesses
 __all__ = ["bayes_recovery", "expected_recovery", "nearest_recovery"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Ids: TypeAlias = npt.NDArray[np.int64]
 
 MEASURE = "share of words recovered"
 _SUMS_TO_ONE = 1e-12  # then they stay as they are, to the last bit
@@ -73,7 +74,6 @@ def bayes_recovery(
     log: bool = False,
     people: Iterable[Hashable] | None = None,
     confidence: float = CONFIDENCE,
-    seed: int | None = None,
 ) -> AttackScore:
     """The best attacker's answers to outputs that were really drawn, held against the truth.
 
@@ -85,7 +85,6 @@ def bayes_recovery(
             too narrow. None: every word stands alone.
         confidence: of the interval. On output that says nothing the attacker names the most frequent word, as the
             baseline does: no false alarm.
-        seed: of the bootstrap over people.
 
     Raises:
         ParameterError: as `expected_recovery`; ids out of range, other numbers of them.
@@ -101,9 +100,8 @@ def bayes_recovery(
     return AttackScore(
         attack="word recovery (Bayes-optimal)",
         measure=MEASURE,
-        score=share_of_rows(found.named[out] == given, people, confidence, RandomBits(seed)),
-        baseline=float((given == frequencies.argmax()).mean()),
-        baseline_name="most frequent word",
+        score=share_of_rows(found.named[out] == given, people, confidence),
+        **_blind(given, frequencies, 1),
         detail=f"{given.size:,} words; {found.rate:.3f} expected where words are as frequent as assumed",
     )
 
@@ -130,7 +128,8 @@ def nearest_recovery(
         true: (n,) the word that each point was made from.
         k: how many he may name.
         prior: (V,) public frequencies, for the baseline; None: all alike.
-        people, confidence, seed: as in `bayes_recovery`. On output that says nothing, `AttackScore.succeeded` is a
+        people, confidence: as in `bayes_recovery`.
+        seed: of ties. On output that says nothing, `AttackScore.succeeded` is a
             false alarm with a probability of at most about (1 - confidence) / 2.
 
     Raises:
@@ -147,18 +146,27 @@ def nearest_recovery(
         raise ParameterError(f"k must be an integer from 1 to {words - 1:,}, got {k!r}")
     given = as_ids("true", true, words, rows)
     frequencies = np.full(words, 1 / words) if prior is None else _prior(prior, words)
-    bits = RandomBits(seed)
-    found = rank_scores(pairs, given, words, bits) < k
-    likeliest = np.argsort(-frequencies, kind="stable")[:k]
-    blind = k / words if prior is None else float(np.isin(given, likeliest).mean())
+    found = rank_scores(pairs, given, words, RandomBits(seed)) < k
     return AttackScore(
         attack="word recovery (nearest vector)",
         measure=MEASURE if k == 1 else f"share of words among the {k} nearest",
-        score=share_of_rows(found, people, confidence, bits),
-        baseline=blind,
-        baseline_name="chance" if prior is None else "most frequent words",
+        score=share_of_rows(found, people, confidence),
+        **_blind(given, frequencies, k),
         detail=f"{given.size:,} words, {words:,} to choose from",
     )
+
+
+def _blind(given: Ids, frequencies: Floats, k: int) -> dict[str, Any]:
+    """What naming the k most frequent words would have reached, and naming any k at least.
+
+    In a sample the words assumed to be frequent may not occur at all: a single hit by chance is no success beside 0.
+    """
+    likeliest = np.argsort(-frequencies, kind="stable")[:k]
+    reached, chance = float(np.isin(given, likeliest).mean()), k / frequencies.size
+    name = "most frequent word" if k == 1 else "most frequent words"
+    if reached > chance and frequencies.max() > frequencies.min():
+        return {"baseline": reached, "baseline_name": name}
+    return {"baseline": chance, "baseline_name": "chance"}
 
 
 def _prior(prior: npt.ArrayLike, size: int | None = None) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dptext.attacks.score import AttackScore
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, share
+from dptext.estimates import Estimate, area, share
 
 __all__ = ["Mask", "Membership", "checked_members", "measured", "score_membership", "zeros_and_ones"]
 
@@ -89,7 +89,7 @@ def measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, how
         auc=AttackScore(
             attack=attack,
             measure="AUC",
-            score=_area(inside, outside),
+            score=replace(area(scores, members), of="rows"),
             baseline=0.5,
             baseline_name="chance",
             detail=detail,
@@ -105,22 +105,6 @@ def measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, how
         at_1_percent=at[0],
         at_01_percent=at[1],
     )
-
-
-def _area(inside: Floats, outside: Floats) -> Estimate:
-    """The area under the curve, with the interval of DeLong, DeLong and Clarke-Pearson 1988."""
-    n, m = inside.size, outside.size
-    stats = _stats()
-    ranks = stats.rankdata(np.concatenate([inside, outside]))
-    # of each member the share of others below it, of each other the share of members above it
-    below = (ranks[:n] - stats.rankdata(inside)) / m
-    above = 1 - (ranks[n:] - stats.rankdata(outside)) / n
-    value = float(below.mean())
-    if np.ptp(below) == 0 == np.ptp(above):  # no spread to see: of min(n, m) disjoint pairs all came out alike
-        certain = share(round(value * min(n, m)), min(n, m))
-        return Estimate(value, certain.low, certain.high, n + m, "rows")
-    reach = 1.96 * math.sqrt(float(below.var(ddof=1)) / n + float(above.var(ddof=1)) / m)
-    return Estimate(value, max(0.0, value - reach), min(1.0, value + reach), n + m, "rows")
 
 
 def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:

@@ -43,7 +43,7 @@ GroupOption = Annotated[
 VectorsOption = Annotated[
     str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
 ]
-SeedOption = Annotated[int | None, typer.Option(help="Break ties and draw resamples in the same way again.")]
+SeedOption = Annotated[int | None, typer.Option(help="Break ties and train attackers in the same way again.")]
 
 _WIDTH = 96
 
@@ -120,11 +120,10 @@ def recovery_command(
         raise DataError(f"{original.name}: expected words of at least two rows (or groups), got fewer")
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
-    how: dict[str, Any] = {"people": whose, "seed": seed}
-    scores = [nearest_recovery(points[observed], points, true, prior=prior, **how)]
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=seed)]
     channel = channel_of(mechanism)
     if channel is not None:
-        scores.insert(0, bayes_recovery(channel, prior, true, observed, **how))
+        scores.insert(0, bayes_recovery(channel, prior, true, observed, people=whose))
     _answer(
         scores,
         did=(

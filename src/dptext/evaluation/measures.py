@@ -9,8 +9,9 @@ best that he can do, *knowing how the tested targets are distributed*: a model t
   majority class alone has less (one third instead of one half for two equal classes), so it would flatter the model;
 * RMSE: the mean of the tested targets; MAE: their median.
 
-**Gain.** Model and baseline answer the same rows, so their difference is more certain than either: its interval comes
-from the same resamples of people. It is what decides whether a score is above its baseline.
+**Gain.** Model and baseline answer the same rows, so their difference is more certain than either: its interval is that
+of paired answers (accuracy), comes from the same resamples of people (RMSE, MAE), or is that of the score (macro-F1,
+whose baseline is a constant). It is what decides whether a score is above its baseline.
 
 **Intervals** are about other people like those tested, *for the models as they were trained*: how much a score changes
 when other people train is seen over seeds and folds only (`dptext.evaluation.sweep`).
@@ -18,22 +19,28 @@ when other people train is seen over seeds and folds only (`dptext.evaluation.sw
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, over_people, share, share_over_people
+from dptext.estimates import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
 from dptext.evaluation.folds import codes_of
 
-__all__ = ["CLASS_MEASURES", "NUMBER_MEASURES", "Measured", "checked_numbers", "measure", "statistic_of"]
+__all__ = [
+    "CLASS_MEASURES",
+    "NUMBER_MEASURES",
+    "Measured",
+    "checked_numbers",
+    "class_score",
+    "codes_of_answers",
+    "measure",
+]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Statistic: TypeAlias = Callable[[Rows], float]
 
 CLASS_MEASURES = ("accuracy", "macro-F1")
 NUMBER_MEASURES = ("RMSE", "MAE")
@@ -76,7 +83,8 @@ def measure(
         predicted: (rows,) what was predicted.
         people: (rows,) whose row each is; None: everybody has one, and accuracy gets the exact interval of Clopper
             and Pearson.
-        resamples: of people, for the intervals.
+        resamples: of people, for the intervals of RMSE and MAE; those of the others are computed without
+            (`dptext.estimates`).
         confidence: of the intervals.
         seed: of the resamples; None for fresh randomness.
 
@@ -87,42 +95,61 @@ def measure(
     >>> print(found.score, found.baseline, found.baseline_name)
     0.750 [0.588, 0.873] 0.5 majority class
     """
-    statistic, baseline, baseline_name = statistic_of(name, true, predicted)
-    count = len(np.asarray(true))
+    if name not in (*CLASS_MEASURES, *NUMBER_MEASURES):
+        raise ParameterError(f"measure must be one of {', '.join((*CLASS_MEASURES, *NUMBER_MEASURES))}, got {name!r}")
+    if name in NUMBER_MEASURES:
+        numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
+        whose = _whose(people, numbers[0].size)
+        return _of_numbers(name, *numbers, whose, {"resamples": resamples, "confidence": confidence, "seed": seed})
+    right, answer = codes_of_answers(true, predicted)
+    whose = _whose(people, right.size)
+    score = class_score(name, right, answer, None if people is None else whose, confidence=confidence)
+    if name == "macro-F1":
+        chance = 1.0 / np.unique(right).size
+        gain = replace(score, value=score.value - chance, low=score.low - chance, high=score.high - chance)
+        return Measured(
+            name=name, score=score, baseline=chance, baseline_name="classes guessed as often as they occur", gain=gain
+        )
+    blind = right == np.bincount(right).argmax()
+    gain = paired_difference(right == answer, blind, whose, confidence=confidence)
+    return Measured(name=name, score=score, baseline=float(blind.mean()), baseline_name="majority class", gain=gain)
+
+
+def class_score(name: str, right: Rows, answer: Rows, people: Rows | None, *, confidence: float = 0.95) -> Estimate:
+    """Accuracy or macro-F1 of checked codes (`codes_of_answers`), with its interval.
+
+    Args:
+        name: one of `CLASS_MEASURES`.
+        right, answer: (rows,) codes.
+        people: (rows,) whose row each is; None: everybody has one.
+        confidence: of the interval.
+    """
+    hits = right == answer
+    if name == "accuracy" and people is None:
+        return share(int(hits.sum()), hits.size, confidence=confidence)
+    whose = np.arange(hits.size) if people is None else people
+    if name == "accuracy":
+        return mean_of_people(hits, whose, confidence=confidence)
+    return macro_f1(right, answer, whose, confidence=confidence)
+
+
+def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Rows, Rows]:
+    """Codes of labels and answers; an answer that is no label gets a code of its own.
+
+    Raises:
+        ParameterError: missing entries, unequal lengths, no row.
+    """
+    told, answered = _labels(true), _labels(predicted)
+    _check_lengths(told, answered)
+    both = codes_of("predicted", np.concatenate([told, answered]))
+    return both[: told.size], both[told.size :]
+
+
+def _whose(people: npt.ArrayLike | None, count: int) -> Rows:
     whose = np.arange(count) if people is None else codes_of("people", people)
     if whose.size != count:
         raise ParameterError(f"people must have one entry for each of {count} rows, got {whose.size}")
-    sign = -1.0 if name in NUMBER_MEASURES else 1.0
-
-    def gain(rows: Rows) -> float:
-        return sign * (statistic(rows) - baseline(rows))
-
-    everything = np.arange(count)
-    if name == "accuracy" and people is None:
-        score = share(round(statistic(everything) * count), count, confidence=confidence)
-    else:
-        interval = share_over_people if name in CLASS_MEASURES else over_people
-        score = interval(statistic, whose, resamples=resamples, confidence=confidence, seed=seed)
-    return Measured(
-        name=name,
-        score=score,
-        baseline=baseline(everything),
-        baseline_name=baseline_name,
-        gain=over_people(gain, whose, resamples=resamples, confidence=confidence, seed=seed),
-    )
-
-
-def statistic_of(name: str, true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Statistic, Statistic, str]:
-    """The measure as a function of rows, that of the best blind guess, and the name of this guess.
-
-    Raises:
-        ParameterError: see `measure`.
-    """
-    if name in CLASS_MEASURES:
-        return _of_classes(name, true, predicted)
-    if name in NUMBER_MEASURES:
-        return _of_numbers(name, checked_numbers("true", true), checked_numbers("predicted", predicted))
-    raise ParameterError(f"measure must be one of {', '.join((*CLASS_MEASURES, *NUMBER_MEASURES))}, got {name!r}")
+    return whose
 
 
 def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
@@ -142,47 +169,22 @@ def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:
     return numbers
 
 
-def _of_classes(name: str, true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Statistic, Statistic, str]:
-    told, answered = _labels(true), _labels(predicted)
-    _check_lengths(told, answered)
-    both = codes_of("predicted", np.concatenate([told, answered]))
-    right, answer = both[: told.size], both[told.size :]
-    counts = np.bincount(right, minlength=int(both.max()) + 1)
-    majority = int(counts.argmax())
-    if name == "accuracy":
-        hits, blind = right == answer, right == majority
-        return (lambda rows: float(hits[rows].mean())), (lambda rows: float(blind[rows].mean())), "majority class"
-    occurring = np.flatnonzero(counts)
-    chance = 1.0 / occurring.size
-    statistic = _MacroF1(right, answer, counts.size, occurring)
-    return statistic, (lambda _rows: chance), "classes guessed as often as they occur"
-
-
-def _of_numbers(name: str, true: Floats, predicted: Floats) -> tuple[Statistic, Statistic, str]:
+def _of_numbers(name: str, true: Floats, predicted: Floats, whose: Rows, options: dict[str, Any]) -> Measured:
     _check_lengths(true, predicted)
-    if name == "RMSE":
-        errors, blind = (true - predicted) ** 2, (true - true.mean()) ** 2
-        return (lambda rows: float(errors[rows].mean() ** 0.5)), (lambda rows: float(blind[rows].mean() ** 0.5)), "mean"
-    errors, blind = np.abs(true - predicted), np.abs(true - np.median(true))
-    return (lambda rows: float(errors[rows].mean())), (lambda rows: float(blind[rows].mean())), "median"
+    power = 2 if name == "RMSE" else 1
+    middle, guess = (true.mean(), "mean") if name == "RMSE" else (np.median(true), "median")
+    errors, blind = (np.abs(true - each) ** power for each in (predicted, middle))
 
+    def of(values: Floats, rows: Rows) -> float:
+        return float(values[rows].mean() ** (1 / power))
 
-class _MacroF1:
-    """The mean over classes of F1 = 2 hits / (rows of the class + rows predicted as it)."""
-
-    def __init__(self, right: Rows, answer: Rows, classes: int, occurring: Rows) -> None:
-        self._cells, self._classes, self._occurring = right * classes + answer, classes, occurring
-
-    def __call__(self, rows: Rows) -> float:
-        return self.of_counts(np.bincount(self._cells[rows], minlength=self._classes**2))
-
-    def of_counts(self, counts: Rows) -> float:
-        """NaN where a class has no rows: such a resample says nothing about it."""
-        table = counts.reshape(self._classes, self._classes)
-        rows, answers = table.sum(axis=1)[self._occurring], table.sum(axis=0)[self._occurring]
-        if not rows.all():
-            return float("nan")
-        return float((2 * table.diagonal()[self._occurring] / (rows + answers)).mean())
+    return Measured(
+        name=name,
+        score=over_people(lambda rows: of(errors, rows), whose, **options),
+        baseline=of(blind, np.arange(true.size)),
+        baseline_name=guess,
+        gain=over_people(lambda rows: of(blind, rows) - of(errors, rows), whose, **options),
+    )
 
 
 def _labels(values: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, over_people
+from dptext.estimates import Estimate, mean_of_people
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.word_vectors import WordVectors
 
@@ -140,7 +140,6 @@ def map_score(
     queries: Sequence[str] = PAPER_QUERIES,
     top: int = 100,
     per: str = "hits",
-    resamples: int = 1000,
     seed: int | None = None,
 ) -> MapScore:
     """MAP-Word or MAP-Char of vectors against a gold model.
@@ -152,8 +151,7 @@ def map_score(
         queries: at least two words with a vector in both; the 11 of the paper.
         top: K.
         per: "hits" (as the paper's numbers are), or "relevant": divided by K words of the gold list (MAP-Word only).
-        resamples: of queries, for the interval.
-        seed: of the resamples and of the random words; None for fresh randomness.
+        seed: of the random words; None for fresh randomness.
 
     Raises:
         ParameterError: an unknown measure, a query that has no vector, fewer than two queries.
@@ -177,7 +175,7 @@ def map_score(
         for query, other in zip(queries, right, strict=True)
         for _ in range(_RANDOM_LISTS)
     ]
-    score = over_people(lambda rows: float(values[rows].mean()), np.arange(values.size), resamples=resamples, seed=seed)
+    score = mean_of_people(values, np.arange(values.size))
     return MapScore(
         measure=measure,
         score=Estimate(score.value, score.low, score.high, score.count, "queries"),

@@ -146,7 +146,12 @@ def similarity(
     else:
         cosines = np.where(there, cosines, cosines[there].mean())
     score = _over_pairs(
-        _spearman(ratings, cosines), len(ratings), resamples=resamples, confidence=confidence, seed=seed
+        _spearman(ratings, cosines),
+        len(ratings),
+        bounds=(-1.0, 1.0),
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
     )
     return SimilarityScore(benchmark=benchmark, score=score, pairs=len(rated), covered=covered, missing=missing)
 

@@ -300,12 +300,12 @@ class _Making:
         )
         private = self._is_private(asked.label, asked.person)
         task = f"naming {asked.label!r}, {len(set(labels))} classes"
-        self._utility = [as_measurement(each, task, owner_only=private, seed=asked.seed) for each in forms]
+        self._utility = [as_measurement(each, task, owner_only=private) for each in forms]
         if asked.group is None:
             return
         names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
         for form in (forms[0], *forms[-1:]) if len(forms) > 1 else forms:
-            measured, gap = served(form, names, people, owner_only=private or hidden, seed=asked.seed)
+            measured, gap = served(form, names, people, owner_only=private or hidden)
             self._fairness += measured
             self._gaps.append(gap)
         left = len(names) - int(frequent(names, people, SMALLEST_GROUP).sum())

@@ -57,8 +57,7 @@ def recover(
         return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
-    how: dict[str, Any] = {"people": whose, "seed": seed}
-    scores = [nearest_recovery(points[observed], points, true, prior=prior, **how)]
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=seed)]
     channel = channel_of(mechanism)
     if channel is None:
         return scores, (
@@ -67,7 +66,7 @@ def recover(
         )
     if len(prior) > _ALL_CHANNELS:
         return scores, "The best possible recovery of words was not tried: the vocabulary is too large for a page."
-    return [bayes_recovery(channel, prior, true, observed, **how), *scores], ""
+    return [bayes_recovery(channel, prior, true, observed, people=whose), *scores], ""
 
 
 def infer(

@@ -82,9 +82,9 @@ def useful(
     return forms
 
 
-def as_measurement(form: Form, task: str, *, owner_only: bool, seed: int) -> Measurement:
+def as_measurement(form: Form, task: str, *, owner_only: bool) -> Measurement:
     """The accuracy of a form, for a page."""
-    found: UtilityScore = form.answers.score("accuracy", seed=seed)
+    found: UtilityScore = form.answers.score("accuracy")
     return Measurement(
         what=form.name,
         measure="accuracy",
@@ -98,7 +98,7 @@ def as_measurement(form: Form, task: str, *, owner_only: bool, seed: int) -> Mea
 
 
 def served(
-    form: Form, groups: Sequence[str], people: Sequence[Hashable] | None, *, owner_only: bool, seed: int
+    form: Form, groups: Sequence[str], people: Sequence[Hashable] | None, *, owner_only: bool
 ) -> tuple[list[Measurement], GroupGap]:
     """How good a form is for each group, and the largest gap in words.
 
@@ -107,7 +107,6 @@ def served(
         groups: (rows,) the name of each row's group, of which rows are left out that are in too small ones.
         people: (rows,) whose row each is.
         owner_only: whether the columns stand in the original file alone.
-        seed: of the resamples.
 
     Raises:
         ParameterError: fewer than two groups that are large enough, or somebody in two groups.
@@ -125,7 +124,6 @@ def served(
         form.answers.predicted[large],
         np.asarray(names)[large],
         people=None if whose is None else np.asarray(whose)[large],
-        seed=seed,
     )
     measured = [
         Measurement(
