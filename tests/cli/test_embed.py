@@ -403,10 +403,14 @@ def test_an_interrupt_when_the_folder_has_appeared_does_not_say_that_nothing_was
 def test_a_disk_that_fails_is_not_taken_for_a_folder_of_somebody_else(work, embed, monkeypatch):
     assert embed("in.jsonl", "-o", "shared")[0] == 0
 
-    def fail(path):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    opened = os.open
 
-    monkeypatch.setattr(Path, "read_bytes", fail)
+    def fail(path, *arguments, **options):
+        if os.fspath(path).endswith("config.json"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", fail)
     code, _, err = embed("in.jsonl", "-o", "shared", "--force")
     assert code == 4
     assert os.strerror(errno.EIO) in err
