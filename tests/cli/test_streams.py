@@ -120,3 +120,69 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(module):
     assert done.returncode == 130
     assert done.stdout == ""
     assert done.stderr == "dptext: interrupted; nothing was written. Run the same command again to start over\n"
+
+
+# -- what comes from elsewhere ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["limit = " + "9" * 6000, "keep = " + "[" * 5000, "keep = " + "{a = " * 5000, "epsilon = 0x" + "f" * 5000],
+    ids=["digits", "lists", "tables", "hexadecimal"],
+)
+def test_a_configuration_of_any_depth_and_length_is_one_line(tmp_path, capsys, options):
+    config = tmp_path / "c.toml"
+    config.write_text(f"[privatize]\n{options}\n")
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--config", str(config)]) in (1, 2)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("dptext: ")
+    assert captured.err.count("\n") == 1
+    assert len(captured.err) < 1100
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 4000, "9" * 6000, "[" * 900 + "]" * 900])
+@pytest.mark.parametrize("command", [("explain",), ("explain", "--json"), ("audit",), ("report", "-o", "page.html")])
+def test_a_statement_with_a_number_or_a_nesting_of_any_length_is_one_line(tmp_path, capsys, command, number):
+    vectors = dptext.load_vectors((["a", "b", "c"], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    text = dptext.TEM(vectors, epsilon=1.0).statement.to_json()
+    beside = tmp_path / "out.jsonl.privacy.json"
+    beside.write_text(text.replace('"parameters": {', f'"parameters": {{"more": {number}, '))
+    assert main([command[0], str(tmp_path / "out.jsonl"), *command[1:]]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("dptext: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_no_name_steers_a_terminal_or_fills_it(tmp_path, capsys):
+    assert main(["explain", f"{tmp_path}/\x1b[2J\x9b31m\r\n{'x/' * 900}"]) == 4
+    err = capsys.readouterr().err
+    assert err.isascii()
+    assert "\\x1b[2J\\x9b31m" in err
+    assert len(err) < 1100
+    assert err.count("\n") == 1
+
+
+def test_no_sentence_of_a_statement_steers_a_terminal(work, capsys):
+    statement = dptext.PrivacyStatement.from_json((work / "s.json").read_text())
+    (work / "steers.json").write_text(statement.replace(exposed=("\x1b[2J" + "\t" * 100_000 + "layout",)).to_json())
+    assert main(["explain", str(work / "steers.json")]) == 0
+    out = capsys.readouterr().out
+    assert "[2J layout" in out
+    assert "\x1b" not in out
+
+
+def test_what_nobody_foresaw_is_one_line_without_its_text(work, capsys, monkeypatch):
+    def fault(*_, **__):
+        raise ZeroDivisionError("what somebody wrote")
+
+    monkeypatch.setattr("dptext.cli.explain.read_statement", fault)
+    assert main(["explain", str(work / "s.json")]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("dptext: a fault of the program (cli/explain.py, line ")
+    assert "ZeroDivisionError; please report it" in err
+    assert err.count("\n") == 1
+    assert "somebody" not in err
+    assert main(["explain", str(work / "s.json"), "--verbose"]) == 1
+    assert "in fault" in capsys.readouterr().err

@@ -345,10 +345,19 @@ def test_a_file_that_is_no_sweep_is_left_alone(path, content):
     assert path.read_bytes() == content
 
 
-def test_a_damaged_line_is_named(path):
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda line: line[:-20],
+        lambda line: "[" * 5000,
+        lambda line: json.dumps({**json.loads(line), "seconds": 10**400}),
+    ],
+    ids=["cut", "deep", "number"],
+)
+def test_a_damaged_line_is_named(path, damaged):
     run(path)
     lines = path.read_text().splitlines()
-    lines[4] = lines[4][:-20]
+    lines[4] = damaged(lines[4])
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(DataError, match="line 5 is damaged"):
         run(path)

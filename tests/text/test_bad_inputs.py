@@ -27,6 +27,8 @@ from text.secrecy import MARKER, assert_error
 CUT = "repair it, or copy the file again if it was cut"
 UTF8 = "convert the file to UTF-8, or copy it again if it was cut"
 NO_JSON = f"expected a JSON object, the line is not valid JSON; {CUT}"
+TOO_DEEP = f"expected a JSON object, the line is nested too deep; {CUT}"
+TOO_LONG = f"expected a JSON object, the line holds a number of too many digits; {CUT}"
 NOTHING = "{} holds no documents: expected at least one row"
 BROKEN = "{}: the compressed data is broken or ends early, after line {}; copy the file again"
 GROUP = "the row group is damaged; copy the file again"
@@ -169,10 +171,10 @@ TABLE = {
         ["a", "c"],
     ),
     "jsonl, nested too deep": skipped(
-        "a.jsonl", f'{{"text": "a"}}\n{{"text": "{MARKER}", "x": {DEEP}}}\n', {2: NO_JSON}, ["a"]
+        "a.jsonl", f'{{"text": "a"}}\n{{"text": "{MARKER}", "x": {DEEP}}}\n', {2: TOO_DEEP}, ["a"]
     ),
     "jsonl, number too long": skipped(
-        "a.jsonl", f'{{"text": "{MARKER}", "x": {"1" * 5000}}}\n{{"text": "b"}}', {1: NO_JSON}, ["b"]
+        "a.jsonl", f'{{"text": "{MARKER}", "x": {"1" * 5000}}}\n{{"text": "b"}}', {1: TOO_LONG}, ["b"]
     ),
     "jsonl, number as text": skipped("a.jsonl", '{"text": "a"}\n{"text": 5}\n', {2: STRINGS.format("int")}, ["a"]),
     "jsonl, other types as text": skipped(

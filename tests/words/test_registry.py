@@ -14,7 +14,8 @@ OPTIONS = {"vickrey": {"t": 0.3}, "mahalanobis": {"lambda_": 0.4}, "custext": {"
 
 def test_the_command_line_and_the_package_offer_the_registry():
     assert {str(each) for each in MechanismName} == set(MECHANISMS)
-    public = {each for each in vars(dptext).values() if isinstance(each, type) and issubclass(each, WordMechanism)}
+    named = [getattr(dptext, name) for name in dptext.__all__]
+    public = {each for each in named if isinstance(each, type) and issubclass(each, WordMechanism)}
     assert public == {*MECHANISMS.values(), *PUBLISHED_ONLY.values()}
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -15,7 +18,7 @@ import typer
 from dptext.cli.attack import attack
 from dptext.cli.audit import audit
 from dptext.cli.calibrate import calibrate_command
-from dptext.cli.console import Stopped, say_error
+from dptext.cli.console import Stopped, say, say_error
 from dptext.cli.demo import demo
 from dptext.cli.embed import embed
 from dptext.cli.encode import encode
@@ -81,6 +84,17 @@ def _terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _say_fault(error: Exception) -> None:
+    """What nobody foresaw, in one line: where it was, never what it says."""
+    frames = traceback.extract_tb(error.__traceback__)
+    package = Path(__file__).parents[1]
+    ours = [each for each in frames if package in Path(each.filename).parents]
+    where = f"{Path(ours[-1].filename).relative_to(package)}, line {ours[-1].lineno}"
+    say_error(f"a fault of the program ({where}): {type(error).__name__}; please report it, --verbose says more")
+    for each in frames if logging.getLogger("dptext").isEnabledFor(logging.DEBUG) else ():
+        say(f"  {each.filename}, line {each.lineno}, in {each.name}")
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (`dptext.cli.main`).
 
@@ -115,6 +129,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
+    except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
+        _say_fault(error)
+        return DptextError.exit_code
     if code == INTERRUPTED:  # what typer makes of Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0

@@ -41,9 +41,21 @@ def stdout() -> Console:
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """A line for the person who runs the command; standard output stays clean."""
+    """Lines for the person who runs the command; standard output stays clean.
+
+    What comes from elsewhere (names of files, values) can neither steer a terminal nor fill it.
+    """
     if not quiet:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write("".join(f"{_shown(line)}\n" for line in text.split("\n")))
+
+
+def _shown(line: str) -> str:
+    if len(line) > _LONGEST_LINE:
+        line = f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
+    return line if line.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
+
+
+_LONGEST_LINE = 1000
 
 
 class Stopped(BaseException):
@@ -83,6 +95,10 @@ def _load_config(context: typer.Context, path: Path | None) -> Path | None:
         raise StorageError.of("read", path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name}: expected TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise DataError(
+            f"{path.name}: expected options, got a number of too many digits, or too deep a nesting"
+        ) from None
     name = _table_name(context)
     options: Any = tables
     for part in name.split("."):

@@ -278,10 +278,14 @@ def parse_settings(settings: list[str]) -> dict[str, str | float | int | None]:
 def _number(value: str) -> str | float | int:
     for kind in (int, float):
         try:
-            return kind(value)
+            number = kind(value)
         except ValueError:
             continue
+        return number if abs(number) < _LARGEST_INTEGER or kind is float else float(value)
     return value
+
+
+_LARGEST_INTEGER = 2**63
 
 
 def promise_before_start(mechanism: WordMechanism) -> str:

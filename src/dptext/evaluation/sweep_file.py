@@ -208,7 +208,7 @@ def _parsed(lines: Sequence[bytes], path: Path) -> list[Row]:
             numbers = {name: float(value) for name, value in entry.get("numbers", {}).items()}
             row = Row(dict(entry["settings"]), int(entry["seed"]), numbers, float(entry["seconds"]), entry.get("error"))
             is_ours = entry["of"] == digest
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise DataError(f"{path.name}: line {number} is damaged: delete it, and its cell is done again") from None
         if not is_ours:
             raise DataError(f"{path.name}: line {number} is a row of another experiment: delete it")
@@ -221,7 +221,7 @@ def _header(line: bytes, path: Path) -> dict[str, Any]:
         entry = json.loads(line)
         digest = entry.pop("digest")
         is_ours = entry.pop("sweep") == _FORMAT and _digest(entry) == digest
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         is_ours = False
     if not is_ours:
         raise DataError(

@@ -338,16 +338,21 @@ def _choice(name: str, choices: type[StrEnum], value: Any) -> StrEnum:
         raise ParameterError(f"{name} must be one of {', '.join(choices)}, got another value") from None
 
 
+_LARGEST = 2**1000
+
+
 def _is_amount(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return value >= 0 and not (isinstance(value, int) and value > 2**1000)
+    return value >= 0 and not (isinstance(value, int) and value > _LARGEST)
 
 
 def _is_parameter(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
-    return value is None or isinstance(value, str | int)
+    if isinstance(value, int):
+        return abs(value) <= _LARGEST  # what reads it may need a float
+    return value is None or isinstance(value, str)
 
 
 def _are_sentences(value: object) -> bool:

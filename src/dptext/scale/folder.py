@@ -243,7 +243,7 @@ class OutputFolder:
             return {}
         stream = self._java.java.io.ByteArrayOutputStream()
         self._java.org.apache.hadoop.io.IOUtils.copyBytes(self._system.open(file), stream, _AT_ONCE, True)
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             found = json.loads(bytes(stream.toByteArray()))
             if isinstance(found, dict):
                 return found

@@ -111,11 +111,16 @@ def _rows_of_jsonl(lines: _Lines, _columns: Sequence[str]) -> Iterator[Row]:
         if broken is not None:
             yield broken
             continue
-        row = _NOT_JSON
-        with suppress(ValueError, RecursionError):  # such an error holds the line: none must be chained
+        row, what = _NOT_JSON, ""
+        try:
             row = json.loads(line)
+        except json.JSONDecodeError:  # it holds the line: nothing must be chained to it
+            what = "is not valid JSON" if line.strip() else "is empty"
+        except ValueError:
+            what = "holds a number of too many digits"
+        except RecursionError:
+            what = "is nested too deep"
         if row is _NOT_JSON:
-            what = "is empty" if not line.strip() else "is not valid JSON"
             yield BadRow(f"expected a JSON object, the line {what}; {_CUT}")
         elif not isinstance(row, dict):
             yield BadRow("expected a JSON object, got another JSON value")
@@ -126,7 +131,7 @@ def _rows_of_jsonl(lines: _Lines, _columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _is_no_text(row: dict[str, Any]) -> bool:
-    with suppress(UnicodeEncodeError):
+    with suppress(UnicodeEncodeError, RecursionError):
         json.dumps(row, ensure_ascii=False).encode("utf-8")
         return False
     return True

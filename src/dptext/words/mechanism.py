@@ -46,9 +46,13 @@ def positive(name: str, value: float) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    if not (math.isfinite(value) and value > 0):
-        raise ParameterError(f"{name} must be a finite number above 0, got {value}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not (math.isfinite(number) and number > 0):
+        raise ParameterError(f"{name} must be a finite number above 0, got {number}")
+    return number
 
 
 class WordMechanism(ABC):
