@@ -47,7 +47,7 @@ def disagreements(
         elif of_a_release and name in _ONLY_MORE:
             found += [] if set(theirs) <= set(mine) else [name]
         elif of_a_release and name == "condition":
-            found += [] if mine.narrows(theirs) else [name]
+            found += [] if mine.narrows(theirs, said.unit) else [name]
         elif of_a_release and name == "slack":
             found += [] if mine >= theirs * (1 - NEAR) else [name]
         elif not _same(mine, theirs, NEAR):
