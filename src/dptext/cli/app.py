@@ -95,6 +95,19 @@ def _say_fault(error: Exception) -> None:
         say(f"  {each.filename}, line {each.lineno}, in {each.name}")
 
 
+@contextmanager
+def _logging_as_it_was() -> Iterator[None]:
+    """``--verbose`` is for one command."""
+    logger = logging.getLogger("dptext")
+    level, handlers = logger.level, logger.handlers[:]
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+@_logging_as_it_was()
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (`dptext.cli.main`).
 
