@@ -315,7 +315,7 @@ def test_the_statement_is_read_aloud(release, run):
     out = release("--keep", "id")
     code, text, _ = run("explain", out)
     assert code == 0
-    assert "Neighbours are any two texts whatever" in " ".join(text.split())
+    assert "Neighbours are any two texts" in " ".join(text.split())
     assert "the number of texts, and their order" in text
     assert "the column 'id', as it was" in text
     assert "verified" in text
