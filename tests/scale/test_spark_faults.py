@@ -32,6 +32,14 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _hears_interrupts():
+    """A shell's background job ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def mechanism():
     return dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=300), epsilon=3.0)
