@@ -86,7 +86,7 @@ def privatize_bags(
     >>> result.bags
     [['<unk>', 'cat', 'dog', 'tax'], None]
     >>> print(result.statement.guarantee)
-    200 per unit of summed earth mover's over euclidean distance, never more than 160 for a pair (metric ...
+    200 per unit of summed earth mover's over euclidean distance, never more than 160.1 for a pair (metric ...
     """
     if isinstance(texts, str):
         raise ParameterError("texts must be a list of strings, got one string: put it into a list")
