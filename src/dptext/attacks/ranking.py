@@ -7,6 +7,7 @@ scores lie within rounding of the true one's are compared with it once more, fro
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -111,7 +112,7 @@ def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("or
     return first, second
 
 
-class Similarity:
+class Similarity(ABC):
     """Scores of private rows (right) and candidates (left): (start, stop) -> (stop - start, candidates) float64.
 
     Where private and candidate are b and a, the score grows with b.a ("dot"), or falls with |b - a| ("euclidean", and
@@ -123,22 +124,22 @@ class Similarity:
         self._unit = similarity == "cosine"
         self._left, self._right = (unit_rows(left), unit_rows(right)) if self._unit else (left, right)
 
+    @abstractmethod
     def __call__(self, start: int, stop: int) -> Floats:
         """Scores as a product of matrices gives them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
         """(how far each of these scores may be off by rounding, the product of both lengths), both of their shape."""
-        raise NotImplementedError
 
-    @cached_property
+    @property
+    @abstractmethod
     def _kinds(self) -> Ids:
         """(candidates,) equal numbers for equal rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
         """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
-        raise NotImplementedError
 
     def settle(
         self,

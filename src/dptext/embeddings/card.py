@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dptext.embeddings.card_methods import how_levels, how_made, plain, whose_method
 from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import at_most
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.unit import Unit
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
@@ -365,7 +365,7 @@ def _delta(statement: PrivacyStatement) -> float:
 
 
 def _substitution(statement: PrivacyStatement) -> str | None:
-    epsilon, delta = (statement.parameters.get(f"{name}_under_substitution") for name in ("epsilon", "delta"))
+    epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)
     if not isinstance(epsilon, float) or not isinstance(delta, float):
         return None
     return f"epsilon {at_most(epsilon, 4)}, delta {at_most(delta, 3)}"

@@ -158,6 +158,10 @@ _SEES_NO_FILE = (
     "a worker does not see a file of the input that the driver saw: put it where every node finds it under the same "
     "name (hdfs://, s3a://, a mount), or the input changed while it was read"
 )
+_TAKEN_FOR_ONE = (
+    "two columns have names that Spark takes for one (upper and lower case): rename one, or set "
+    "spark.sql.caseSensitive to true"
+)
 _BROKEN_ROW = (
     "a row of the input cannot be read as its format says: repair it (dptext privatize without --engine names it)"
 )
@@ -210,18 +214,8 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "header, or release them one by one",
     ),
     ("FAILED_READ_FILE", DataError, _BROKEN_ROW),
-    (
-        "AMBIGUOUS_REFERENCE",
-        ParameterError,
-        "two columns have names that Spark takes for one (upper and lower case): rename one, or set "
-        "spark.sql.caseSensitive to true",
-    ),
-    (
-        "COLUMN_ALREADY_EXISTS",
-        ParameterError,
-        "two columns have names that Spark takes for one (upper and lower case): rename one, or set "
-        "spark.sql.caseSensitive to true",
-    ),
+    ("AMBIGUOUS_REFERENCE", ParameterError, _TAKEN_FOR_ONE),
+    ("COLUMN_ALREADY_EXISTS", ParameterError, _TAKEN_FOR_ONE),
     (
         "Python worker exited unexpectedly",
         StorageError,
