@@ -1,0 +1,80 @@
+"""A release of everything that the registries know, and of every kind: what contracts and golden files ask."""
+
+import dptext
+from dptext import BudgetPolicy, Document
+from dptext.representations.hiding.provenance import Provenance, statement_of_vectors
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
+from dptext.representations.registry import RANDOMIZERS
+from dptext.text.masking import mask_words
+from dptext.words import registry
+
+DIMENSION = 8
+UNSAFE = {"unsafe_as_published": True}
+WORDS = {
+    "vickrey": {"t": 0.3},
+    "mahalanobis": {"lambda_": 0.4},
+    "custext": {"size": 2},
+    "santext+": {"p": 0.2},
+}
+VECTORS = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
+RANDOM = {"Gaussian": {"delta": 1e-6}, "CappedLaplace": {}, "OME": UNSAFE | {"lambda_": 100.0}}
+
+
+def of_words(name, kind):
+    mechanism = kind(VECTORS, epsilon=9.0, **WORDS.get(name, UNSAFE if name in registry.PUBLISHED_ONLY else {}))
+    yield mechanism.statement
+    yield mechanism.document_statement(3)
+    yield dptext.privatize(["Tea tax."], mechanism).statement
+    if mechanism.labels is None:
+        yield dptext.privatize_bags(["Tea tax."], mechanism).statement
+
+
+def of_vectors(name, kind):
+    options = RANDOM.get(name, UNSAFE if name in PUBLISHED_RANDOMIZERS else {})
+    randomizer = kind(epsilon=3.0, **options)
+    yield randomizer.statement(DIMENSION)
+    yield dptext.statement_for_user(randomizer.statement(DIMENSION), 3)
+    for public in (True, False):
+        yield statement_of_vectors(randomizer, {}, Provenance(texts=3, public=public, hidden="age"), DIMENSION, False)
+
+
+def of_people():
+    documents = [Document("tea cup tax", user=f"user {number}") for number in range(30)]
+    small = {"epsilon": 3.0, "delta": 1e-6}
+    yield dptext.Cooccurrence(VECTORS, **small).fit(documents).statement_
+    yield dptext.SkipGram(VECTORS, **small, public_users=30, steps=2, sampling_rate=0.5).fit(documents).statement_
+    yield dptext.private_vocabulary(documents, **small, words_per_user=3).statement
+
+
+def of_others():
+    yield mask_words(["a b c"], mu=0.5).statement
+    yield mask_words(["a b c"], sensitive=["a"]).statement
+    encoder = dptext.PrivateEncoder(MeanOfWords(VECTORS), dptext.PrivUnit(epsilon=3.0)).fit(
+        ["tea cup", "tax law", "law"]
+    )
+    encoder.transform(["tea"])
+    yield encoder.statement_
+    yield statement_of_vectors(None, {}, Provenance(hidden="age"), DIMENSION, False)
+
+    class Said:
+        def predict(self, features):
+            return features[:, 0]
+
+    yield BudgetPolicy(
+        {"strict": 1.0, "open": 8.0}, predicted_from="device", predictor=Said(), training="public", epsilon=0.5
+    ).statement()
+
+
+CASES = {
+    **{
+        name: (lambda name=name, kind=kind: of_words(name, kind))
+        for name, kind in (registry.MECHANISMS | registry.PUBLISHED_ONLY).items()
+    },
+    **{
+        name: (lambda name=name, kind=kind: of_vectors(name, kind))
+        for name, kind in (RANDOMIZERS | PUBLISHED_RANDOMIZERS).items()
+    },
+    "people": of_people,
+    "others": of_others,
+}

@@ -1,0 +1,278 @@
+"""How each golden file is made: everything that a run may change by chance is taken out."""
+
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from unittest import mock
+
+from typer.main import get_command
+
+import dptext
+from contracts.cases import CASES
+
+HERE = Path(__file__).parent
+WIDTH = 100
+CHANGING = (  # what a run may change by chance, and what stands for it
+    (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"(?<![\w.])(?=\d*[a-f])[0-9a-f]{12,16}\b"), "<short digest>"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"), "<time>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<day>"),
+    (re.compile(r"\b\d+(\.\d+)? ?(ms|seconds?|s|minutes?)\b(?! of)"), "<duration>"),
+    (re.compile(r"[\d,.]+ (rows|texts|words|documents|vectors) a second"), "<rate>"),
+    (re.compile(r"(<h2>Before and after</h2>.*?<tbody>).*?</tbody>"), r"\1<drawn afresh></tbody>"),
+    (re.compile(r'src="data:image/png;base64,[^"]*"'), 'src="<picture>"'),
+    (re.compile(r"(see|Usage): .*?dptext(?= )"), r"\1: dptext"),
+    (re.compile(r"\d+% of the words are unknown to these vectors.*\n"), ""),  # by logging, as a program sets it up
+    (re.compile(r"dptext \d+\.\d+\.\d+[\w.+]*"), "dptext <version>"),
+)
+LONG_NUMBER = re.compile(r"-?\d+\.\d{6,}(e[-+]?\d+)?")
+
+
+def steady(text: str) -> str:
+    """``text`` without what differs from run to run and from machine to machine."""
+    text = LONG_NUMBER.sub(lambda match: f"{float(match[0]):.5g}", text)
+    for pattern, stands in CHANGING:
+        text = pattern.sub(stands, text)
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def _said(make) -> str:
+    parts = []
+    for name, case in CASES.items():
+        for number, statement in enumerate(case()):
+            parts.append(f"=== {name} {number}\n{make(statement)}")
+    return steady("\n".join(parts))
+
+
+def statements() -> str:
+    """Every kind of statement as the JSON that lies beside the data."""
+    return _said(lambda each: each.to_json())
+
+
+def explanations() -> str:
+    """The same in words."""
+    return _said(lambda each: each.explain())
+
+
+def signatures() -> str:
+    """Every public name with its parameters, and those of its methods."""
+    lines = []
+    for name in sorted({*dptext.__all__, *(n for n in dir(dptext) if n[0].isupper())}):
+        found = getattr(dptext, name)
+        if not callable(found):
+            lines.append(f"{name} = {type(found).__name__}")
+            continue
+        lines.append(f"{name}{_signature(found)}")
+        if inspect.isclass(found):
+            for method in sorted(dir(found)):
+                if method.startswith("_") or not (value := inspect.getattr_static(found, method)):
+                    continue
+                if not (getattr(value, "__module__", None) or "builtins").startswith("dptext") and not isinstance(
+                    value, property | classmethod | staticmethod
+                ):
+                    continue  # scikit-learn's own, or Python's
+                if isinstance(value, property):
+                    lines.append(f"    .{method}")
+                elif callable(getattr(found, method)):
+                    lines.append(f"    .{method}{_signature(getattr(found, method))}")
+    return steady("\n".join(lines))
+
+
+def _signature(found) -> str:
+    try:
+        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(found)))
+    except (TypeError, ValueError):
+        return "(...)"
+
+
+@contextlib.contextmanager
+def _terminal():
+    with mock.patch.dict(os.environ, {"COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH), "NO_COLOR": "1"}):
+        for name in ("typer.rich_utils", "dptext.cli.console"):  # they read the width when they are imported
+            module = importlib.import_module(name)
+            if hasattr(module, "MAX_WIDTH"):
+                module.MAX_WIDTH = WIDTH
+        yield
+
+
+def run(*arguments: str) -> str:
+    """What one command writes, both streams and its exit code."""
+    from dptext.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        _terminal(),
+        mock.patch.object(sys, "argv", ["dptext", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            code = main()
+        except SystemExit as stopped:
+            code = stopped.code
+    parts = [f"$ dptext {' '.join(arguments)}", out.getvalue().rstrip()]
+    if err.getvalue().strip():
+        parts += ["--- standard error", err.getvalue().rstrip()]
+    return "\n".join([*parts, f"--- exit code {code or 0}", ""])
+
+
+def _commands(group, path=()):
+    yield path
+    for name in getattr(group, "commands", {}):
+        yield from _commands(group.commands[name], (*path, name))
+
+
+def help_texts() -> str:
+    """The help of every command."""
+    from dptext.cli.app import app
+
+    return steady("\n".join(run(*path, "--help") for path in _commands(get_command(app))))
+
+
+TEXTS = (
+    "the government said the city would open the first school",
+    "he said that the company would not sell the old house",
+    "she was the first woman to play for the national team",
+    "people in the country want more time and money",
+    "the president said the war would end before the year",
+    "his family had a small house in the south of the city",
+)
+
+
+def _inputs() -> None:
+    glove = dptext.load_vectors("glove-6b-50d", limit=300)
+    dptext.save_vectors(glove, "small.txt")
+    rows = [
+        {
+            "user": f"u{number % 30}",
+            "text": TEXTS[number % 6],
+            "age": "old" if number % 2 else "young",
+            "topic": number % 3,
+        }
+        for number in range(60)
+    ]
+    Path("in.jsonl").write_text("\n".join(json.dumps(each) for each in rows) + "\n")
+    Path("in.txt").write_text("\n".join(TEXTS) + "\n")
+    Path("in.csv").write_text(
+        "id,review,name\n" + "\n".join(f"{n},{text},someone" for n, text in enumerate(TEXTS)) + "\n"
+    )
+
+
+WORDS = ("--vectors", "small.txt", "--seed", "1")
+COMMANDS = (
+    "privatize in.txt -o tem.txt --epsilon 6 {words}",
+    "privatize in.txt -o tem.txt --epsilon 6 {words}",
+    "privatize in.txt -o tem.txt --epsilon 6 {words} --force --json",
+    "privatize in.jsonl -o a.jsonl --epsilon 12 --text text --keep topic {words}",
+    "privatize in.jsonl -o user.jsonl --epsilon 12 --document-epsilon 40 --text text {words}",
+    "privatize in.jsonl -o user.jsonl --document-epsilon 90 --max-words 9 --text text {words}",
+    "ledger create book.db",
+    "ledger create book.db --epsilon 2000",
+    "privatize in.jsonl -o charged.jsonl --epsilon 12 --text text --ledger book.db --ledger-key user {words}",
+    "ledger show book.db",
+    "ledger left book.db --value u1",
+    "ledger settle book.db nothing",
+    "privatize in.csv -o b.csv --epsilon 12 --text review {words} --mechanism madlib",
+    "privatize in.txt -o c.txt --epsilon 12 {words} --mechanism santext",
+    "privatize in.txt -o c2.txt --epsilon 12 {words} --mechanism nothing",
+    "privatize in.txt -o c3.txt {words}",
+    "privatize in.txt -o c4.txt --epsilon -1 {words}",
+    "privatize missing.txt -o c5.txt --epsilon 2 {words}",
+    "privatize in.jsonl -o c6.jsonl --epsilon 2 --text nothing {words}",
+    "explain tem.txt",
+    "explain tem.txt --json",
+    "explain a.jsonl",
+    "explain b.csv.privacy.json",
+    "explain in.txt",
+    "audit tem.txt --seed 1",
+    "audit b.csv --text review --seed 1 {few}",
+    "audit tem.txt --seed 1 --json",
+    "calibrate {vectors} --epsilon 6",
+    "calibrate {vectors} --keep-rate 0.3",
+    "calibrate {vectors} --mechanism vickrey --epsilon 6 --json",
+    "encode in.jsonl -o vectors.parquet --epsilon 4 --keep topic {text}",
+    "encode in.jsonl -o gauss.parquet --epsilon 1 --delta 1e-6 --randomizer gaussian {text}",
+    "encode in.jsonl -o no.parquet --epsilon 4 --randomizer nothing {text}",
+    "explain vectors.parquet",
+    "audit vectors.parquet --seed 1 {few}",
+    "embed in.jsonl -o shared --user user --epsilon 2 --delta 1e-5 {words}",
+    "embed in.jsonl -o shared --user user --epsilon 2 {words}",
+    "embed in.jsonl -o levels --user user --level age --levels old=1,young=2 --delta 1e-5 --default-level old {words}",
+    "explain shared",
+    "embed in.jsonl -o learnt --user user --epsilon 2 --delta 1e-6 --new-words 1 {words}",
+    "embed in.jsonl -o skip --method skip-gram --user user --epsilon 2 {delta} --public-users 40 --steps 2 {words}",
+    "attack linkage in.jsonl a.jsonl --seed 1",
+    "attack recovery in.jsonl a.jsonl --seed 1 --informed",
+    "attack attribute a.jsonl --label topic --attacker linear --seed 1",
+    "report a.jsonl -o page.html --seed 1 --label topic --card page.md {few}",
+    "report a.jsonl -o owner.html --seed 1 --original in.jsonl --attribute topic --attacker linear --card owner.md",
+    "report vectors.parquet -o vectors.html --seed 1 --label topic {few}",
+    "report shared -o shared.html --seed 1",
+)
+FILLED = {
+    "delta": "--delta 1e-6",
+    "few": "--samples 2000",
+    "text": "--text text --encoder small.txt --seed 1",
+    "words": " ".join(WORDS),
+    "vectors": "--vectors small.txt",
+}
+PAGES = (
+    *("page.html", "page.md", "owner.html", "owner.md", "vectors.html", "tem.txt.privacy.json"),
+    *(f"{each}/README.md" for each in ("shared", "levels", "learnt", "skip")),
+    "shared/config.json",
+)
+
+
+def _all_commands() -> tuple[str, str]:
+    """What fixed commands print, and the pages and cards that they leave."""
+    before, folder = Path.cwd(), tempfile.mkdtemp()
+    os.chdir(folder)
+    try:
+        _inputs()
+        printed = "\n".join(run(*each.format(**FILLED).split()) for each in COMMANDS)
+        found = sorted(str(each) for each in Path().rglob("*") if each.is_file())
+        printed += "\n=== files\n" + "\n".join(found)
+        pages = "\n".join(f"=== {each}\n{Path(each).read_text('utf-8')}" for each in PAGES if Path(each).exists())
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder)
+    return steady(printed.replace(folder, "<folder>")), steady(pages.replace(folder, "<folder>"))
+
+
+_made: list[tuple[str, str]] = []
+
+
+def commands() -> str:
+    """What fixed commands print: seeded, on 300 public words."""
+    if not _made:
+        _made.append(_all_commands())
+    return _made[0][0]
+
+
+def pages() -> str:
+    """The pages and cards that these commands leave."""
+    commands()
+    return _made[0][1]
+
+
+FILES = {
+    "statements.txt": statements,
+    "explanations.txt": explanations,
+    "signatures.txt": signatures,
+    "help.txt": help_texts,
+    "commands.txt": commands,
+    "pages.txt": pages,
+}

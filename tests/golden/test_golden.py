@@ -1,0 +1,23 @@
+"""Statements, promises, pages, help and signatures are what they were."""
+
+import difflib
+
+import pytest
+
+from golden.made import FILES, HERE
+
+
+@pytest.mark.filterwarnings("ignore:delta")
+@pytest.mark.parametrize("name", FILES)
+def test_what_people_read_is_what_it_was(name):
+    kept, made = ((text.splitlines()) for text in ((HERE / name).read_text("utf-8"), FILES[name]()))
+    changes = list(difflib.unified_diff(kept, made, "kept", "made", lineterm="", n=1))
+    assert not changes, "\n".join(
+        [*changes[:60], "meant so? cd tests && python -m golden, and say it in the changelog"]
+    )
+
+
+def test_a_changed_word_is_seen():
+    text = FILES["explanations.txt"]()
+    assert text == (HERE / "explanations.txt").read_text("utf-8")
+    assert text.replace("epsilon", "Epsilon", 1) != text
