@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from dptext import Document, load_vectors
-from dptext.text.by_user import users_of
-from dptext.text.documents import read_documents
+from dptext.files.documents import read_documents
 from dptext.text.vocabulary import Vocabulary
+from dptext.users.by_user import users_of
 
 ARCHIVE = "blog_authorship/blogs_subset.tar.xz"
 SOURCE, LIMIT = "glove-6b-50d", 20_000

@@ -21,7 +21,7 @@ from sklearn.neural_network import MLPClassifier
 from zipf import texts
 
 import dptext
-from dptext.representations.hiding.autoencoder import AutoEncoder
+from dptext.hiding.autoencoder import AutoEncoder
 
 WORDS, LENGTH = 20_000, 60
 ROWS, TRAINED = 9_000, 6_000

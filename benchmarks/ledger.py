@@ -28,8 +28,8 @@ def reserve(path: str, release_id: str, first: int, count: int) -> None:
     import resource
 
     from dptext.errors import RefusedError
+    from dptext.ledger.ledger import TEXT, Ledger
     from dptext.privacy.guarantee import PureDP
-    from dptext.privacy.ledger import TEXT, Ledger
     from dptext.privacy.unit import Relation, Unit
 
     start = time.perf_counter()
@@ -51,7 +51,7 @@ def reserve(path: str, release_id: str, first: int, count: int) -> None:
 
 
 def main(rows: int) -> None:
-    from dptext.privacy.ledger import Ledger
+    from dptext.ledger.ledger import Ledger
 
     print("| what | rows | seconds | rows/s | peak memory | ledger |\n|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(dir=".") as folder:  # /tmp may be memory

@@ -178,39 +178,39 @@ def spark_session() -> Any:
 
 
 def warm(batches: Any) -> Any:
-    import dptext.scale.tasks  # noqa: F401
+    import dptext.spark.tasks  # noqa: F401
 
     yield from batches
 
 
 def on_spark(how: str) -> Callable[[Path, Path], Callable[[], object]]:
     def run(source: Path, work: Path) -> Callable[[], object]:
-        import dptext.scale.spark
+        import dptext.spark.frames
 
         made, spark = mechanism(work), spark_session()
         frame = spark.read.parquet(str(source))
         out = str(work / f"{how}.parquet")
         if how == "scan":
-            return lambda: dptext.scale.spark.privatize_scan(frame, made, keep=["n"]).write(out, force=True)
+            return lambda: dptext.spark.frames.privatize_scan(frame, made, keep=["n"]).write(out, force=True)
         ids = "n" if how == "id" else None
-        return lambda: dptext.scale.spark.privatize(frame, made, keep=["n"], id=ids).write(out, force=True)
+        return lambda: dptext.spark.frames.privatize(frame, made, keep=["n"], id=ids).write(out, force=True)
 
     return run
 
 
 def plain_users(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001  the shape of a run
-    from dptext.text.documents import read_documents
+    from dptext.files.documents import read_documents
 
     model = dptext.Cooccurrence(dptext.load_vectors(SOURCE, limit=20_000), processes=CORES)
     return lambda: model.fit(read_documents(sorted(source.glob("*.parquet")), user="user"))
 
 
 def spark_users(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001
-    import dptext.scale.spark
+    import dptext.spark.frames
 
     model, spark = dptext.Cooccurrence(dptext.load_vectors(SOURCE, limit=20_000)), spark_session()
     frame = spark.read.parquet(str(source))
-    return lambda: dptext.scale.spark.fit(model, frame)
+    return lambda: dptext.spark.frames.fit(model, frame)
 
 
 WORDS = {

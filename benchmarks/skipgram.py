@@ -25,7 +25,7 @@ from dptext.embeddings.dpsgd.recipe import Recipe
 from dptext.embeddings.dpsgd.tables import Tables
 from dptext.embeddings.dpsgd.training import Training
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.user_store import DOCUMENT_END, UserStore
+from dptext.users.store import DOCUMENT_END, UserStore
 
 DIMENSION, NEGATIVES, WINDOW = 100, 5, 5
 USERS, PAIRS, SINGLE_PAIRS, HOOKED = 1024, 500, 1024, 64

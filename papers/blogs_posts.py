@@ -19,8 +19,8 @@ from papers.blogs import Blogger, documents_of
 
 from dptext import DataError
 from dptext.evaluation.features import words_of
+from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
-from dptext.text.files import extra
 
 __all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "age_group", "drawn", "posts_for"]
 

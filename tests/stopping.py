@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 HOLD = """
 import os, sys
-from dptext.text.job import Job
+from dptext.release.job import Job
 
 def hold(job, *arguments, add=Job.add, **options):
     add(job, *arguments, **options)

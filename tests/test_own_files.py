@@ -23,7 +23,7 @@ from dptext.own_files import (
     whole_file,
     whole_folder,
 )
-from text.secrecy import assert_error
+from files.secrecy import assert_error
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, permissions and signals of POSIX")
 

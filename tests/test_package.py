@@ -1,10 +1,14 @@
 """The package as a whole: what importing it costs, what it must not pull in."""
 
+import importlib
 import json
 import subprocess
 import sys
 
+import pytest
+
 import dptext
+from dptext.moved import MOVED
 
 
 def test_import_is_light_and_without_heavy_packages():
@@ -25,3 +29,27 @@ def test_the_library_never_prints_and_logs_nothing_by_itself(capfd):
     dptext.privatize(["cat dog cow"], dptext.TEM(vectors, epsilon=1.0))
     dptext.privatize(["cat dog cow"], dptext.Madlib(vectors, epsilon=1.0))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_a_name_that_the_docs_once_showed_works_and_warns(old):
+    pytest.importorskip("torch" if old.endswith("ranks") else "numpy")
+    code = f"""
+import warnings, sys
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import {old}
+    import {MOVED[old]}
+assert [str(each.message) for each in said if {old!r} + " is {MOVED[old]} now" in str(each.message)], said
+old, new = sys.modules[{old!r}], sys.modules[{MOVED[old]!r}]
+assert dir(old) == dir(new)
+for name in getattr(new, "__all__", ()):
+    assert getattr(old, name) is getattr(new, name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_name_that_never_was_is_not_found():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("dptext.nothing.at_all")

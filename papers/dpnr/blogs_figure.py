@@ -10,7 +10,7 @@ from papers.blogs_posts import INDUSTRY
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NONE, OURS, SCALAR
 
 from dptext.evaluation.sweep_file import Row
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 if TYPE_CHECKING:
     from papers.dpnr.blogs_report import Rows

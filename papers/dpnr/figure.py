@@ -11,7 +11,7 @@ import numpy as np
 from papers.dpnr.results import Rows, at_true_epsilon, decided
 
 from dptext.estimates import Estimate
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["draw"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from papers.dptext import methods
 
 from dptext.evaluation.sweep_file import Row
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.learners import Learner
+from dptext.hiding.encoder import HidingEncoder
+from dptext.hiding.erasure import fit_eraser
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bounds import fit_bound
 from dptext.representations.domains import Domain
-from dptext.representations.hiding.encoder import HidingEncoder
-from dptext.representations.hiding.erasure import fit_eraser
-from dptext.representations.hiding.federate import NormalisedLaplace
+from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer

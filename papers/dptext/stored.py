@@ -15,8 +15,8 @@ import numpy.typing as npt
 from papers.blogs_posts import Posts
 
 from dptext import load_vectors
+from dptext.hiding.autoencoder import AutoEncoder
 from dptext.own_files import replacing
-from dptext.representations.hiding.autoencoder import AutoEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
 

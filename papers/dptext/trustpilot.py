@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext import DataError, Document
+from dptext.files.documents import read_documents
 from dptext.privacy.randomness import RandomBits
-from dptext.text.documents import read_documents
 
 __all__ = ["AGES", "Reviews", "age_bin", "read_reviews"]
 

@@ -23,8 +23,8 @@ from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.by_user import users_of
-from dptext.text.user_store import UserStore, stored_users
+from dptext.users.by_user import users_of
+from dptext.users.store import UserStore, stored_users
 
 __all__ = ["SKIP_GRAM", "SKIP_GRAM_CLIPPED", "SKIP_GRAM_LARGER", "TIMES", "Compare", "Compared"]
 

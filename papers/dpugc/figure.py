@@ -15,7 +15,7 @@ from papers.dpugc.results import Rows, over_things, share_over_things
 from dptext.estimates import Estimate
 from dptext.evaluation.neighbours import PAPER_QUERIES
 from dptext.evaluation.sweep_file import Setting
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["draw"]
 

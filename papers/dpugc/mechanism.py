@@ -16,8 +16,8 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.by_user import users_of
-from dptext.text.private_vocabulary import PrivateVocabulary
+from dptext.users.by_user import users_of
+from dptext.users.private_vocabulary import PrivateVocabulary
 
 __all__ = ["DELTA", "behaviour", "given_words", "plan_of", "released", "total_of"]
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from dptext.files.formats import extra
 from dptext.privacy.analytic_gaussian import gaussian_epsilon
-from dptext.text.files import extra
 
 __all__ = ["EPSILON", "LOSSES", "PRINTED", "costs", "moments_delta"]
 

@@ -20,7 +20,7 @@ from papers.dpugc.models import Model, Models
 from dptext import WordVectors
 from dptext.evaluation.neighbours import PAPER_QUERIES, map_score
 from dptext.evaluation.semantic import BENCHMARKS, RatedPair, read_pairs, similarity
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["LISTS", "Semantic", "correlation", "cosines_of", "ranks", "rated"]
 

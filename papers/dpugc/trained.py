@@ -26,8 +26,8 @@ from dptext.embeddings.dpsgd.training import Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.by_user import users_of
-from dptext.text.user_store import UserStore, stored_users
+from dptext.users.by_user import users_of
+from dptext.users.store import UserStore, stored_users
 
 __all__ = ["KINDS", "PAIRS", "USERS", "Kind", "Schedule", "Trainings", "behaviour"]
 

@@ -12,7 +12,7 @@ from papers.running import write_between
 
 from dptext import DataError
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 ATTACKS = {

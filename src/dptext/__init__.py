@@ -9,12 +9,17 @@ from __future__ import annotations
 from importlib import import_module
 from sys import modules
 
+from dptext.moved import install
+
+install()
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from typing import Any
 
     from dptext.audits.judge import audit
     from dptext.audits.verdict import Verdict
+    from dptext.calibration.calibration import Calibration, calibrate
+    from dptext.calibration.deniability import Deniability, deniability
     from dptext.embeddings.concerns import fit_concerns
     from dptext.embeddings.cooccurrence import Cooccurrence
     from dptext.embeddings.personal import personal_participation
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
         RefusedError,
         StorageError,
     )
+    from dptext.files.documents import Document
+    from dptext.files.table_kinds import strip_metadata
+    from dptext.hiding.autoencoder import AutoEncoder
+    from dptext.hiding.encoder import HidingEncoder
     from dptext.privacy.budgets import PersonalBudgets
     from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
     from dptext.privacy.restating import statement_for_user
@@ -40,25 +49,19 @@ if TYPE_CHECKING:
     from dptext.representations.encoders import CallableEncoder
     from dptext.representations.estimator import PrivateEncoder as PrivateEncoder
     from dptext.representations.files import VectorRelease, encode_file, vectors_in
-    from dptext.representations.hiding.autoencoder import AutoEncoder
-    from dptext.representations.hiding.encoder import HidingEncoder
     from dptext.representations.mean_of_words import MeanOfWords
     from dptext.representations.privunit import PrivUnit, PrivUnitG
     from dptext.representations.recommend import Recommendation, recommend
     from dptext.representations.release import DeviceEncoder
     from dptext.representations.sentence_encoder import SentenceEncoder
     from dptext.representations.unary import OptimizedUnary, SymmetricUnary
-    from dptext.text.documents import Document
-    from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
-    from dptext.text.table_kinds import strip_metadata
+    from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
     from dptext.vectors.formats import load_vectors, save_vectors
     from dptext.vectors.word_vectors import WordVectors
     from dptext.words.bags import PrivateBags, privatize_bags
     from dptext.words.batches import batch_privatizer
-    from dptext.words.calibration import Calibration, calibrate
     from dptext.words.corpus import FileRelease, privatize_file
     from dptext.words.custext import CusText
-    from dptext.words.deniability import Deniability, deniability
     from dptext.words.estimator import WordPrivatizer as WordPrivatizer
     from dptext.words.gumbel import TruncatedGumbel
     from dptext.words.madlib import Madlib
@@ -157,21 +160,21 @@ _HOME = {
     "TEM": "words.tem",
     "ZCDP": "privacy.guarantee",
     "ApproxDP": "privacy.guarantee",
-    "AutoEncoder": "representations.hiding.autoencoder",
+    "AutoEncoder": "hiding.autoencoder",
     "BudgetPolicy": "embeddings.policy",
-    "Calibration": "words.calibration",
+    "Calibration": "calibration.calibration",
     "CallableEncoder": "representations.encoders",
     "Cooccurrence": "embeddings.cooccurrence",
     "CusText": "words.custext",
     "DataError": "errors",
-    "Deniability": "words.deniability",
+    "Deniability": "calibration.deniability",
     "DeviceEncoder": "representations.release",
-    "Document": "text.documents",
+    "Document": "files.documents",
     "DptextError": "errors",
     "FileRelease": "words.corpus",
     "Gaussian": "representations.additive",
     "Guarantee": "privacy.guarantee",
-    "HidingEncoder": "representations.hiding.encoder",
+    "HidingEncoder": "hiding.encoder",
     "Hybrid": "representations.cube",
     "L2Laplace": "representations.additive",
     "Laplace": "representations.additive",
@@ -193,7 +196,7 @@ _HOME = {
     "PrivateBags": "words.bags",
     "PrivateTable": "words.tables",
     "PrivateTexts": "words.rewriter",
-    "PrivateVocabulary": "text.private_vocabulary",
+    "PrivateVocabulary": "users.private_vocabulary",
     "PureDP": "privacy.guarantee",
     "Recommendation": "representations.recommend",
     "RefusedError": "errors",
@@ -214,13 +217,13 @@ _HOME = {
     "WordVectors": "vectors.word_vectors",
     "audit": "audits.judge",
     "batch_privatizer": "words.batches",
-    "calibrate": "words.calibration",
-    "deniability": "words.deniability",
+    "calibrate": "calibration.calibration",
+    "deniability": "calibration.deniability",
     "encode_file": "representations.files",
     "fit_concerns": "embeddings.concerns",
     "load_vectors": "vectors.formats",
     "personal_participation": "embeddings.personal",
-    "private_vocabulary": "text.private_vocabulary",
+    "private_vocabulary": "users.private_vocabulary",
     "privatize": "words.rewriter",
     "privatize_bags": "words.bags",
     "privatize_file": "words.corpus",
@@ -229,7 +232,7 @@ _HOME = {
     "save_vectors": "vectors.formats",
     "statement_for_user": "privacy.restating",
     "statement_with_training": "words.training",
-    "strip_metadata": "text.table_kinds",
+    "strip_metadata": "files.table_kinds",
     "vectors_in": "representations.files",
     "NoisyClassifier": "representations.classifiers",
     "PrivateEncoder": "representations.estimator",

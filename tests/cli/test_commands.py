@@ -13,8 +13,8 @@ import pytest
 
 import dptext
 from dptext.cli import main
+from dptext.files.formats import file_digest
 from dptext.privacy.statement import SCHEMA_VERSION
-from dptext.text.files import file_digest
 
 SECRET = "Zebulon"
 

@@ -15,8 +15,8 @@ from dptext.cli import embed as embed_module
 from dptext.cli import main
 from dptext.cli.embed import parse_levels
 from dptext.embeddings import cooccurrence, sharing
+from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import as_approx
-from dptext.privacy.ledger import Ledger
 
 pytest.importorskip("safetensors")
 
@@ -513,7 +513,7 @@ def killed_here(*_, **__):
 def test_what_a_killed_run_reserved_is_given_back_or_settled_by_the_next_one(work, embed, monkeypatch, stage):
     Ledger.create("book", epsilon=20, delta=1e-5)
     with monkeypatch.context() as killed:  # nobody tidies up
-        killed.setattr("dptext.text.charges.Charges.void_after", lambda *_: False)
+        killed.setattr("dptext.release.charges.Charges.void_after", lambda *_: False)
         owner = Ledger if stage == "settle" else cooccurrence.Cooccurrence
         killed.setattr(owner, stage, killed_here)
         with pytest.raises(Killed):

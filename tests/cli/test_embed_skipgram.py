@@ -12,7 +12,7 @@ import pytest
 import dptext
 from dptext.cli import console, main
 from dptext.embeddings.skipgram_run import Run
-from dptext.privacy.ledger import Ledger
+from dptext.ledger.ledger import Ledger
 
 pytest.importorskip("safetensors")
 pytest.importorskip("numba")

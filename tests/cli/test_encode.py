@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
-from dptext.privacy.ledger import Ledger
+from dptext.files.formats import file_digest
+from dptext.ledger.ledger import Ledger
 from dptext.representations.files import vectors_in
-from dptext.text.files import file_digest
 from stopping import held
 
 pytest.importorskip("sklearn")

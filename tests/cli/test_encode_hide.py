@@ -154,7 +154,7 @@ def test_a_folder_that_is_there_is_no_surprise_after_the_training(work, run):
 
 
 def test_an_interrupted_training_says_where_it_is_kept_and_goes_on(work, run, monkeypatch):
-    from dptext.representations.hiding.game import Game
+    from dptext.hiding.game import Game
 
     looked, look = [], Game.look
 

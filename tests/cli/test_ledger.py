@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dptext.cli import main
+from dptext.ledger.ledger import TEXT, Ledger
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, PureDP
-from dptext.privacy.ledger import TEXT, Ledger
 from dptext.privacy.unit import Relation, Unit
 
 SECRET = "Zebulon"

@@ -13,7 +13,7 @@ import pytest
 
 import dptext
 from dptext.cli import main
-from dptext.text.files import file_digest
+from dptext.files.formats import file_digest
 from stopping import held
 
 MARKER = "qsecretq"
@@ -263,7 +263,7 @@ def test_an_error_of_the_system_says_how_to_go_on_as_others_do(work, privatize, 
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr("dptext.text.release.write_statement", fail)
+        patch.setattr("dptext.release.release.write_statement", fail)
         code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")
     assert code == 4
     assert err.splitlines()[0] == f"dptext: input or output failed: {os.strerror(errno.EIO)}"
@@ -352,7 +352,7 @@ def test_a_killed_run_is_charged_once(work, vectors):
     refused = subprocess.run([*command[:6], "other.jsonl", *command[7:]], capture_output=True, text=True)
     assert refused.returncode == 3
     assert subprocess.run([*command, "--resume"]).returncode == 0
-    (release,) = dptext.privacy.ledger.Ledger("l.db").releases()
+    (release,) = dptext.ledger.ledger.Ledger("l.db").releases()
     assert release.state == "released"
 
 
@@ -364,7 +364,7 @@ def test_starting_over_gives_back_what_was_only_reserved(work, vectors):
     with held(*command[3:]) as process:
         process.kill()
     assert subprocess.run([*command, "--force"]).returncode == 0
-    assert len(dptext.privacy.ledger.Ledger("l.db").releases()) == 1
+    assert len(dptext.ledger.ledger.Ledger("l.db").releases()) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dptext.privacy.ledger import Ledger
-from dptext.text.documents import DocumentReader
+from dptext.files.documents import DocumentReader
+from dptext.ledger.ledger import Ledger
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("safetensors")

@@ -14,9 +14,9 @@ from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, Pure
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.by_user import users_of
-from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import Vocabulary
+from dptext.users.by_user import users_of
+from dptext.users.private_vocabulary import PrivateVocabulary
 
 TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))
 WORDS = [word for topic in TOPICS for word in topic] + [f"word{n}" for n in range(60)]

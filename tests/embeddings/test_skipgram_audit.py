@@ -12,9 +12,9 @@ from dptext.audits import canary_loss
 from dptext.embeddings.skipgram import SkipGram
 from dptext.embeddings.skipgram_run import Run
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.by_user import users_of
-from dptext.text.user_store import stored_users
 from dptext.text.vocabulary import Vocabulary
+from dptext.users.by_user import users_of
+from dptext.users.store import stored_users
 
 CANARIES = 400
 DELTA = 1e-12  # the bound of one-run auditing spends 2 delta for each canary of its error

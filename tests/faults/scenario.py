@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from dptext.privacy.ledger import RELEASED, Ledger
-from dptext.text.files import file_digest
-from dptext.text.job import Job
+from dptext.files.formats import file_digest
+from dptext.ledger.ledger import RELEASED, Ledger
+from dptext.release.job import Job
 from faults.injection import How, Injection, Operation
 from faults.running import Outcome, run
 

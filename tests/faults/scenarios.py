@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dptext.privacy.ledger import Ledger
+from dptext.ledger.ledger import Ledger
 from faults.scenario import MARKER, Scenario
 
 __all__ = ["SCENARIOS", "write_vectors"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext import own_files
-from dptext.privacy.ledger import Ledger
+from dptext.ledger.ledger import Ledger
 from dptext.privacy.noise_key import NoiseKey
 
 __all__ = ["TWINS", "Twin"]

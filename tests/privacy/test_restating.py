@@ -9,10 +9,10 @@ from scipy import stats
 
 import dptext
 from dptext.errors import ParameterError, RefusedError
+from dptext.ledger.ledger import Ledger
+from dptext.ledger.terms import TEXT
 from dptext.privacy.condition import ANY_TWO, Condition, OfLevel, OneGroup, SameLayout, TextsOfOne
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, for_group
-from dptext.privacy.ledger import Ledger
-from dptext.privacy.ledger_terms import TEXT
 from dptext.privacy.restating import statement_for_user, under_substitution
 from dptext.privacy.statement import of_release
 from dptext.privacy.unit import Relation, Trust, Unit

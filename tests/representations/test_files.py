@@ -14,12 +14,12 @@ import pytest
 import dptext
 from dptext import statement_for_user
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.privacy.ledger import Ledger
+from dptext.files import blocks, documents, parquet
+from dptext.files.formats import file_digest
+from dptext.ledger.ledger import Ledger
+from dptext.release.release import rejects_path, statement_path
 from dptext.representations.files import VECTOR, encode_file, vectors_in
 from dptext.representations.privunit import PrivUnit
-from dptext.text import blocks, documents, parquet
-from dptext.text.files import file_digest
-from dptext.text.release import rejects_path, statement_path
 from stopping import HOLD, killed
 
 MARKER = "qsecretq"
@@ -138,8 +138,8 @@ def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, e
     "suffix", [".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".jsonl.gz", ".csv.zst", ".tsv.gz", ".txt.zst"]
 )
 def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
+    from dptext.files.writers import DocumentWriter
     from dptext.own_files import HashedFile
-    from dptext.text.writers import DocumentWriter
 
     keep = [] if suffix.startswith(".txt") else ["id"]
     found = [row["text"] for row in rows(25)]
@@ -333,7 +333,7 @@ import sys
 sys.path[:0] = {folders!r}
 from test_files import StandIn
 from dptext.representations.files import encode_file
-from dptext.text import documents
+from dptext.files import documents
 documents.BLOCK_ROWS = 500
 encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, resume=True)
 """

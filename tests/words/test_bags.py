@@ -11,7 +11,7 @@ from scipy.stats import chi2
 import dptext
 from dptext import TEM, privatize_bags
 from dptext.errors import DataError, ParameterError
-from dptext.text import blocks
+from dptext.files import blocks
 
 WORDS = ["cat", "dog", "tax", "vat"]
 POINTS = np.array([[0.0, 0.0], [0.5, 0.5], [3.0, 0.0], [3.0, 1.0]])

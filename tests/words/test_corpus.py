@@ -9,8 +9,8 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.text import blocks, documents, parquet
-from dptext.text.files import file_digest
+from dptext.files import blocks, documents, parquet
+from dptext.files.formats import file_digest
 from dptext.words import corpus
 from dptext.words.corpus import privatize_file, rejects_path, statement_path
 from stopping import HOLD, killed
@@ -297,7 +297,8 @@ def test_resume_without_an_interrupted_run_is_an_ordinary_run(work, mechanism):
 
 KILLED = f"""{HOLD}
 import sys, dptext
-from dptext.text import blocks, documents
+from dptext.files import blocks
+from dptext.files import documents
 from dptext.words.corpus import privatize_file
 if __name__ == "__main__":
     documents.BLOCK_ROWS = 200
@@ -337,7 +338,7 @@ def test_kill_9_at_any_moment_loses_nothing(work, glove, processes, suffix):
 def test_a_full_disk_keeps_what_is_done(work, mechanism, small_blocks, monkeypatch):
     import errno
 
-    from dptext.text import job
+    from dptext.release import job
 
     write(work / "in.jsonl", rows(40))
     calls = []

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import dptext
+from dptext.ledger.ledger import TEXT, Ledger
 from dptext.privacy.condition import ANY_TWO
-from dptext.privacy.ledger import TEXT, Ledger
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import neighbour_groups
 from dptext.words.custext import CusText

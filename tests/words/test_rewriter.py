@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import dptext
 from dptext import TEM, Document, privatize
-from dptext.text import blocks
+from dptext.files import blocks
 from dptext.text.tokens import Kind, split
 from dptext.words import rewriter as module
 from dptext.words.rewriter import Rewriter

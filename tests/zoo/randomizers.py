@@ -2,7 +2,7 @@
 
 import dptext
 from dptext.representations.cube import Piecewise
-from dptext.representations.hiding.federate import NormalisedLaplace
+from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.unary import SymmetricUnary
 from zoo.case import SAMPLES, Case

@@ -13,9 +13,9 @@ from dptext.embeddings.skipgram import SkipGram
 from dptext.embeddings.skipgram_promise import statement_of
 from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.by_user import users_of
-from dptext.text.user_store import stored_users
 from dptext.text.vocabulary import Vocabulary
+from dptext.users.by_user import users_of
+from dptext.users.store import stored_users
 from zoo.case import Case
 
 CANARIES = 300

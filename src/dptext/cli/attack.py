@@ -20,11 +20,11 @@ from dptext.attacks import (
     nearest_recovery,
 )
 from dptext.attacks.learners import ATTACKERS
+from dptext.calibration.frequency import zipf_weights
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.errors import DataError, ParameterError
 from dptext.report.linking import by_layout, by_likelihood
 from dptext.report.sides import Side, aligned, channel_of, read_attribute, read_side, rebuilt
-from dptext.words.frequency import zipf_weights
 
 __all__ = ["attack"]
 

@@ -9,6 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate
+from dptext.calibration.crossing import rounded_down
+from dptext.calibration.deniability import Deniability, deniability
+from dptext.calibration.guessing import Compared, compare
+from dptext.calibration.replacements import Replacements, replacements
 from dptext.cli.calibrate_tables import print_comparison, print_epsilons, print_found, print_words
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.cli.privatize import MechanismName
@@ -17,11 +22,6 @@ from dptext.own_files import check_target
 from dptext.report.figures import calibration_figure, figure_format
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.calibration import COMPARED, Calibration, Family, calibrate
-from dptext.words.crossing import rounded_down
-from dptext.words.deniability import Deniability, deniability
-from dptext.words.guessing import Compared, compare
-from dptext.words.replacements import Replacements, replacements
 
 __all__ = ["calibrate_command"]
 

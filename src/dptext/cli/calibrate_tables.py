@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dptext.words.calibration import Calibration
-from dptext.words.deniability import Deniability
-from dptext.words.guessing import Compared
-from dptext.words.replacements import Replacements
+from dptext.calibration.calibration import Calibration
+from dptext.calibration.deniability import Deniability
+from dptext.calibration.guessing import Compared
+from dptext.calibration.replacements import Replacements
 
 __all__ = ["print_comparison", "print_epsilons", "print_found", "print_words"]
 

@@ -16,7 +16,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.text.documents import DocumentReader
+from dptext.files.documents import DocumentReader
 
 __all__ = [
     "ConfigOption",

@@ -16,8 +16,8 @@ from rich.text import Text
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
+from dptext.files.documents import read_documents
 from dptext.own_files import replacing
-from dptext.text.documents import read_documents
 from dptext.text.tokens import Kind, split
 from dptext.vectors.formats import load_vectors
 from dptext.words.corpus import privatize_file, statement_path

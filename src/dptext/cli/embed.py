@@ -34,16 +34,16 @@ from dptext.cli.embed_options import (
 from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
 from dptext.embeddings.sharing import check_copy, check_place, is_released
 from dptext.errors import ParameterError
+from dptext.files.documents import DocumentReader, read_documents
+from dptext.files.folders import find_files
+from dptext.files.formats import is_pipe
 from dptext.own_files import check_target
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import new_release_id
-from dptext.text.charges import Charges
-from dptext.text.documents import DocumentReader, read_documents
-from dptext.text.files import is_pipe
-from dptext.text.folders import find_files
-from dptext.text.private_vocabulary import PrivateVocabulary, private_vocabulary
-from dptext.text.release import charged, end_earlier
+from dptext.release.charges import Charges
+from dptext.release.release import charged, end_earlier
+from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 

@@ -11,10 +11,10 @@ from dptext.embeddings import promise, skipgram_promise
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.personal import personal_participation
 from dptext.embeddings.skipgram import Progress, SkipGram
+from dptext.files.documents import DocumentReader
 from dptext.privacy.guarantee import ApproxDP, at_most
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.documents import DocumentReader
-from dptext.text.private_vocabulary import PrivateVocabulary
+from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["Cooccurrences", "Learning", "Training"]

@@ -18,13 +18,13 @@ from dptext.cli.places import places
 from dptext.cli.privatize import BadRows, parse_settings
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import ParameterError
+from dptext.files.documents import read_documents
+from dptext.files.formats import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.guarantee import at_most
+from dptext.release.release import check_output
 from dptext.representations.files import check_output_columns, encode_file, is_encoded
 from dptext.representations.registry import RANDOMIZERS
-from dptext.text.documents import read_documents
-from dptext.text.files import STANDARD, is_pipe
-from dptext.text.release import check_output
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dptext.cli.console import say, stopped_with_notes
 from dptext.errors import DataError, ParameterError
-from dptext.text.documents import read_documents
-from dptext.text.files import is_pipe
+from dptext.files.documents import read_documents
+from dptext.files.formats import is_pipe
 
 if TYPE_CHECKING:
-    from dptext.representations.hiding.training import HidingEpoch
+    from dptext.hiding.training import HidingEpoch
     from dptext.representations.release import DeviceEncoder
 
 __all__ = ["Hiding", "forget_training", "hiding_asked_for", "not_protected", "train_device"]
@@ -116,7 +116,7 @@ def train_device(
         DataError: no rows, labels that cannot be learnt.
         MissingExtraError: torch, or what the encoder needs, is not installed.
     """
-    from dptext.representations.hiding.encoder import HidingEncoder
+    from dptext.hiding.encoder import HidingEncoder
 
     public = bool(asked.train)
     if public and any(

@@ -16,10 +16,10 @@ from rich.table import Table
 
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.errors import ParameterError
+from dptext.files.formats import standard_input
+from dptext.ledger.ledger import Balance, Ledger, Release, Summary
+from dptext.ledger.terms import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
 from dptext.privacy.guarantee import guarantee_to_dict
-from dptext.privacy.ledger import Balance, Ledger, Release, Summary
-from dptext.privacy.ledger_terms import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
-from dptext.text.files import standard_input
 
 __all__ = ["ledger"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dptext.errors import ParameterError, StorageError
-from dptext.text.files import FORMATS, STANDARD, file_format
-from dptext.text.folders import find_files
+from dptext.files.folders import find_files
+from dptext.files.formats import FORMATS, STANDARD, file_format
 
 __all__ = ["Place", "make_folder", "places"]
 

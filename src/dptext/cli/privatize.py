@@ -22,10 +22,10 @@ from dptext.cli.places import places
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.cli.spark_engine import Engine, check_for_spark, privatize_on_spark
 from dptext.errors import ParameterError
+from dptext.files.documents import read_documents
+from dptext.files.formats import STANDARD, file_format, is_pipe
+from dptext.files.writers import DocumentWriter
 from dptext.privacy.guarantee import MetricDP, at_most
-from dptext.text.documents import read_documents
-from dptext.text.files import STANDARD, file_format, is_pipe
-from dptext.text.writers import DocumentWriter
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 from dptext.words.corpus import (
     check_output,

@@ -12,9 +12,9 @@ import typer
 
 from dptext.cli.console import progress_bar, say, stopped_with_notes
 from dptext.cli.places import Place, make_folder
+from dptext.files.documents import NoDocumentsError
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.documents import NoDocumentsError
-from dptext.text.release import Progress, rejects_path, statement_path
+from dptext.release.release import Progress, rejects_path, statement_path
 
 __all__ = ["print_summary", "release_all", "tell"]
 

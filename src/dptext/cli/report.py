@@ -16,10 +16,10 @@ from dptext.attacks.learners import ATTACKERS
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
+from dptext.release.statements import data_and_statement
 from dptext.report.corpus import Question, report_on
 from dptext.report.page import Report
 from dptext.report.parts import Measurement
-from dptext.text.statements import data_and_statement
 
 __all__ = ["report"]
 

@@ -62,7 +62,7 @@ def privatize_on_spark(
     quiet: bool,
 ) -> None:
     """Release, and say what was done."""
-    from dptext.scale.files import privatize_files
+    from dptext.spark.files import privatize_files
 
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages

@@ -15,12 +15,12 @@ from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.promise import check_before, total_delta
 from dptext.embeddings.sharing import Word2VecFormat, save_release
 from dptext.errors import ParameterError
+from dptext.files.documents import Document, DocumentReader
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.text.by_user import users_of
-from dptext.text.documents import Document, DocumentReader
-from dptext.text.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.by_user import users_of
+from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.vectors.formats import Source
 
 __all__ = ["Cooccurrence"]
@@ -73,7 +73,7 @@ class Cooccurrence:
     Raises:
         ParameterError: an argument out of range; a vocabulary without words; a level that is none.
         RefusedError: vectors that carry a statement which cannot be added (another unit or relation).
-        DataError, StorageError: as `read_documents` and `dptext.text.by_user.users_of`.
+        DataError, StorageError: as `read_documents` and `dptext.users.by_user.users_of`.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
@@ -118,9 +118,9 @@ class Cooccurrence:
         """Learn from documents with users, in any order: a release of these users' texts.
 
         Args:
-            documents: of `dptext.text.documents.read_documents` (with ``user=``), or `Document` objects.
+            documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
             y: not used.
-            release_id: the name under which a ledger was asked before (`dptext.privacy.ledger.Ledger.reserve`), for the
+            release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
@@ -139,7 +139,7 @@ class Cooccurrence:
     def released(
         self, plan: Plan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None
     ) -> Self:
-        """Make the release of a sum that was made elsewhere (`dptext.scale.spark.fit`), and keep it as `fit` does.
+        """Make the release of a sum that was made elsewhere (`dptext.spark.frames.fit`), and keep it as `fit` does.
 
         Args:
             plan: of `plan`.

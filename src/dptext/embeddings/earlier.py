@@ -17,8 +17,8 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
-from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import Vocabulary
+from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["ONE_NAME", "Earlier"]

@@ -20,9 +20,9 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.text.by_user import Person, UserUnit
-from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.by_user import Person, UserUnit
+from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 

@@ -14,6 +14,7 @@ from dptext.embeddings.concerns import concerns_by
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.personal import personal_participation
 from dptext.errors import ParameterError
+from dptext.files.documents import Document
 from dptext.noise.categories import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.condition import Condition
@@ -21,7 +22,6 @@ from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.documents import Document
 
 __all__ = ["BudgetPolicy", "PredictedFrom"]
 

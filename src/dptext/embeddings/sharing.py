@@ -24,9 +24,9 @@ from typing import Literal, TypeAlias, get_args
 
 from dptext.embeddings.card import card_of
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.files.formats import extra
 from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import extra
 from dptext.vectors.binary_format import write_binary
 from dptext.vectors.folder import announces_vectors, write_folder
 from dptext.vectors.header import check_words

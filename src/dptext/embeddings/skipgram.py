@@ -17,15 +17,15 @@ from dptext.embeddings.sharing import Word2VecFormat, save_release
 from dptext.embeddings.skipgram_plan import Mode, SkipGramPlan
 from dptext.embeddings.skipgram_promise import statement_of
 from dptext.errors import DataError, ParameterError
+from dptext.files.documents import Document, DocumentReader
 from dptext.privacy.guarantee import NoGuarantee, as_approx
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.statement import new_release_id
-from dptext.text.by_user import UserUnit, users_of
-from dptext.text.documents import Document, DocumentReader
-from dptext.text.private_vocabulary import PrivateVocabulary
-from dptext.text.user_store import stored_users
 from dptext.text.vocabulary import Vocabulary
+from dptext.users.by_user import UserUnit, users_of
+from dptext.users.private_vocabulary import PrivateVocabulary
+from dptext.users.store import stored_users
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
@@ -130,7 +130,7 @@ class SkipGram:
         ParameterError: an argument out of range; a vocabulary without words; a level that is none.
         RefusedError: vectors that carry a statement which cannot be added; a checkpoint of another training.
         MissingExtraError: numba or dp-accounting is not installed.
-        DataError, StorageError: as `read_documents` and `dptext.text.by_user.users_of`.
+        DataError, StorageError: as `read_documents` and `dptext.users.by_user.users_of`.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
@@ -191,7 +191,7 @@ class SkipGram:
         """Learn from documents with users, in any order: a release of these users' texts.
 
         Args:
-            documents: of `dptext.text.documents.read_documents` (with ``user=``), or `Document` objects.
+            documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
             y: not used.
             checkpoint: a file that says where the training has come to, private, deleted at the end
                 (`dptext.embeddings.dpsgd.checkpoint`).
@@ -200,9 +200,10 @@ class SkipGram:
                 checkpoint is another release of the steps that were left.
             progress: called after each step.
             ranks: several processes, on one machine or on many, that train one model together, each with some of the
-                users: `dptext.scale.ranks.TorchRanks`. All of them call ``fit``, with equal arguments, and get the
+                users: `dptext.embeddings.dpsgd.torch_ranks.TorchRanks`. All of them call ``fit``, with equal arguments,
+                and get the
                 same model; the first one has the checkpoint. The noise is dense.
-            release_id: the name under which a ledger was asked before (`dptext.privacy.ledger.Ledger.reserve`), for the
+            release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
 
         Raises:

@@ -22,8 +22,8 @@ from dptext.embeddings.refinement import public_base
 from dptext.errors import ParameterError
 from dptext.privacy.public_users import ASSUMED_USERS
 from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.text.private_vocabulary import PrivateVocabulary
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 

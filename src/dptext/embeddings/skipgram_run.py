@@ -19,7 +19,7 @@ from dptext.embeddings.dpsgd.training import Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.own_files import check_target, sweep
 from dptext.privacy.noise_key import NoiseKey
-from dptext.text.user_store import UserStore
+from dptext.users.store import UserStore
 
 __all__ = ["Run", "training_of"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.text.files import extra
+from dptext.files.formats import extra
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.words.rewriter import checked_texts

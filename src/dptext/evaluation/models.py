@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["Builder", "builder_of", "trained"]
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, over_people
-from dptext.text.files import extra
+from dptext.files.formats import extra
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["BENCHMARKS", "RatedPair", "SimilarityScore", "compare_similarity", "read_pairs", "similarity"]

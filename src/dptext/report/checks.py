@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.statements import data_agrees
+from dptext.release.statements import data_agrees
 
 __all__ = ["Check", "check_digest", "check_promise"]
 

@@ -16,10 +16,13 @@ from typing import Any
 
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS, Attacker
+from dptext.calibration.deniability import deniability
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.fairness import SMALLEST_GROUP
+from dptext.files.formats import extra, shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.statements import data_and_statement, read_statement
 from dptext.report.page import Report
 from dptext.report.parts import GroupGap, Measurement, Sample
 from dptext.report.pictures import picture_of_attacks, picture_of_promise, picture_of_use
@@ -30,9 +33,6 @@ from dptext.report.tried import expect_recovery, infer, link, recover
 from dptext.report.usefulness import as_measurement, frequent, served, useful
 from dptext.report.vector_files import audit_vector_file, is_of_vectors
 from dptext.report.word_files import audit_word_file
-from dptext.text.files import extra, shown
-from dptext.text.statements import data_and_statement, read_statement
-from dptext.words.deniability import deniability
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rebuild import mechanism_from_statement
 from dptext.words.rewriter import privatize

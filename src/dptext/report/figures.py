@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dptext.calibration.deniability import Deniability
 from dptext.errors import ParameterError
+from dptext.files.formats import extra
 from dptext.own_files import check_target, replacing
-from dptext.text.files import extra
-from dptext.words.deniability import Deniability
 
 __all__ = ["calibration_figure", "figure_format"]
 

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, StorageError
+from dptext.files.documents import read_documents
+from dptext.files.formats import extra, file_format
+from dptext.files.parquet import pyarrow
+from dptext.files.parquet_vectors import vector_blocks
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.files import VECTOR
-from dptext.text.documents import read_documents
-from dptext.text.files import extra, file_format
-from dptext.text.parquet import pyarrow
-from dptext.text.parquet_vectors import vector_blocks
 
 __all__ = ["Rows", "chosen_rows", "columns_of", "count_rows", "holds_vectors", "read_rows"]
 

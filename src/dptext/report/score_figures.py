@@ -10,7 +10,7 @@ from typing import Any
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["curve_figure", "promise_figure", "scores_figure"]
 

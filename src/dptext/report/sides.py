@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.calibration.deniability import distributions_of
 from dptext.errors import DataError, StorageError
-from dptext.text.documents import read_documents
-from dptext.text.files import extra, file_format
-from dptext.text.statements import data_and_statement, read_statement
+from dptext.files.documents import read_documents
+from dptext.files.formats import extra, file_format
+from dptext.release.statements import data_and_statement, read_statement
 from dptext.words.alignment import Aligner
-from dptext.words.deniability import distributions_of
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rebuild import mechanism_from_statement
 

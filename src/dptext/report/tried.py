@@ -18,9 +18,9 @@ from dptext.attacks import (
     nearest_recovery,
 )
 from dptext.attacks.learners import Attacker
+from dptext.calibration.frequency import zipf_weights
 from dptext.report.linking import by_layout
 from dptext.report.sides import Side, aligned, channel_of
-from dptext.words.frequency import zipf_weights
 from dptext.words.mechanism import WordMechanism
 
 __all__ = ["expect_recovery", "infer", "link", "recover"]

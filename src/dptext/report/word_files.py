@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dptext.audits.judge import audit
 from dptext.audits.verdict import Verdict
+from dptext.files.documents import read_documents
+from dptext.files.folders import find_files
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.statement import PrivacyStatement
 from dptext.report.checks import Check, check_digest, check_promise
-from dptext.text.documents import read_documents
-from dptext.text.folders import find_files
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 

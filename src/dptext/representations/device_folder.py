@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.formats import read_stored
 from dptext.own_files import check_released, sweep, whole_folder
 from dptext.privacy.agreement import disagreements, same_value
 from dptext.privacy.statement import PrivacyStatement
@@ -27,7 +28,6 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.stored_encoders import described, rebuilt, unknown_names
 from dptext.representations.tensors import read_tensors, tensor_bytes
-from dptext.text.files import read_stored
 
 __all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.column import is_missing, one_column
+from dptext.files.documents import Document
 from dptext.privacy.statement import Parameter
-from dptext.text.column import is_missing, one_column
-from dptext.text.documents import Document
 
 __all__ = ["CallableEncoder", "Progress", "TextEncoder", "Vectors", "checked_texts"]
 

@@ -18,17 +18,17 @@ from typing import Protocol
 import numpy as np
 
 from dptext.errors import ParameterError
+from dptext.files.blocks import Block
+from dptext.files.documents import OnError, PathLike, check_kept_columns
+from dptext.files.formats import extra, file_format
+from dptext.files.parquet import assemble, segment
+from dptext.files.parquet_vectors import as_vectors, vector_blocks
 from dptext.own_files import HashedFile
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.release.release import Piece, Progress, is_released, release_file
 from dptext.representations.randomizer import Private
-from dptext.text.blocks import Block
-from dptext.text.documents import OnError, PathLike, check_kept_columns
-from dptext.text.files import extra, file_format
-from dptext.text.parquet import assemble, segment
-from dptext.text.parquet_vectors import as_vectors, vector_blocks
-from dptext.text.release import Piece, Progress, is_released, release_file
 
 __all__ = [
     "VECTOR",
@@ -113,7 +113,7 @@ def encode_file(
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.text.documents.read_documents`); their rows go to one output.
+        source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.representations.release.DeviceEncoder`).
         text: the column that holds the text. A missing one (null) is encoded as the empty text.
@@ -122,7 +122,7 @@ def encode_file(
         seed: None for cryptographic randomness; an integer for tests and papers only.
         resume: go on with an interrupted run, if there is one.
         force: replace an output, or throw an interrupted run away.
-        ledger: the file of a ledger (`dptext.privacy.ledger.Ledger`): it charges every row before the work starts, or
+        ledger: the file of a ledger (`dptext.ledger.ledger.Ledger`): it charges every row before the work starts, or
             refuses the release. The input is then read twice.
         ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself. The texts
             of one person add up: name the person's column.
@@ -194,7 +194,7 @@ def is_encoded(out: Path, encoder: DeviceLike, keep: Sequence[str]) -> bool:
 
 
 class _Encoding:
-    """The texts of a file through an encoder (`dptext.text.release.Run`)."""
+    """The texts of a file through an encoder (`dptext.release.release.Run`)."""
 
     def __init__(self, encoder: DeviceLike, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
         self._encoder, self._key, self._keep = encoder, key, tuple(keep)

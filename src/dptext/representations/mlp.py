@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
+from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Floats
-from dptext.text.files import extra
 
 __all__ = [
     "Epoch",

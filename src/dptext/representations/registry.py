@@ -11,7 +11,7 @@ from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.capped import CappedLaplace
 from dptext.representations.cube import Hybrid, Piecewise
-from dptext.representations.hiding.federate import NormalisedLaplace
+from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from dptext.representations.randomizer import Randomizer

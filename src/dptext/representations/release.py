@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.blocks import Block
 from dptext.privacy.condition import Condition, EncoderStays
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
@@ -20,7 +21,6 @@ from dptext.representations.device_folder import check_promise, read_device, wri
 from dptext.representations.domains import Domain
 from dptext.representations.encoders import Progress, TextEncoder, checked_texts
 from dptext.representations.randomizer import Channel, Private, Randomizer
-from dptext.text.blocks import Block
 
 __all__ = ["DeviceEncoder"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dptext.errors import MissingExtraError, ParameterError
+from dptext.files.formats import extra, file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
-from dptext.text.files import extra, file_digest
 
 __all__ = ["KNOWN_MODELS", "SentenceEncoder"]
 

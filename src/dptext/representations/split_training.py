@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
+from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Domain
 from dptext.representations.mlp import (
@@ -34,7 +35,6 @@ from dptext.representations.mlp import (
 )
 from dptext.representations.ngrams import Buckets, Rows
 from dptext.representations.training import TrainingNoise
-from dptext.text.files import extra
 from dptext.threads import one_blas_thread
 
 __all__ = ["L1_SPHERE", "MIN_MAX", "Bag", "SplitTraining", "bounding", "train_split"]

@@ -13,12 +13,12 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.embedding_bag import EmbeddingBag
 from dptext.representations.encoders import TextEncoder
-from dptext.representations.hiding.gru import GruEncoder
-from dptext.representations.hiding.layers import HidingLayers, LayeredEncoder
-from dptext.representations.hiding.provenance import Provenance
-from dptext.representations.hiding.words import WordTable
+from dptext.representations.gru import GruEncoder
+from dptext.representations.known_words import WordTable
+from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.ngrams import NGrams
+from dptext.representations.provenance import Provenance
 from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.vectors.header import encoded_words
 from dptext.vectors.word_vectors import WordVectors

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.column import is_missing, one_column
+from dptext.files.documents import Document
 from dptext.noise.bits import SCALE, coins
 from dptext.privacy.condition import Condition, WordsChanged
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.column import is_missing, one_column
-from dptext.text.documents import Document
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
 __all__ = ["MaskedTexts", "mask_words"]

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from dptext.errors import DataError, ParameterError
-from dptext.text.files import OpenedFile
+from dptext.files.formats import OpenedFile
 
 __all__ = ["blocks_of", "format_suffix"]
 

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dptext.errors import DataError, StorageError
+from dptext.files.formats import extra, open_stored, read_stored
 from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.files import extra, open_stored, read_stored
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.header import encoded_words
 from dptext.vectors.selection import Rows, RowStream, select_words
@@ -52,7 +52,7 @@ def write_folder(
 
     Args:
         vectors: what is written.
-        part: where; see `dptext.text.files.whole_folder`.
+        part: where; see `dptext.files.formats.whole_folder`.
         name: of the folder, for messages.
         further: entries of the configuration that `load_folder` does not need. Under ``"statements"``, files of further
             statements and their digests: ``{"strict": {"file": ..., "sha256": ...}}``.
@@ -161,7 +161,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
 def _with_unknown_at(row: int, vectors: WordVectors) -> WordVectors:
     """All words, the unknown one where it stood: the fingerprint that statements carry is that of the order.
 
-    It is not last where words were learned later than the others (`dptext.text.private_vocabulary`).
+    It is not last where words were learned later than the others (`dptext.users.private_vocabulary`).
     """
     last = len(vectors) - 1
     if row == last:

@@ -16,13 +16,13 @@ from itertools import pairwise
 import numpy as np
 
 from dptext.errors import ParameterError, RefusedError
+from dptext.files.blocks import in_blocks
+from dptext.files.documents import Document
 from dptext.privacy.condition import Condition, SameWordCount
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.text.blocks import in_blocks
-from dptext.text.documents import Document
 from dptext.text.tokens import pieces
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Codes, checked_texts

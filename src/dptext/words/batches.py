@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.files.blocks import Block
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.blocks import Block
-from dptext.text.release import with_columns
+from dptext.release.release import with_columns
 from dptext.text.tokens import letters_between
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import IO
 
 from dptext.errors import ParameterError
+from dptext.files.blocks import Block
+from dptext.files.documents import OnError, PathLike, read_documents
+from dptext.files.formats import STANDARD
+from dptext.files.writers import DocumentWriter
 from dptext.own_files import HashedFile, check_target
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.processes import checked_processes
-from dptext.text.blocks import Block
-from dptext.text.documents import OnError, PathLike, read_documents
-from dptext.text.files import STANDARD
-from dptext.text.release import (
+from dptext.release.release import (
     Piece,
     Progress,
     check_output,
@@ -27,8 +28,7 @@ from dptext.text.release import (
     with_columns,
     write_statement,
 )
-from dptext.text.release import is_released as release_is_there
-from dptext.text.writers import DocumentWriter
+from dptext.release.release import is_released as release_is_there
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter, Tally
 from dptext.words.workers import rewrite_blocks
@@ -110,7 +110,7 @@ def privatize_file(
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.text.documents.read_documents`); their rows go to one output.
+        source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
         out: the private file; its name says the format.
         mechanism: a word mechanism.
         text: the column that holds the text.
@@ -120,7 +120,7 @@ def privatize_file(
         resume: go on with an interrupted run, if there is one.
         force: replace an output, or throw an interrupted run away.
         processes: how many work; the output does not depend on it.
-        ledger: the file of a ledger (`dptext.privacy.ledger.Ledger`): it charges every row before the work starts, or
+        ledger: the file of a ledger (`dptext.ledger.ledger.Ledger`): it charges every row before the work starts, or
             refuses the release. The input is then read twice.
         ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
         suffix: says the format of the input where its name does not (``".jsonl"``; standard input).
@@ -166,7 +166,7 @@ def privatize_file(
 
 
 class _Rewriting:
-    """The words of a file through a mechanism (`dptext.text.release.Run`)."""
+    """The words of a file through a mechanism (`dptext.release.release.Run`)."""
 
     def __init__(self, rewriter: Rewriter, writer: DocumentWriter, processes: int) -> None:
         self._rewriter, self._processes = rewriter, processes

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, ParameterError
+from dptext.files.column import is_missing, one_column
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.column import is_missing, one_column
 from dptext.vectors.formats import KNOWN_VECTORS, Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism

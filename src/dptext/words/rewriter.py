@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.blocks import Block, in_blocks
+from dptext.files.documents import Document
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.text.blocks import Block, in_blocks
-from dptext.text.documents import Document
 from dptext.text.tokens import Kind, kind_of, letters_between, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.words.mechanism import WordMechanism

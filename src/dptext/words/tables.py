@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dptext.errors import DataError
+from dptext.files.documents import check_kept_columns
+from dptext.files.table_kinds import table_kind
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.documents import check_kept_columns
-from dptext.text.release import with_columns
-from dptext.text.table_kinds import table_kind
+from dptext.release.release import with_columns
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter
 

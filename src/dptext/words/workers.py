@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from dptext.errors import StorageError
+from dptext.files.blocks import Block
 from dptext.own_files import scratch_folder
 from dptext.privacy.noise_key import NoiseKey
 from dptext.processes import checked_processes, start_worker
-from dptext.text.blocks import Block
 from dptext.threads import available_cores
 from dptext.words.rewriter import Rewriter, Tally
 

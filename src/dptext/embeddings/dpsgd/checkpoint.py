@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
+from dptext.files.formats import shown
 from dptext.own_files import replacing
-from dptext.text.files import shown
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 

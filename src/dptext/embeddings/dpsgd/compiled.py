@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["compiled"]
 

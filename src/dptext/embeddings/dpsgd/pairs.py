@@ -93,7 +93,7 @@ class PairDrawing:
         """Pairs of several users.
 
         Args:
-            rows: texts, with `dptext.text.user_store.DOCUMENT_END`.
+            rows: texts, with `dptext.users.store.DOCUMENT_END`.
             starts: (n,) where in ``rows`` each user begins; ``stops``: where he ends.
             keys: (n,) uint64, independent.
             most: of a user.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.compiled import compiled
-from dptext.text.files import extra
+from dptext.files.formats import extra
 
 __all__ = ["prefetch"]
 

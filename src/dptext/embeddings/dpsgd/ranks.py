@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint
-from dptext.text.authored import UserUnit
-from dptext.text.documents import Document, DocumentReader
+from dptext.files.documents import Document, DocumentReader
+from dptext.users.authored import UserUnit
 
 __all__ = ["ALONE", "Ranks"]
 
@@ -32,7 +32,8 @@ Documents = DocumentReader | Iterable[Document]
 class Ranks:
     """What a training asks of its ranks: here, of one process that holds all users.
 
-    `dptext.scale.ranks.TorchRanks` are several. Each method is called by all, at the same place of the training.
+    `dptext.embeddings.dpsgd.torch_ranks.TorchRanks` are several. Each method is called by all, at the same place of
+    the training.
 
     Attributes:
         number: which one this is, from 0.

@@ -26,7 +26,7 @@ from dptext.embeddings.dpsgd.sampling import sampled_slots, sampled_users
 from dptext.embeddings.dpsgd.tables import Tables
 from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.randomness import RandomBits
-from dptext.text.user_store import UserStore
+from dptext.users.store import UserStore
 
 __all__ = ["Training"]
 

@@ -1,0 +1,290 @@
+"""Which epsilon does what: the epsilon that reaches a target, for this vocabulary and this mechanism.
+
+**Monotone or not.** *Keep rate.* TEM keeps a word with probability 1 / sum over x of exp(-min(epsilon d / 2, L)),
+L = epsilon g / 2: with the threshold from beta, or from a pure epsilon, L is the same for every epsilon, so each term
+falls with epsilon and the keep rate grows, from 1 / V to the value at which every other word counts exp(-L) (1 - beta,
+where no two words share a point); with a fixed threshold L grows, and each term falls all the more. Madlib keeps a
+word while its noise stays within the word's cell; the noise is a direction times a length that shrinks as 1 / epsilon,
+and a cell of nearest neighbours is convex and holds its word: what stays at one epsilon stays at every larger one,
+draw for draw. All epsilons are therefore tried on the same random bits, and the sampled keep rate is monotone too.
+
+*Support.* Exponential weights without truncation concentrate as epsilon grows: the mass of the s nearest words over
+that of all others has a logarithmic derivative of half the difference of their mean distances, which is not negative.
+With truncation the far words stop falling while the near ones still do, and the support may grow again; so for the
+support (and for sampled ones) the answer is a crossing: the target is met there, and missed just above
+(`dptext.calibration.crossing`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.calibration.crossing import UnreachableError, crossing, log_odds, rounded_down
+from dptext.calibration.deniability import Deniability, deniability, distributions_of, weighted_quantile
+from dptext.calibration.frequency import WordSample, checked_weights, sample_words
+from dptext.calibration.outcomes import batch_for, distances_from, smallest_support
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.search import ExactDistances
+from dptext.vectors.word_vectors import WordVectors
+from dptext.words.mechanism import Rows, WordMechanism, positive
+from dptext.words.registry import MECHANISMS
+
+__all__ = ["COMPARED", "Calibration", "Family", "calibrate", "fresh_seed", "usual_epsilon"]
+
+COMPARED = ("tem", "madlib")
+"""The mechanisms that are shown beside each other."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
+_SAMPLED_TOLERANCE = 1e-2
+_SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words where 50 were asked for
+_PROBE = 64  # words from whose neighbours the first epsilon to look at is guessed
+
+
+class Family:
+    """A mechanism with everything fixed but epsilon: call it with one.
+
+    Args:
+        vectors: public word vectors.
+        mechanism: a name in `dptext.words.registry.MECHANISMS`, or what builds one: (vectors, epsilon=..., options).
+        pure_epsilon: for mechanisms with a threshold: the worst case of a word; the threshold becomes
+            pure_epsilon / epsilon.
+        options: the mechanism's own keyword options.
+
+    Raises:
+        ParameterError: another name; ``pure_epsilon`` for a mechanism without a threshold, or beside one.
+    """
+
+    def __init__(
+        self,
+        vectors: WordVectors,
+        mechanism: str | Callable[..., WordMechanism] = "tem",
+        *,
+        pure_epsilon: float | None = None,
+        **options: Any,
+    ) -> None:
+        if isinstance(mechanism, str) and mechanism not in MECHANISMS:
+            known = ", ".join(repr(name) for name in MECHANISMS)
+            raise ParameterError(f"mechanism must be one of {known} or a class, got {mechanism!r}")
+        build: Callable[..., WordMechanism] = MECHANISMS[mechanism] if isinstance(mechanism, str) else mechanism
+        self.vectors = vectors
+        self.name = str(getattr(build, "name", getattr(build, "__name__", "mechanism")))
+        self._build, self._options = build, options
+        self._pure = None if pure_epsilon is None else positive("pure_epsilon", pure_epsilon)
+        if self._pure is not None and "threshold" not in inspect.signature(build).parameters:
+            raise ParameterError(
+                f"{self.name} has no threshold that a pure epsilon could set: its worst case is epsilon times the "
+                "diameter; use another mechanism (tem)"
+            )
+        if self._pure is not None and "threshold" in options:
+            raise ParameterError("pure_epsilon sets the threshold: give one of both")
+
+    def __call__(self, epsilon: float) -> WordMechanism:
+        """The mechanism at this epsilon."""
+        more = {} if self._pure is None else {"threshold": self._pure / positive("epsilon", epsilon)}
+        return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """An epsilon, what was asked for and what is reached there.
+
+    Attributes:
+        epsilon: four digits, rounded towards more privacy.
+        target: ``"keep_rate"`` or ``"support"``.
+        wanted, reached: the target, and its value at ``epsilon``.
+        error: half the width of a 95% interval around ``reached`` for a keep rate; NaN for a support, whose intervals
+            stand in ``found``.
+        found: everything else about words at ``epsilon``.
+        mechanism: the mechanism at ``epsilon``.
+    """
+
+    epsilon: float
+    target: str
+    wanted: float
+    reached: float
+    error: float
+    found: Deniability = field(repr=False)
+    mechanism: WordMechanism = field(repr=False)
+
+
+def calibrate(
+    vectors: WordVectors,
+    mechanism: str | Callable[..., WordMechanism] = "tem",
+    *,
+    keep_rate: float | None = None,
+    support: float | None = None,
+    pure_epsilon: float | None = None,
+    weights: npt.ArrayLike | None = None,
+    rows: int = 400,
+    eta: float = 0.05,
+    draws: int = 200,
+    seed: int | None = None,
+    **options: Any,
+) -> Calibration:
+    """The epsilon at which words of running text stay so often, or could become so many words.
+
+    Exact on the words that are looked at for mechanisms with ``distributions``; sampled, with the same random bits
+    for every epsilon, for the others. A target on the support of a sampled mechanism is met cautiously: draws show
+    too few words rather than too many.
+
+    Args:
+        vectors, mechanism, pure_epsilon, options: see `Family`.
+        keep_rate: the mean of N_w over running text, between 0 and 1.
+        support: the median of S_w over running text; at ``epsilon`` it is at least this.
+        weights, rows, eta, draws, seed: see `dptext.calibration.deniability.deniability`.
+
+    Raises:
+        ParameterError: not exactly one target; a target out of range, or out of this mechanism's reach.
+
+    >>> from dptext import load_vectors
+    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> calibrate(vectors, keep_rate=0.5).epsilon
+    0.4326
+    """
+    family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
+    if (keep_rate is None) == (support is None):
+        raise ParameterError("give one target: keep_rate or support")
+    how: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
+    how["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
+    if keep_rate is not None:
+        name, wanted, excess, tolerance = _towards_keep_rate(family, keep_rate, how)
+    else:
+        name, wanted, excess, tolerance = _towards_support(family, float(support or 0), how)
+    try:
+        epsilon = rounded_down(crossing(excess, start=usual_epsilon(vectors), tolerance=tolerance))
+    except UnreachableError as end:
+        raise ParameterError(_beyond_reach(family, name, wanted, end, how)) from None
+    built = family(epsilon)
+    found = deniability(built, **how)
+    reached = found.mean("keep") if keep_rate is not None else found.quantile("support", 0.5)
+    error = found.error("keep") if keep_rate is not None else math.nan
+    return Calibration(epsilon, name, wanted, reached, error, found, built)
+
+
+def usual_epsilon(vectors: WordVectors) -> float:
+    """Where to look first: 2 ln V over the typical distance to the nearest other word."""
+    apart = distances_from(
+        ExactDistances(vectors.matrix), np.unique(np.linspace(0, len(vectors) - 1, _PROBE).astype(np.int64))
+    )
+    nearest = np.where(apart > 0, apart, np.inf).min(axis=1)
+    nearest = nearest[np.isfinite(nearest)]
+    return 2 * math.log(len(vectors)) / float(np.median(nearest)) if nearest.size else 1.0
+
+
+def fresh_seed() -> int:
+    """A seed of its own for draws that are to be repeated within one calculation."""
+    return int.from_bytes(RandomBits().take(8), "little")
+
+
+_Goal: TypeAlias = tuple[str, float, Callable[[float], float], float]
+
+
+def _towards_keep_rate(family: Family, wanted: float, how: dict[str, Any]) -> _Goal:
+    if not 0 < wanted < 1:
+        raise ParameterError(f"keep_rate must lie between 0 and 1, got {wanted}")
+    sample = sample_words(checked_weights(how["weights"], len(family.vectors)), how["rows"])
+    exact = not _is_sampled(family)
+
+    def excess(epsilon: float) -> float:
+        return log_odds(_mean_keep(family(epsilon), sample, how)) - log_odds(wanted)
+
+    return "keep_rate", wanted, excess, _EXACT_TOLERANCE if exact else _SAMPLED_TOLERANCE
+
+
+def _towards_support(family: Family, wanted: float, how: dict[str, Any]) -> _Goal:
+    size = len(family.vectors)
+    if not 2 <= wanted <= size:
+        raise ParameterError(f"support must lie between 2 and the number of words, {size:,}, got {wanted:g}")
+    sample = sample_words(checked_weights(how["weights"], size), how["rows"])
+    most = (1 - how["eta"]) * how["draws"] / 2
+    if _is_sampled(family) and wanted > most:
+        raise ParameterError(
+            f"a support of {wanted:g} words cannot be seen in {how['draws']:,} draws of a word: use at least "
+            f"{math.ceil(2 * wanted / (1 - how['eta'])):,} draws"
+        )
+
+    def excess(epsilon: float) -> float:
+        return math.log(wanted) - math.log(_median_support(family(epsilon), sample, how))
+
+    return "support", wanted, excess, _SUPPORT_TOLERANCE
+
+
+def _is_sampled(family: Family) -> bool:
+    return distributions_of(family(usual_epsilon(family.vectors))) is None
+
+
+def _mean_keep(mechanism: WordMechanism, sample: WordSample, how: dict[str, Any]) -> float:
+    """The mean of N_w alone: no distances, nothing sorted."""
+
+    def look(rows: Rows, shares: Any) -> Any:
+        return shares[np.arange(rows.size), rows]
+
+    def look_at_draws(rows: Rows, drawn: Rows) -> Any:
+        return (drawn == rows[:, None]).mean(axis=1)
+
+    return float(sample.weights @ _for_each_word(mechanism, sample.rows, how, look, look_at_draws))
+
+
+def _median_support(mechanism: WordMechanism, sample: WordSample, how: dict[str, Any]) -> float:
+    """The median of S_w alone: no distances."""
+    eta = how["eta"]
+
+    def look(_rows: Rows, shares: Any) -> Any:
+        return [smallest_support(row, eta) for row in shares]
+
+    def look_at_draws(_rows: Rows, drawn: Rows) -> Any:
+        return [smallest_support(np.unique(row, return_counts=True)[1] / row.size, eta) for row in drawn]
+
+    return weighted_quantile(_for_each_word(mechanism, sample.rows, how, look, look_at_draws), sample.weights, 0.5)
+
+
+def _for_each_word(
+    mechanism: WordMechanism,
+    rows: Rows,
+    how: dict[str, Any],
+    look: Callable[[Rows, Any], Any],
+    look_at_draws: Callable[[Rows, Rows], Any],
+) -> Floats:
+    distributions = distributions_of(mechanism)
+    if distributions is None:
+        drawn = mechanism.sample_rows(np.repeat(rows, how["draws"]), RandomBits(how["seed"]))
+        return np.asarray(look_at_draws(rows, drawn.reshape(rows.size, -1)), dtype=np.float64)
+    words, found = mechanism.vectors.words, np.empty(rows.size)
+    at_a_time = batch_for(len(words))
+    for start in range(0, rows.size, at_a_time):
+        batch = rows[start : start + at_a_time]
+        found[start : start + at_a_time] = look(batch, distributions([words[row] for row in batch]))
+    return found
+
+
+def _beyond_reach(family: Family, name: str, wanted: float, end: UnreachableError, how: dict[str, Any]) -> str:
+    found = deniability(family(end.epsilon), **how)
+    there = found.mean("keep") if name == "keep_rate" else found.quantile("support", 0.5)
+    least_or_most = "most" if end.upwards == (name == "keep_rate") else "least"
+    what = "keep rate" if name == "keep_rate" else "support"
+    size = len(family.vectors)
+    if name == "keep_rate" and end.upwards:
+        advice = "words on one point cannot be told apart"
+        threshold = getattr(family(end.epsilon), "threshold", None)
+        if threshold is not None:
+            advice += f", and words beyond the threshold, {threshold:.3g}, keep their share (lower beta)"
+    elif name == "keep_rate":
+        advice = f"a word of {size:,} cannot stay more rarely than 1 in {size:,}"
+    elif end.upwards:
+        advice = "every epsilon gives as many words: ask for more"
+    else:
+        advice = f"the share {how['eta']:g} that is left out counts for its part of {size:,} words: ask for fewer"
+    return (
+        f"a {what} of {wanted:g} is out of reach of {family.name} here: the {least_or_most} is {there:.4g} (at epsilon "
+        f"{end.epsilon:.3g}); {advice}"
+    )

@@ -1,0 +1,264 @@
+"""What an epsilon means for a word: how often it stays, how many words it could become, and how far away they are.
+
+These numbers describe a mechanism on a public vocabulary. They are no guarantee: the promise is the bound on ratios
+that the statement carries. They answer what a person asks of it: what does epsilon 5 do to "doctor"?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.calibration.frequency import WordSample, checked_weights, sample_words
+from dptext.calibration.outcomes import Outcomes, exact_outcomes, sampled_outcomes
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.words.mechanism import Rows, WordMechanism
+
+__all__ = ["MEASURES", "QUANTILES", "Deniability", "deniability", "distributions_of", "weighted_quantile"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MEASURES = ("keep", "support", "likely", "distance", "replacement_distance", "rank", "median_rank", "neighbourhood")
+_BOUNDS = ("keep_low", "keep_high", "support_low", "support_high")
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class Deniability:
+    """What a mechanism does to each of n words, and to the words of running text.
+
+    Arrays are (n,) float64, one entry a word. What speaks of a replacement is given that the word does not stay, and
+    NaN where it always did.
+
+    Attributes:
+        mechanism, epsilon: what was looked at.
+        words: the n words.
+        weights: the share of running text that each stands for; their sum is 1.
+        keep: N_w, the probability that the word stays.
+        keep_low, keep_high: an interval for it, wrong for a word with probability at most 5%.
+        support: S_w, the size of the smallest set of outputs that holds a probability of at least 1 - eta.
+        support_low, support_high: an interval for it, wrong for a word with probability at most 5%.
+        likely: the number of outputs with a probability above eta (another definition of S_w in the literature;
+            never more than 1 / eta, so it says little where a word scatters).
+        distance: mean distance from the word to its output, 0 where it stays, in the metric that epsilon counts.
+        rank: mean rank of a replacement among the neighbours of the word (1: the nearest).
+        median_rank: the median of that rank.
+        neighbourhood: distance to the ``neighbours``-th nearest other word: small where the region is dense.
+        eta, neighbours: as above.
+        draws: how many draws of each word the numbers come from; None: exact, from the integers of the sampler.
+    """
+
+    mechanism: str
+    epsilon: float
+    words: tuple[str, ...]
+    weights: Floats
+    keep: Floats
+    keep_low: Floats
+    keep_high: Floats
+    support: Floats
+    support_low: Floats
+    support_high: Floats
+    likely: Floats
+    distance: Floats
+    rank: Floats
+    median_rank: Floats
+    neighbourhood: Floats
+    eta: float
+    neighbours: int
+    draws: int | None
+    distance_variance: Floats = field(repr=False)
+    sample: WordSample = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def replacement_distance(self) -> Floats:
+        """(n,) mean distance of a replacement: of the output, given that the word does not stay."""
+        leaves = 1.0 - self.keep
+        found: Floats = np.divide(self.distance, leaves, out=np.full(len(self), np.nan), where=leaves > 0)
+        return found
+
+    def mean(self, name: str) -> float:
+        """The mean of a measure over running text (over words for which it is a number)."""
+        values = self._values(name)
+        number = np.isfinite(values)
+        return float(np.average(values[number], weights=self.weights[number])) if number.any() else math.nan
+
+    def error(self, name: str) -> float:
+        """Half the width of a 95% interval around the mean of ``keep`` or ``distance`` (normal approximation).
+
+        It covers the choice of the words and, where there are draws, the draws; 0 where both are exhaustive.
+
+        Raises:
+            ParameterError: another measure.
+        """
+        if name not in ("keep", "distance"):
+            raise ParameterError(f"the error is known for 'keep' and 'distance', got {name!r}")
+        of_words = self.sample.variance(self._values(name))
+        if self.draws is None:
+            of_draws = np.zeros(len(self))
+        else:
+            of_draws = self.distance_variance if name == "distance" else self.keep * (1 - self.keep) / self.draws
+        return _NORMAL_95 * math.sqrt(of_words + float((self.weights**2 * of_draws).sum()))
+
+    def quantile(self, name: str, share: float) -> float:
+        """The smallest value that a word of running text does not exceed with probability at least ``share``."""
+        return weighted_quantile(self._values(name), self.weights, share)
+
+    @property
+    def quantile_error(self) -> float:
+        """How far the share of a quantile may be off, 95%: what is called the median may be the .47-quantile."""
+        return _NORMAL_95 * math.sqrt(self.sample.largest_variance)
+
+    def quantiles(self, shares: Sequence[float] = QUANTILES) -> dict[str, tuple[float, ...]]:
+        """For every measure its quantiles over running text."""
+        return {name: tuple(self.quantile(name, share) for share in shares) for name in MEASURES}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON; what is no number is null."""
+        means = {name: _number(self.mean(name)) for name in MEASURES}
+        return {
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "words": len(self),
+            "draws": self.draws,
+            "eta": self.eta,
+            "neighbours": self.neighbours,
+            "mean": means,
+            "error": {name: _number(self.error(name)) for name in ("keep", "distance")},
+            "shares": list(QUANTILES),
+            "quantiles": {name: [_number(each) for each in found] for name, found in self.quantiles().items()},
+            "quantile_error": self.quantile_error,
+        }
+
+    def _values(self, name: str) -> Floats:
+        if name not in MEASURES + _BOUNDS:
+            raise ParameterError(f"a measure is one of {', '.join(MEASURES)}, got {name!r}")
+        values: Floats = getattr(self, name)
+        return values
+
+
+def deniability(
+    mechanism: WordMechanism,
+    words: Iterable[str] | None = None,
+    *,
+    weights: npt.ArrayLike | None = None,
+    rows: int = 400,
+    eta: float = 0.05,
+    neighbours: int = 10,
+    draws: int = 200,
+    seed: int | None = None,
+) -> Deniability:
+    """Measure what a mechanism does to words.
+
+    Exact, from the integers that the sampler draws from, for mechanisms that have ``distributions`` (TEM); from
+    ``draws`` draws of each word for the others (Madlib).
+
+    Args:
+        mechanism: a word mechanism.
+        words: the words to look at; None: a public sample of at most ``rows`` words, the whole vocabulary where it
+            is no larger. A word outside the vocabulary is looked at as ``"<unk>"``.
+        weights: (V,) public frequencies of the vocabulary; None: 1 / rank (an assumption: see
+            `dptext.calibration.frequency`).
+        rows: how many words to sample.
+        eta: S_w leaves out a probability of at most this.
+        neighbours: which neighbour measures the density of a region.
+        draws: draws of each word. An upper bound on S_w below the vocabulary's size needs about 4 / eta^2.
+        seed: of the draws. The words looked at are public, so a seed gives nothing away.
+
+    Raises:
+        ParameterError: a number out of range; no words.
+
+    >>> from dptext import TEM, load_vectors
+    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> found = deniability(TEM(vectors, epsilon=2.0, threshold=3.0), ["cat"])
+    >>> found.keep.round(3), found.support
+    (array([0.681]), array([3.]))
+    """
+    if not 0 < eta < 1:
+        raise ParameterError(f"eta must lie between 0 and 1, got {eta}")
+    for name, value in (("neighbours", neighbours), ("draws", draws)):
+        if value < 1:
+            raise ParameterError(f"{name} must be at least 1, got {value}")
+    names, sample, at = _words_to_look_at(mechanism, words, checked_weights(weights, len(mechanism.vectors)), rows)
+    distributions = distributions_of(mechanism)
+    if distributions is not None:
+        found = exact_outcomes(mechanism, distributions, at, eta=eta, neighbours=neighbours)
+    else:
+        found = sampled_outcomes(mechanism, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
+    return _frozen(mechanism, names, sample, found, eta, neighbours, None if distributions is not None else draws)
+
+
+def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
+    """The mechanism's exact output distributions, (n words) -> (n, V); None where it can only be sampled."""
+    found: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
+    return found
+
+
+def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
+    """The smallest value such that the weight of all values up to it is at least ``share`` of the whole; NaNs aside.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([0.6, 0.1, 0.3]), 0.5)
+    3.0
+    """
+    number = np.isfinite(values)
+    if not number.any():
+        return math.nan
+    values, weights = values[number], weights[number]
+    order = np.argsort(values, kind="stable")
+    summed = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(int(np.searchsorted(summed, share - 1e-12)), values.size - 1)])
+
+
+def _words_to_look_at(
+    mechanism: WordMechanism, words: Iterable[str] | None, weights: Floats, most: int
+) -> tuple[tuple[str, ...], WordSample, Rows]:
+    vectors = mechanism.vectors
+    if words is None:
+        sample = sample_words(weights, most)
+        return tuple(vectors.words[row] for row in sample.rows), sample, sample.rows
+    if isinstance(words, str):
+        raise ParameterError("words must be a list of strings, got one string")
+    names = tuple(words)
+    if not names:
+        raise ParameterError("words must hold at least one word, got none")
+    at = np.array([vectors.vocabulary.row(name) for name in names], dtype=np.int64)
+    shares = weights[at] if weights[at].sum() > 0 else np.ones(at.size)
+    nothing = np.empty((0, 2), dtype=np.int64)
+    return names, WordSample(at, shares / shares.sum(), nothing, np.empty(0)), at
+
+
+def _frozen(
+    mechanism: WordMechanism,
+    names: tuple[str, ...],
+    sample: WordSample,
+    found: Outcomes,
+    eta: float,
+    neighbours: int,
+    draws: int | None,
+) -> Deniability:
+    arrays = vars(found) | {"weights": sample.weights}
+    for array in arrays.values():
+        array.setflags(write=False)
+    return Deniability(
+        mechanism=mechanism.name,
+        epsilon=mechanism.epsilon,
+        words=names,
+        eta=eta,
+        neighbours=neighbours,
+        draws=draws,
+        sample=sample,
+        **arrays,
+    )
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,252 @@
+"""What one word becomes, in numbers: exactly from the distributions of a mechanism, or from draws with intervals.
+
+**From draws.** A share is bounded by Chernoff's inequality in its sharp form (relative entropy). For the size of the
+smallest set of outputs that holds a share p, let T_s be the largest mass of any s outputs and t_s its empirical value
+in n draws. With A_1, A_2, ... the true best sets, which are nested, t_s is at least the empirical mass of A_s, and by
+Massart (1990) no such mass is more than h = sqrt(ln(1 / error) / 2n) below its true one, for all s at once. So
+
+    T_s <= t_s + h, and no set smaller than the first s with t_s + h >= p will do:                  (lower bound)
+
+the plug-in estimate, which can never exceed the number of draws, is too small and the bound says by how much at most
+it is known. From above: nested sets chosen on one half of the draws (what came out, most often first, then the
+nearest words) have, on the other half, masses at most h above the true ones; the first of them that holds p + h there
+holds p.                                                                                            (upper bound)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.noise.selection import DistanceTable
+from dptext.privacy.randomness import RandomBits
+from dptext.threads import for_each_block
+from dptext.words.mechanism import Rows, WordMechanism
+
+__all__ = [
+    "Outcomes",
+    "batch_for",
+    "distances_from",
+    "exact_outcomes",
+    "probability_interval",
+    "reach_of_masses",
+    "sampled_outcomes",
+    "smallest_support",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_ENTRIES = 1 << 20  # probabilities in memory at a time, about
+_LEAST_BATCH = 32
+_TILE = 4096
+_SIDE = 0.025  # error of each side of an interval
+_ROUNDING = 1e-12  # shares are sums of float64
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """(n,) float64 each, one entry a word; see `dptext.calibration.deniability.Deniability`."""
+
+    keep: Floats
+    keep_low: Floats
+    keep_high: Floats
+    support: Floats
+    support_low: Floats
+    support_high: Floats
+    likely: Floats
+    distance: Floats
+    distance_variance: Floats
+    rank: Floats
+    median_rank: Floats
+    neighbourhood: Floats
+
+    @classmethod
+    def empty(cls, size: int) -> Outcomes:
+        """Zeros, to be filled."""
+        return cls(**{field.name: np.zeros(size) for field in fields(cls)})
+
+    def fill(self, place: int, **values: float) -> None:
+        """Write the numbers of one word."""
+        for name, value in values.items():
+            getattr(self, name)[place] = value
+
+
+def exact_outcomes(
+    mechanism: WordMechanism,
+    distributions: Callable[[list[str]], Floats],
+    rows: Rows,
+    *,
+    eta: float,
+    neighbours: int,
+) -> Outcomes:
+    """The outcomes of some words from their distributions."""
+    found = Outcomes.empty(rows.size)
+    words, table = mechanism.vectors.words, mechanism.distance_table()
+    at_a_time = batch_for(len(table))
+    for start in range(0, rows.size, at_a_time):
+        batch = rows[start : start + at_a_time]
+        shares = distributions([words[row] for row in batch])
+        apart = distances_from(table, batch)
+
+        def look(at: int, start: int = start, batch: Rows = batch, shares: Any = shares, apart: Any = apart) -> None:
+            numbers = _of_distribution(shares[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours)
+            found.fill(start + at, **numbers)
+
+        for_each_block(look, range(batch.size))
+    return found
+
+
+def sampled_outcomes(
+    mechanism: WordMechanism, rows: Rows, bits: RandomBits, *, draws: int, eta: float, neighbours: int
+) -> Outcomes:
+    """The outcomes of some words from ``draws`` draws of each."""
+    found = Outcomes.empty(rows.size)
+    table = mechanism.distance_table()
+    at_a_time = batch_for(len(table))
+    for start in range(0, rows.size, at_a_time):
+        batch = rows[start : start + at_a_time]
+        drawn = mechanism.sample_rows(np.repeat(batch, draws), bits).reshape(batch.size, draws)
+        apart = distances_from(table, batch)
+
+        def look(at: int, start: int = start, batch: Rows = batch, drawn: Any = drawn, apart: Any = apart) -> None:
+            numbers = _of_draws(drawn[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours)
+            found.fill(start + at, **numbers)
+
+        for_each_block(look, range(batch.size))
+    kept = np.rint(found.keep * draws)
+    found.keep_low[:], found.keep_high[:] = probability_interval(kept, draws, 2 * _SIDE)
+    return found
+
+
+def distances_from(table: DistanceTable, rows: Rows) -> npt.NDArray[np.float32]:
+    """(n, V) public distances from some rows to all."""
+    apart = np.empty((rows.size, len(table)), dtype=np.float32)
+    left = table.rows(rows)
+    for start in range(0, len(table), _TILE):
+        stop = min(start + _TILE, len(table))
+        apart[:, start:stop] = table.distances(left, table.columns(start, stop), math.inf)
+    apart *= np.float32(table.step)
+    return apart
+
+
+def reach_of_masses(draws: int) -> float:
+    """h of the module's docstring: no mass of nested sets is further below its true one, with probability 97.5%."""
+    return math.sqrt(math.log(1 / _SIDE) / (2 * draws))
+
+
+def batch_for(size: int) -> int:
+    """How many rows of a vocabulary's size are worked on at a time: a few MiB."""
+    return max(_LEAST_BATCH, _ENTRIES // size)
+
+
+def smallest_support(shares: Floats, eta: float) -> float:
+    """The size of the smallest set of outputs that holds a probability of at least 1 - eta; shares sum to 1."""
+    return float(np.searchsorted(np.cumsum(np.sort(shares)[::-1]), 1 - eta - _ROUNDING) + 1)
+
+
+def probability_interval(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
+    """(low, high) around k / n: each side is wrong with probability at most error / 2 (Chernoff 1952).
+
+    The p at which n times the relative entropy of (k / n, p) is ln(2 / error).
+
+    >>> low, high = probability_interval([0, 50, 100], 100, 0.05)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.367, 0.964], [0.036, 0.633, 1.0])
+    """
+    share: Floats = np.asarray(successes, dtype=np.float64) / trials
+    most = math.log(2 / error) / trials
+    inner_low, inner_high = np.zeros_like(share), share.copy()
+    outer_low, outer_high = share.copy(), np.ones_like(share)
+    for _ in range(50):
+        low, high = (inner_low + inner_high) / 2, (outer_low + outer_high) / 2
+        too_far = _relative_entropy(share, low) > most
+        inner_low, inner_high = np.where(too_far, low, inner_low), np.where(too_far, inner_high, low)
+        too_far = _relative_entropy(share, high) > most
+        outer_low, outer_high = np.where(too_far, outer_low, high), np.where(too_far, high, outer_high)
+    return np.where(share > 0, inner_low, 0.0), np.where(share < 1, outer_high, 1.0)
+
+
+def _relative_entropy(share: Floats, other: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = np.where(share > 0, share * np.log(share / other), 0.0)
+        rest = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - other)), 0.0)
+    total: Floats = one + rest
+    return np.where(np.isnan(total), np.inf, total)
+
+
+# -- one word --------------------------------------------------------------------------------------------------
+
+
+def _nearest_first(apart: npt.NDArray[np.float32], row: int) -> Rows:
+    """All rows, the word itself before any other that lies on its point."""
+    apart = apart.copy()
+    apart[row] = -1.0
+    order: Rows = np.argsort(apart, kind="stable")
+    return order
+
+
+def _of_distribution(
+    shares: Floats, apart: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
+) -> dict[str, float]:
+    order = _nearest_first(apart, row)
+    others = shares[order[1:]]
+    summed = np.cumsum(others)
+    leaves = float(summed[-1])
+    support = smallest_support(shares, eta)
+    return {
+        "keep": float(shares[row]),
+        "keep_low": float(shares[row]),
+        "keep_high": float(shares[row]),
+        "support": support,
+        "support_low": support,
+        "support_high": support,
+        "likely": float((shares > eta).sum()),
+        "distance": float(shares @ apart),
+        "rank": float(others @ np.arange(1.0, shares.size)) / leaves if leaves > 0 else math.nan,
+        "median_rank": float(np.searchsorted(summed, leaves / 2) + 1) if leaves > 0 else math.nan,
+        "neighbourhood": float(apart[order[min(neighbours, shares.size - 1)]]),
+    }
+
+
+def _of_draws(
+    drawn: Rows, apart: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
+) -> dict[str, float]:
+    order = _nearest_first(apart, row)
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    lengths = apart[drawn].astype(np.float64)
+    replaced = rank[drawn[drawn != row]]
+    counts = np.sort(np.unique(drawn, return_counts=True)[1])[::-1]
+    shares = counts / drawn.size
+    reach = reach_of_masses(drawn.size)
+    return {
+        "keep": float((drawn == row).mean()),
+        "support": smallest_support(shares, eta),
+        "support_low": smallest_support(shares, eta + reach),
+        "support_high": _largest_support(drawn, rank, eta),
+        "likely": float((counts > eta * drawn.size).sum()),
+        "distance": float(lengths.mean()),
+        "distance_variance": float(lengths.var(ddof=1) / drawn.size) if drawn.size > 1 else math.inf,
+        "rank": float(replaced.mean()) if replaced.size else math.nan,
+        "median_rank": float(np.sort(replaced)[(replaced.size - 1) // 2]) if replaced.size else math.nan,
+        "neighbourhood": float(apart[order[min(neighbours, order.size - 1)]]),
+    }
+
+
+def _largest_support(drawn: Rows, rank: Rows, eta: float) -> float:
+    """The upper bound of the module's docstring; the whole vocabulary where the draws are too few for one."""
+    half = drawn.size // 2
+    tested = drawn[half:]
+    needed = math.ceil((1 - eta + reach_of_masses(tested.size)) * tested.size)
+    if half == 0 or needed > tested.size:
+        return float(rank.size)
+    seen, counts = np.unique(drawn[:half], return_counts=True)
+    place = rank + seen.size  # after all that were seen
+    place[seen[np.argsort(-counts, kind="stable")]] = np.arange(seen.size)
+    last = int(np.sort(place[tested])[needed - 1])
+    return float(min(last + 1, rank.size))

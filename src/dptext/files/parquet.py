@@ -1,0 +1,356 @@
+"""Parquet through pyarrow: a column of texts out of it, the kept columns of whatever type beside, and back.
+
+Kept columns never become Python objects on the way from parquet to parquet, so they keep their types. Metadata of the
+source's schema is dropped: it may name, or hold, what was not kept.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError, DptextError, StorageError
+from dptext.files.blocks import (
+    BLOCK_CHARACTERS,
+    BLOCK_REJECTS,
+    BLOCK_ROWS,
+    Block,
+    Columns,
+    Reject,
+    add_reject,
+    is_no_text,
+)
+from dptext.files.formats import extra, shown
+from dptext.files.kept_columns import rebuilt_column
+
+__all__ = ["ParquetSource", "as_lists", "as_table", "assemble", "kept_beside", "pyarrow", "segment"]
+
+
+_ROWS_AT_A_TIME = 1024
+_ROW_GROUP = 1 << 16
+_BUFFER = 1 << 20
+_INSTEAD = "write .jsonl, or keep another column"
+
+
+def pyarrow() -> Any:
+    """pyarrow, its parquet loaded.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    extra("pyarrow.parquet", "files", "parquet")
+    return extra("pyarrow", "files", "parquet")
+
+
+class ParquetSource:
+    """A parquet file as blocks (`dptext.files.documents.read_documents` makes it).
+
+    Raises:
+        StorageError: the file cannot be opened.
+        DataError: it is not parquet, lacks a column, or its text column does not hold strings.
+    """
+
+    def __init__(self, path: Path, *, text: str, columns: tuple[str, ...], skip: bool) -> None:
+        self._arrow = pyarrow()
+        self._text, self._columns, self._skip = text, columns, skip
+        self.name = shown(path)
+        try:
+            with path.open("rb") as file:
+                self.size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise StorageError.of("open", path, error) from None
+        self._file = self._opened(path)
+        self._rows = self._file.metadata.num_rows
+        self._done = 0
+        self._check_columns()
+
+    def _opened(self, path: Path) -> Any:
+        try:
+            # no buffers ahead of the reader, so that memory does not grow with a row group
+            file = self._arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+            _ = file.schema_arrow.names
+            groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+            if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
+                return file
+        except (self._arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # such an error may hold a name
+            unreadable = self._unreadable(error)
+            if unreadable is not None:
+                raise unreadable from None
+        raise DataError(f"{self.name} is not a parquet file, or was cut or damaged; copy the file again")
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far, by the share of the rows."""
+        return self.size if self._done >= self._rows else self.size * self._done // self._rows
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _check_columns(self) -> None:
+        names = self._file.schema_arrow.names
+        for column in (self._text, *self._columns):
+            if names.count(column) != 1:
+                what = "none" if column not in names else "several"
+                raise DataError(
+                    f"{self.name}: expected a column {column!r}, the file has {what}; name the right column"
+                )
+        types = self._arrow.types
+        of_texts = self._file.schema_arrow.field(self._text).type
+        plain = of_texts.value_type if types.is_dictionary(of_texts) else of_texts
+        views = getattr(types, "is_string_view", lambda _: False)
+        if not (types.is_string(plain) or types.is_large_string(plain) or types.is_null(plain) or views(plain)):
+            raise DataError(
+                f"{self.name}: expected strings in the column {self._text!r}, its type is {of_texts}; name the right "
+                "column"
+            )
+
+    def blocks(self, by_rows: int | None) -> Iterator[Block]:
+        """The rows in blocks, in order."""
+        most_rows, most_characters = (BLOCK_ROWS, BLOCK_CHARACTERS) if by_rows is None else (by_rows, math.inf)
+        tables: list[Any] = []
+        texts: list[str | None] = []
+        rejects: list[Reject] = []
+        characters = 0
+        for part, table, bad in self._parts():
+            texts += part
+            tables.append(table)
+            for each in bad:
+                add_reject(rejects, each)
+            if len(rejects) >= BLOCK_REJECTS:
+                yield Block([], table.slice(0, 0), tuple(rejects))
+                rejects = []
+            characters += sum(len(text) for text in part if text is not None)
+            if len(tables) > 1 and not part:
+                tables.pop()  # rows without texts, all left out
+            if characters >= most_characters or len(texts) >= most_rows:
+                yield Block(texts, self._arrow.concat_tables(tables), tuple(rejects))
+                tables, texts, rejects, characters = [], [], [], 0
+        if texts or rejects:
+            yield Block(texts, self._arrow.concat_tables(tables), tuple(rejects))
+
+    def _parts(self) -> Iterator[tuple[list[str | None], Any, list[Reject]]]:
+        schema = self._arrow.schema([self._file.schema_arrow.field(name) for name in self._columns])
+        empty = schema.remove_metadata().empty_table()
+        # a name with a dot would select inside a structure of that name: such a file is read whole
+        wanted = [self._text, *self._columns]
+        columns = None if any("." in name for name in self._file.schema_arrow.names) else wanted
+        for group in range(self._file.num_row_groups):
+            last = self._done + self._file.metadata.row_group(group).num_rows
+            damaged = False
+            batches = self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=columns)
+            while not damaged:
+                part = None
+                try:
+                    batch = next(batches, None)
+                    part = None if batch is None else self._checked(batch.slice(0, last - self._done))
+                except (self._arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+                    if isinstance(error, DptextError):
+                        raise
+                    unreadable = self._unreadable(error)
+                    if unreadable is not None:
+                        raise unreadable from None
+                    damaged = True
+                if part is None:
+                    break
+                self._done += len(part[0]) + len(part[2])
+                yield part
+            if self._done < last:  # a damaged group may also end early without an error
+                yield [], empty, [self._left_out(self._done + 1, last, "the row group is damaged; copy the file again")]
+                self._done = last
+
+    def _unreadable(self, error: BaseException) -> StorageError | None:
+        """What is said where the system cannot read: nothing is known of the rows then. A damaged file is another
+        matter: pyarrow raises an OSError without a number for it."""
+        number = getattr(error, "errno", None)
+        return None if number is None else StorageError(f"cannot read {self.name!r}: {os.strerror(number)}")
+
+    def _left_out(self, first: int, last: int, reason: str) -> Reject:
+        if not self._skip:
+            rows = f"row {first}" if first == last else f"rows {first} to {last}"
+            raise DataError(f"{self.name}, {rows}: {reason}")
+        return Reject(self.name, first, last, reason)
+
+    def _checked(self, batch: Any) -> tuple[list[str | None], Any, list[Reject]]:
+        first = self._done + 1
+        kept = self._arrow.Table.from_batches([batch]).select(list(self._columns)).replace_schema_metadata(None)
+        column = batch.column(batch.schema.get_field_index(self._text))
+        with suppress(UnicodeDecodeError):  # parquet does not look at what it stores; such an error holds the text
+            return column.to_pylist(), kept, []
+        if self._arrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        texts: list[str | None] = []
+        rejects: list[Reject] = []
+        good: list[int] = []
+        for place, value in enumerate(column.cast(self._arrow.large_binary()).to_pylist()):
+            text = None if value is None else _decoded(value)
+            if value is not None and text is None:
+                reason = f"expected UTF-8 in {self._text!r}, it is not; convert the column"
+                rejects.append(self._left_out(first + place, first + place, reason))
+                continue
+            texts.append(text)
+            good.append(place)
+        return texts, kept.take(self._arrow.array(good, type=self._arrow.int64())), rejects
+
+
+def _decoded(value: bytes) -> str | None:
+    with suppress(UnicodeDecodeError):
+        return value.decode("utf-8")
+    return None
+
+
+def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
+    """Columns, as their reader has them, as Python lists by name.
+
+    Raises:
+        DataError: values that Python has no type for; the column is named.
+    """
+    if isinstance(columns, Mapping):
+        return columns
+    arrow = pyarrow()
+    lists: dict[str, list[Any]] = {}
+    for name in columns.column_names:
+        column = columns.column(name)
+        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(arrow.string())  # Python's own times end at microseconds
+        values = None
+        with suppress(UnicodeDecodeError, ValueError, OverflowError, arrow.ArrowException):
+            values = column.to_pylist()
+        if values is None:
+            raise DataError(
+                f"the kept {name!r} holds values that cannot be read (text that is not UTF-8, or times out of range): "
+                "convert the column, or do not keep it"
+            )
+        lists[name] = values
+    return lists
+
+
+def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Sequence[str], row: int) -> Any:
+    """A pyarrow table of texts and kept columns.
+
+    Args:
+        name: of the column of texts.
+        texts: the texts.
+        columns: the kept columns and maybe others: a pyarrow table, or lists by name.
+        keep: which to take.
+        row: the number of the first row, for errors.
+
+    Raises:
+        DataError: a text that is none, a kept column that is missing or whose values have no common type.
+    """
+    arrow = pyarrow()
+    for number, text in enumerate(texts, row):
+        if text is not None and not text.isascii() and is_no_text(text):
+            raise DataError(f"row {number} holds half a surrogate pair, which is no text")
+    small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
+    array = arrow.array(texts, type=arrow.string() if small else arrow.large_string())
+    return kept_beside(name, array, columns, keep, row, instead=_INSTEAD)
+
+
+def kept_beside(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
+    """A pyarrow table of an array under a name, and kept columns.
+
+    Args:
+        name: of the column of the array.
+        array: of pyarrow.
+        columns, keep, row: as in `as_table`.
+        instead: what to do about a kept column that cannot be written, for errors.
+
+    Raises:
+        DataError: a kept column that is missing or whose values have no common type.
+    """
+    arrow = pyarrow()
+    where = f"rows {row} to {row + len(array) - 1}"
+    values = [array]
+    names = columns if isinstance(columns, Mapping) else columns.column_names
+    for column in keep:
+        if column not in names:
+            raise DataError(f"expected a column {column!r}, which is to be kept; the documents have none")
+        if not isinstance(columns, Mapping):
+            # block by block: the entries of a dictionary have no order over all of them
+            values.append(rebuilt_column(columns.column(column), column, ordered=False))
+            continue
+        value = None
+        what = f"holds values of several types, which parquet cannot: {instead}"
+        try:
+            value = arrow.array(columns[column])
+        except (arrow.ArrowException, OverflowError):
+            pass
+        except UnicodeEncodeError:
+            what = "holds half a surrogate pair, which is no text"
+        if value is None:
+            raise DataError(f"{where}: the kept {column!r} {what}")
+        values.append(value)
+    return arrow.table(values, names=[name, *keep])
+
+
+def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:
+    """A table as bytes that stand for themselves, to be assembled later; ``row`` is its first, for errors.
+
+    Raises:
+        DataError: parquet has no type for the values of a column.
+    """
+    content = _as_bytes(table)
+    if content is not None:
+        return content
+    wrong = next((name for name in table.column_names if _as_bytes(table.select([name])) is None), None)
+    raise DataError(
+        f"rows {row} to {row + table.num_rows - 1}: parquet has no type for the values of the kept {wrong!r}: {instead}"
+    )
+
+
+def _as_bytes(table: Any) -> bytes | None:
+    arrow = pyarrow()
+    sink = arrow.BufferOutputStream()
+    with suppress(arrow.ArrowException):
+        arrow.parquet.write_table(table, sink, compression="zstd", store_schema=True)
+        content: bytes = sink.getvalue().to_pybytes()
+        return content
+    return None
+
+
+def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int | None = None, instead: str = _INSTEAD) -> None:
+    """One parquet file out of the segments that lie one after the other in ``spool``, in constant memory.
+
+    Args:
+        spool: the segments.
+        ends: where each of them ends.
+        out: a writable binary file.
+        rows: of a row group, where rows are wide.
+        instead: what to do about a column that cannot be written, for errors.
+
+    Raises:
+        DataError: the types of a kept column differ between segments and have no common type.
+    """
+    arrow = pyarrow()
+    rows = _ROW_GROUP if rows is None else rows
+    starts = [0, *ends[:-1]]
+
+    def tables() -> Iterator[Any]:
+        with spool.open("rb") as stream:
+            for start, end in zip(starts, ends, strict=True):
+                stream.seek(start)
+                yield arrow.BufferReader(stream.read(end - start))
+
+    done = False
+    with suppress(arrow.ArrowException):
+        schemas = [arrow.parquet.read_schema(source).remove_metadata() for source in tables()]
+        schema = arrow.unify_schemas(schemas, promote_options="permissive")
+        with arrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
+            waiting = schema.empty_table()
+            for source in tables():
+                table = arrow.parquet.read_table(source).replace_schema_metadata(None)
+                table = table if table.schema.equals(schema) else table.cast(schema)
+                waiting = arrow.concat_tables([waiting, table])
+                while waiting.num_rows >= rows:  # of a fixed size: where a block ended is nobody's business
+                    writer.write_table(waiting.slice(0, rows).combine_chunks())
+                    waiting = waiting.slice(rows)
+            if waiting.num_rows:
+                writer.write_table(waiting.combine_chunks())
+        done = True
+    if not done:
+        raise DataError(f"a kept column holds values of several types, which parquet cannot: {instead}")

@@ -1,0 +1,454 @@
+"""The ledger: what was already released of which rows or users, across runs and processes.
+
+A second release of the same rows costs again, and no single run can see it. A ledger is a file that every run
+asks first: it refuses the release that would overspend, whole, before anything is released.
+
+**What it counts.** Each release charges every unit in it with its price; prices add up (basic composition). A unit
+is a text, or whoever a column names; documents that share a value of that column are charged together, with the
+guarantee of their group (`for_group`). The epsilon of guarantees is counted; the ``slack`` of finite arithmetic
+stands in the statements (about 3e-5 nats a word) and is not.
+
+**How exactly.** A unit passes while its sum is at most limit * (1 + 1e-9): 0.1 and 0.2 have no exact float, and must
+not miss a limit of 0.3 in the 17th digit. No budget means anything in its tenth.
+
+**What the file tells.** Units are kept as BLAKE2b of their value, keyed with a secret of the ledger, so the file
+shows no text and no name, and equal values look different in two ledgers. The secret stands in the same file:
+whoever reads it can check a guess ("was this very text released?"), and try all short values. Keep it like the
+data it speaks of. A refusal tells that rows were released before: it is for who holds the data, not for the public.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from unicodedata import normalize
+
+from dptext.errors import DataError, DptextError, ParameterError, RefusedError
+from dptext.ledger.entries import PENDING, RELEASED, Release, Summary, describe, read_release, refusal
+from dptext.ledger.store import (
+    Connection,
+    add_release,
+    charge,
+    charges_without_price,
+    create_store,
+    damaged,
+    gather,
+    opened,
+    overspent,
+    prices,
+    reading,
+    remove_release,
+    same_units,
+    sum_of,
+    sums,
+    writing,
+)
+from dptext.ledger.terms import (
+    TEXT,
+    TOLERANCE,
+    Balance,
+    Ceiling,
+    Currency,
+    Limits,
+    Terms,
+    price,
+)
+from dptext.privacy.guarantee import Guarantee, MetricDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Unit
+
+__all__ = ["PENDING", "RELEASED", "TEXT", "Balance", "Ledger", "Limits", "Release", "Reservation", "Summary", "Terms"]
+
+_PATIENCE = 600.0
+_RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+
+
+class Ledger:
+    """An existing ledger. Any number of processes may use one file; it belongs on a local disk (locks).
+
+    Args:
+        path: the file, made by `Ledger.create` or ``dptext ledger create``.
+        patience: seconds to wait for another process that is writing (a large reservation takes its time).
+
+    Attributes:
+        limits: what a unit may lose over all releases.
+
+    Raises:
+        StorageError: there is no such file, or it cannot be read.
+        DataError: it is no ledger, or one of another version.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, patience: float = _PATIENCE) -> None:
+        self.path = Path(path)
+        self._patience = patience
+        with self._read() as connection:
+            self.limits = self._head(connection)[2]
+
+    @classmethod
+    def create(
+        cls,
+        path: str | PathLike[str],
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        releases: int | None = None,
+    ) -> Ledger:
+        """Make a ledger: a new file that only its owner may read (mode 0600).
+
+        Args:
+            path: where; never an existing file.
+            epsilon: what a unit may lose over all releases, in nats (for metric guarantees: per unit of distance).
+            delta: the same for delta; without it only pure and metric guarantees pass.
+            releases: in how many releases a unit may be.
+
+        Raises:
+            ParameterError: no limit, or one that limits nothing.
+            StorageError: the file is there already, or cannot be written.
+        """
+        limits = Limits(epsilon=epsilon, delta=delta, releases=releases)
+        row = {
+            "secret": RandomBits().take(32),
+            "created": _now(),
+            "epsilon": limits.epsilon,
+            "delta": limits.delta,
+            "releases": limits.releases,
+        }
+        create_store(Path(path), row, _PATIENCE)
+        return cls(path)
+
+    def reserve(
+        self,
+        release_id: str,
+        promise: PrivacyStatement | Guarantee,
+        keys: Iterable[str],
+        *,
+        by: str,
+        unit: Unit | None = None,
+        relation: Relation | None = None,
+        mechanism: str | None = None,
+    ) -> Reservation:
+        """Charge all units of a release, or none of them. Call it before anything is released.
+
+        Reserving a pending release again, with the same units and promise, changes nothing: a run may resume. It is
+        for the caller to see that only one process works on a release.
+
+        Args:
+            release_id: a name for the release (`dptext.privacy.statement.new_release_id`).
+            promise: its statement; or a guarantee, with ``unit`` and ``relation``.
+            keys: for each document its text, or its value in the column ``by``; read once, in constant memory.
+                Texts and values are compared in Unicode's form NFC, and otherwise to the letter.
+            by: `TEXT`, or the name of a column.
+            unit, relation, mechanism: only beside a guarantee; a statement holds them.
+
+        Returns:
+            A reservation, to be settled or voided.
+
+        Raises:
+            RefusedError: a unit would be overspent; the promise does not add to those before it; it has no price or
+                a seed; it is for people with fewer texts than somebody has here; the release is there already with
+                other units. Nothing was changed.
+            ParameterError: an argument is not what it should be.
+            StorageError, DataError: the file failed; nothing was changed.
+        """
+        guarantee, terms, about = describe(promise, by=by, unit=unit, relation=relation, mechanism=mechanism)
+        if not isinstance(release_id, str) or _RELEASE_ID.fullmatch(release_id) is None:
+            raise ParameterError("release_id must be 1 to 100 of the letters A-Z a-z 0-9 . _ : - and was not")
+        price(guarantee, 1)
+        with opened(self.path, self._patience) as connection:
+            with reading(connection):
+                secret, _, limits = self._head(connection)
+                limits.check(guarantee)
+                limits.ceiling(terms.currency)
+                self._check_release(connection, release_id, terms)
+                self._check_prices(connection)
+            # Two equal texts in one file are two documents, and nobody knows which of them was in the last release:
+            # at worst the same one each time, and that one pays once a release. A user pays for all he wrote,
+            # unless the promise is for users, or one whose distances add up over documents anyway.
+            counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
+            most = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
+            documents = gather(connection, _hashed(keys, secret, by), counted=counted, most=most)
+            with writing(connection):
+                resumed = self._check_release(connection, release_id, terms)
+                (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
+                if resumed is None:
+                    row = (release_id, _now(), PENDING, units, documents, about)
+                    number = add_release(connection, row, lambda count: price(guarantee, count))
+                    over = overspent(connection, number, limits.ceiling(terms.currency), TOLERANCE)
+                    if over.units:
+                        others = "SELECT count(*) FROM release WHERE state = ? AND number <> ?"
+                        (pending,) = connection.execute(others, (PENDING, number)).fetchone()
+                        raise RefusedError(refusal(over, units, limits, terms, pending=pending))
+                    charge(connection, number)
+                elif resumed != about or not same_units(connection, release_id):
+                    raise RefusedError(
+                        f"the ledger refuses: the release {release_id} is reserved for other rows or another promise; "
+                        "void it, or take a new name; nothing was released"
+                    )
+        return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
+
+    def settle(self, release_id: str) -> None:
+        """Say that a release is out; call it once its whole output stands. Settling twice changes nothing.
+
+        Until then the release is pending, which counts as much: what stops a run between the two leaves a release that
+        counts, and never an output that does not.
+
+        Raises:
+            ParameterError: the ledger holds no such release.
+            StorageError, DataError: the file failed; the release is still pending.
+        """
+        with self._write() as connection:
+            self._state(connection, release_id)
+            connection.execute("UPDATE release SET state = ? WHERE id = ?", (RELEASED, release_id))
+
+    def void(self, release_id: str) -> None:
+        """Take back a pending release of which nothing came out: its units get their budget back.
+
+        Raises:
+            RefusedError: it is released.
+            ParameterError: the ledger holds no such release.
+            StorageError, DataError: the file failed; nothing was changed.
+        """
+        with self._write() as connection:
+            if self._state(connection, release_id) != PENDING:
+                raise RefusedError(
+                    f"the release {release_id} is out and cannot be voided: what was released was learnt"
+                )
+            remove_release(connection, release_id)
+
+    def state(self, release_id: str) -> str | None:
+        """``pending``, ``released``, or None for a release that the ledger does not hold."""
+        with self._read() as connection:
+            row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def is_reserved(self, release_id: str) -> bool:
+        """Whether a release is pending: reserved, and neither settled nor voided."""
+        return self.state(release_id) == PENDING
+
+    def terms(self) -> Terms | None:
+        """What all releases share: the first one fixed it. None before."""
+        with self._read() as connection:
+            return self._terms(connection)
+
+    def releases(self) -> list[Release]:
+        """All releases, in the order of their reservation."""
+        with self._read() as connection:
+            self._check_prices(connection)
+            return self._releases(connection)
+
+    def summary(self) -> Summary:
+        """The ledger at a glance. Reads every charge: some seconds for ten million units."""
+        with self._read() as connection:
+            _, created, limits = self._head(connection)
+            releases = self._releases(connection)
+            self._check_prices(connection)
+            if charges_without_price(connection) != (sum(each.units for each in releases), 0):
+                raise damaged(self.path)
+            terms = releases[0].terms if releases else None
+            ceiling = _ceiling(limits, terms)
+            # few different sums, however many units: they are counted in the file, not in memory
+            groups = [
+                (Balance.under(ceiling, cost, delta, number), count) for cost, delta, number, count in sums(connection)
+            ]
+        units = sum(count for _, count in groups)
+        return Summary(
+            created=created,
+            limits=limits,
+            terms=terms,
+            releases=len(releases),
+            pending=sum(each.state == PENDING for each in releases),
+            units=units,
+            exhausted=sum(count for balance, count in groups if balance.exhausted),
+            median=_at(groups, (units - 1) // 2),
+            most=_at(groups, units - 1),
+        )
+
+    def left(self, value: str) -> Balance:
+        """What one unit has spent and has left, given its text or its value in the ledger's column.
+
+        A value that was never released has everything left; so has one that is spelled in another way.
+        """
+        with self._read() as connection:
+            secret, _, limits = self._head(connection)
+            terms = self._terms(connection)
+            ceiling = _ceiling(limits, terms)
+            self._check_prices(connection)
+            if terms is None:
+                return Balance.under(ceiling, 0.0, 0.0, 0)
+            ((key,),) = _hashed([value], secret, terms.by)
+            return Balance.under(ceiling, *sum_of(connection, key))
+
+    def unknown(self, release_id: str) -> ParameterError:
+        """What is said of a release that the ledger does not hold."""
+        return ParameterError(f"{self.path.name} holds no release {release_id!r}: dptext ledger show lists them")
+
+    # -- inside a transaction ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with opened(self.path, self._patience) as connection, reading(connection):
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        with opened(self.path, self._patience) as connection, writing(connection):
+            yield connection
+
+    def _head(self, connection: Connection) -> tuple[bytes, str, Limits]:
+        row = connection.execute("SELECT secret, created, epsilon, delta, releases FROM ledger").fetchone()
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) != 32:
+            raise damaged(self.path)
+        try:
+            return row[0], str(row[1]), Limits(epsilon=row[2], delta=row[3], releases=row[4])
+        except ParameterError:
+            raise damaged(self.path) from None
+
+    def _releases(self, connection: Connection, condition: str = "") -> list[Release]:
+        rows = connection.execute(f"SELECT id, at, state, about, units, documents FROM release {condition}")  # noqa: S608
+        try:
+            return [read_release(*row) for row in rows]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise damaged(self.path) from None
+
+    def _check_prices(self, connection: Connection) -> None:
+        """Whether every release has the prices that follow from what it promised.
+
+        Raises:
+            DataError: it has not: its units would seem to have spent something else.
+        """
+        numbers = connection.execute("SELECT number FROM release ORDER BY number")
+        releases = {
+            number: each for (number,), each in zip(numbers, self._releases(connection, "ORDER BY number"), strict=True)
+        }
+        priced = set()
+        for number, documents, cost, delta in prices(connection):
+            priced.add(number)
+            release = releases.get(number)
+            if release is None or not _fits((cost, delta), release.guarantee, documents):
+                raise DataError(
+                    f"{self.path.name} holds a price that does not follow from what its release promised: it was "
+                    "changed, or is damaged; bring back a copy that is not older than its last release"
+                )
+        if any(number not in priced for number, each in releases.items() if each.units):
+            raise damaged(self.path)
+
+    def _terms(self, connection: Connection) -> Terms | None:
+        first = self._releases(connection, "ORDER BY number LIMIT 1")
+        return first[0].terms if first else None
+
+    def _state(self, connection: Connection, release_id: str) -> str:
+        row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
+        if row is None:
+            raise self.unknown(release_id)
+        return str(row[0])
+
+    def _check_release(self, connection: Connection, release_id: str, terms: Terms) -> str | None:
+        """The ``about`` of a pending release of this name, None when it is new; refused when it cannot be charged."""
+        existing = self._terms(connection)
+        if existing is not None:
+            existing.check(terms)
+        row = connection.execute("SELECT state, about FROM release WHERE id = ?", (release_id,)).fetchone()
+        if row is None:
+            return None
+        if row[0] != PENDING:
+            raise RefusedError(
+                f"the ledger refuses: the release {release_id} is out already; a new run is a new release and needs "
+                "a new name; nothing was released"
+            )
+        return str(row[1])
+
+
+class Reservation:
+    """A release that is charged and not out yet.
+
+    As a context manager it is settled when the block ends, and voided when the block fails before it was settled: in
+    the block, do the work and put the output in place. A process that is killed leaves it pending: its budget stays
+    spent until somebody voids it.
+
+    Attributes:
+        release_id: its name.
+        units: how many texts or values it charged.
+        documents: how many keys there were.
+        resumed: whether it was pending before, and charged nothing now.
+    """
+
+    def __init__(self, ledger: Ledger, release_id: str, *, units: int, documents: int, resumed: bool) -> None:
+        self._ledger = ledger
+        self.release_id, self.units, self.documents, self.resumed = release_id, units, documents, resumed
+
+    def settle(self) -> None:
+        """See `Ledger.settle`."""
+        self._ledger.settle(self.release_id)
+
+    def void(self) -> None:
+        """See `Ledger.void`."""
+        self._ledger.void(self.release_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if self._ledger.is_reserved(self.release_id):  # the block may have voided it
+                self.settle()
+            return
+        try:  # the first error matters more
+            if self._ledger.is_reserved(self.release_id):
+                self.void()
+        except DptextError as second:
+            assert error is not None
+            error.add_note(
+                f"the ledger still counts the release ({second}); if nothing of it came out: dptext ledger void "
+                f"{self._ledger.path} {self.release_id}"
+            )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes]]:
+    """A keyed hash of each value; what the values are of is hashed before them, its length first."""
+    kind = by.encode("utf-8", "surrogatepass")
+    start = hashlib.blake2b(len(kind).to_bytes(8) + kind, key=secret, digest_size=16, person=b"dptext ledger")
+    for number, value in enumerate(keys, 1):
+        if not isinstance(value, str):
+            raise ParameterError(f"row {number}: a key must be a string, got {type(value).__name__}")
+        each = start.copy()
+        each.update(normalize("NFC", value).encode("utf-8", "surrogatepass"))
+        yield (each.digest(),)
+
+
+@lru_cache(maxsize=1 << 14)
+def _fits(found: tuple[float, float], guarantee: Guarantee, documents: int) -> bool:
+    """Whether that is what so many documents cost, up to the last digits, in which machines differ."""
+    try:
+        due = price(guarantee, documents)
+        return all(math.isclose(*each, rel_tol=TOLERANCE) for each in zip(found, due, strict=True))
+    except (RefusedError, ParameterError, TypeError):
+        return False
+
+
+def _ceiling(limits: Limits, terms: Terms | None) -> Ceiling:
+    return limits.ceiling(Currency.EPSILON if terms is None else terms.currency)
+
+
+def _at(groups: list[tuple[Balance, int]], position: int) -> Balance | None:
+    """The balance at a position of the units, counted from the one that spent least."""
+    for balance, count in groups:
+        if position < count:
+            return balance
+        position -= count
+    return None

@@ -1,0 +1,417 @@
+"""The file below the ledger: SQLite, its tables, its locks, and what its errors mean in words.
+
+Every operation opens the file, takes one transaction and closes it again: no handle crosses a fork or a thread.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError, RefusedError, StorageError
+from dptext.ledger.terms import Ceiling
+from dptext.own_files import open_new
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Connection",
+    "Overspent",
+    "add_release",
+    "charge",
+    "charges_without_price",
+    "create_store",
+    "damaged",
+    "gather",
+    "opened",
+    "overspent",
+    "prices",
+    "reading",
+    "remove_release",
+    "same_units",
+    "sum_of",
+    "sums",
+    "writing",
+]
+
+SCHEMA_VERSION = 1
+_APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
+
+# A charge names a unit and a price; a price belongs to one release and one number of documents. What a unit has
+# spent is always summed up from its charges, so there is no running total that a crash could leave wrong.
+_SCHEMA = (
+    "CREATE TABLE ledger (secret BLOB NOT NULL, created TEXT NOT NULL, epsilon REAL, delta REAL, releases INTEGER)",
+    "CREATE TABLE release ("
+    "number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at TEXT NOT NULL, state TEXT NOT NULL, "
+    "units INTEGER NOT NULL, documents INTEGER NOT NULL, about TEXT NOT NULL)",
+    "CREATE TABLE price ("
+    "id INTEGER PRIMARY KEY, release INTEGER NOT NULL, documents INTEGER NOT NULL, cost REAL NOT NULL, "
+    "delta REAL NOT NULL, UNIQUE (release, documents))",
+    "CREATE TABLE charge (unit BLOB NOT NULL, price INTEGER NOT NULL, PRIMARY KEY (unit, price)) WITHOUT ROWID",
+)
+
+# CROSS JOIN keeps the order of the tables: one walk over the sorted units, and short looks beside it
+_OVERSPENT = """
+WITH standing AS (
+    SELECT p.cost AS cost, p.delta AS delta,
+        total(q.cost) AS spent, total(q.delta) AS delta_spent, count(q.id) AS releases
+    FROM temp.fresh AS f CROSS JOIN price AS p ON p.release = :number AND p.documents = f.documents
+    LEFT JOIN charge AS c ON c.unit = f.unit LEFT JOIN price AS q ON q.id = c.price
+    GROUP BY f.unit)
+SELECT count(*), sum(spent + cost > :cost), sum(delta_spent + delta > :delta), max(spent), max(cost),
+    max(delta_spent), max(delta), max(releases), count(DISTINCT cost)
+FROM standing WHERE spent + cost > :cost OR delta_spent + delta > :delta OR releases + 1 > :releases
+"""
+
+_CACHE_KIB = 65_536  # bounds the memory of the page cache, and of the sort before it spills to a temporary file
+_STEPS_BETWEEN_SIGNALS = 1_000_000
+_SECONDS_BETWEEN_SIGNALS = 0.5  # of waiting for a lock: SQLite waits by itself, but deaf to Ctrl-C
+
+
+class Connection(sqlite3.Connection):
+    """A connection on which every statement waits for the locks of other processes.
+
+    Any statement can meet a lock: a pragma, and the first one on a temporary table, read the schema of the file. A
+    statement that met one has done nothing, so it can be repeated.
+
+    Attributes:
+        path: the ledger.
+        patience: for how many seconds a statement waits.
+    """
+
+    path: Path
+    patience: float
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        """As in `sqlite3.Connection`.
+
+        Raises:
+            StorageError: the lock was not free in all that time.
+        """
+        start = time.monotonic()
+        while True:
+            try:
+                return super().execute(*arguments)
+            except sqlite3.OperationalError as error:
+                waited = time.monotonic() - start
+                if _code(error) != sqlite3.SQLITE_BUSY:
+                    raise
+            if waited >= self.patience:
+                raise StorageError(
+                    f"another process holds the ledger {str(self.path)!r}, and did so for {waited:.1f} seconds: wait "
+                    "for it, or end it if it is stuck; nothing was changed"
+                )
+
+
+def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
+    """Make the file, readable by its owner only from its first byte on.
+
+    Raises:
+        StorageError: there is a file already, or it cannot be written.
+    """
+    try:
+        open_new(path).close()
+    except FileExistsError:
+        raise StorageError(
+            f"{str(path)!r} is there already: a ledger is never overwritten, it would forget what was spent"
+        ) from None
+    except OSError as error:
+        raise StorageError.of("write", path, error) from None
+    try:
+        with _connected(path, patience) as connection:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute("BEGIN EXCLUSIVE")
+            for table in _SCHEMA:
+                connection.execute(table)
+            connection.execute("INSERT INTO ledger VALUES (:secret, :created, :epsilon, :delta, :releases)", limits)
+            connection.execute("COMMIT")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def opened(path: Path, patience: float) -> Iterator[Connection]:
+    """A connection on which SQLite's errors are said in words.
+
+    Args:
+        path: the ledger.
+        patience: for how many seconds a statement waits for other processes.
+
+    Raises:
+        StorageError: the file is missing, cannot be read or written, stays locked, or a disk is full.
+        DataError: the file is damaged.
+    """
+    if not path.exists():
+        raise StorageError(
+            f"there is no ledger {str(path)!r}: check the name, or make one with: "
+            f"dptext ledger create {path} --epsilon 10"
+        )
+    if path.is_dir():
+        raise StorageError(f"{str(path)!r} is a folder: name the ledger in it")
+    with _connected(path, patience) as connection:
+        yield connection
+
+
+@contextmanager
+def reading(connection: Connection) -> Iterator[None]:
+    """A transaction that sees one state of the ledger.
+
+    Raises:
+        DataError: the file is no ledger, or one of another version.
+    """
+    connection.execute("BEGIN")
+    try:
+        _check_kind(connection)  # the first read takes the lock
+        yield
+    finally:
+        _roll_back(connection)
+
+
+@contextmanager
+def writing(connection: Connection) -> Iterator[None]:
+    """A transaction that happens as a whole or not at all, and is on disk when the block is left.
+
+    Raises:
+        DataError: the file is no ledger, or one of another version.
+    """
+    # Exclusive and not immediate: a large reservation outgrows the cache and has to write into the file before it
+    # commits, which readers could then still hold up in the middle.
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        _check_kind(connection)
+        yield
+        connection.execute("COMMIT")
+    finally:
+        _roll_back(connection)
+
+
+def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, most: int | None = None) -> int:
+    """Sort the units of a release into ``temp.fresh (unit, documents)``, on disk: memory does not grow with them.
+
+    The temporary tables belong to this connection: the ledger itself is not locked while the units arrive.
+
+    Args:
+        connection: an open ledger, outside a transaction.
+        units: their keys; a key may come again.
+        counted: whether ``documents`` says how often a key came; otherwise it is 1.
+        most: how often a key may come; None: any number of times.
+
+    Returns:
+        How many keys arrived.
+
+    Raises:
+        RefusedError: a key came more often.
+    """
+    connection.execute("PRAGMA temp.journal_mode = OFF")
+    connection.execute("CREATE TEMP TABLE arrived (unit BLOB)")
+    connection.execute("CREATE TEMP TABLE fresh (unit BLOB PRIMARY KEY, documents INTEGER) WITHOUT ROWID")
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO arrived VALUES (?)", units)
+    # random keys would hit another page each; sorted ones fill page after page, here and in the ledger
+    documents = "count(*)" if counted else "1"
+    connection.execute(f"INSERT INTO fresh SELECT unit, {documents} FROM arrived GROUP BY unit")  # noqa: S608
+    (arrived,) = connection.execute("SELECT count(*) FROM arrived").fetchone()
+    if most is not None:
+        (over,) = connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM arrived GROUP BY unit HAVING count(*) > ?)", (most,)
+        ).fetchone()
+        if over:
+            raise RefusedError(
+                f"the ledger refuses: the promise is for people with at most {most:,} texts in the release, and "
+                f"{over:,} of them have more; take the statement for as many as they have; nothing was released"
+            )
+    connection.execute("DROP TABLE arrived")
+    connection.execute("COMMIT")
+    return int(arrived)
+
+
+@dataclass(frozen=True)
+class Overspent:
+    """The units that a release would take beyond a limit: how many, by which limit, and the largest amounts."""
+
+    units: int
+    by_cost: int
+    by_delta: int
+    spent: float
+    cost: float
+    delta_spent: float
+    delta: float
+    releases: int
+    prices: int
+
+
+def add_release(connection: Connection, row: tuple[Any, ...], price: Callable[[int], tuple[float, float]]) -> int:
+    """Write the line of a release and its prices, one for each number of documents in ``temp.fresh``."""
+    columns = "id, at, state, units, documents, about"
+    number = connection.execute(f"INSERT INTO release ({columns}) VALUES (?, ?, ?, ?, ?, ?)", row).lastrowid  # noqa: S608
+    counts = connection.execute("SELECT DISTINCT documents FROM temp.fresh").fetchall()
+    connection.executemany(
+        "INSERT INTO price (release, documents, cost, delta) VALUES (?, ?, ?, ?)",
+        ((number, count, *price(count)) for (count,) in counts),
+    )
+    return int(number or 0)
+
+
+def overspent(connection: Connection, number: int, ceiling: Ceiling, tolerance: float) -> Overspent:
+    """Whom the release would take beyond the ceiling, given what is charged already."""
+    row = connection.execute(
+        _OVERSPENT,
+        {
+            "number": number,
+            "cost": ceiling.cost * (1 + tolerance),
+            "delta": ceiling.delta * (1 + tolerance),
+            "releases": ceiling.releases,
+        },
+    ).fetchone()
+    return Overspent(*(value or 0 for value in row))
+
+
+def charge(connection: Connection, number: int) -> None:
+    """Charge every unit in ``temp.fresh`` with its price in the release."""
+    connection.execute(
+        "INSERT INTO charge SELECT f.unit, p.id FROM temp.fresh AS f "
+        "CROSS JOIN price AS p ON p.release = ? AND p.documents = f.documents",
+        (number,),
+    )
+
+
+def same_units(connection: Connection, release_id: str) -> bool:
+    """Whether a release charged exactly the units in ``temp.fresh``, each for as many documents."""
+    number, units = connection.execute("SELECT number, units FROM release WHERE id = ?", (release_id,)).fetchone()
+    (fresh,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
+    (both,) = connection.execute(
+        "SELECT count(*) FROM temp.fresh AS f CROSS JOIN price AS p ON p.release = ? AND p.documents = f.documents "
+        "CROSS JOIN charge AS c ON c.unit = f.unit AND c.price = p.id",
+        (number,),
+    ).fetchone()
+    return bool(units == fresh == both)
+
+
+def remove_release(connection: Connection, release_id: str) -> None:
+    """Take a release and its charges out."""
+    (number,) = connection.execute("SELECT number FROM release WHERE id = ?", (release_id,)).fetchone()
+    connection.execute("DELETE FROM charge WHERE price IN (SELECT id FROM price WHERE release = ?)", (number,))
+    connection.execute("DELETE FROM price WHERE release = ?", (number,))
+    connection.execute("DELETE FROM release WHERE number = ?", (number,))
+
+
+def prices(connection: Connection) -> Iterator[tuple[int, int, float, float]]:
+    """The number of a release, a number of documents, and what they cost there: in the currency, and in delta."""
+    yield from connection.execute("SELECT release, documents, cost, delta FROM price")
+
+
+def charges_without_price(connection: Connection) -> tuple[int, int]:
+    """How many charges there are, and how many of them count for nothing because their price is gone."""
+    charges, without = connection.execute(
+        "SELECT count(*), total(p.id IS NULL) FROM charge AS c LEFT JOIN price AS p ON p.id = c.price"
+    ).fetchone()
+    return int(charges), int(without)
+
+
+def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
+    """Cost, delta and number of releases, and how many units have spent just that; the least cost first."""
+    yield from connection.execute(
+        "SELECT cost, delta, releases, count(*) FROM (SELECT total(p.cost) AS cost, total(p.delta) AS delta, "
+        "count(*) AS releases FROM charge AS c CROSS JOIN price AS p ON p.id = c.price GROUP BY c.unit) "
+        "GROUP BY cost, delta, releases ORDER BY cost, delta, releases"
+    )
+
+
+def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
+    """Cost, delta and number of releases of one unit."""
+    cost, delta, releases = connection.execute(
+        "SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c CROSS JOIN price AS p ON p.id = c.price "
+        "WHERE c.unit = ?",
+        (unit,),
+    ).fetchone()
+    return float(cost), float(delta), int(releases)
+
+
+@contextmanager
+def _connected(path: Path, patience: float) -> Iterator[Connection]:
+    with _in_words(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            timeout=min(_SECONDS_BETWEEN_SIGNALS, patience),
+            factory=Connection,
+        )
+        connection.path, connection.patience = path, patience
+        try:
+            # EXTRA also syncs the folder when the journal goes: without it, a power cut could bring the journal back
+            # and with it take back a charge whose release is out already
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            # gives Python the chance to see Ctrl-C during a long statement
+            connection.set_progress_handler(_hear_signals, _STEPS_BETWEEN_SIGNALS)
+            yield connection
+        finally:
+            connection.close()
+
+
+def _hear_signals() -> int:
+    return 0
+
+
+def _roll_back(connection: Connection) -> None:
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):  # what went wrong is already on its way
+            connection.execute("ROLLBACK")
+
+
+def _check_kind(connection: Connection) -> None:
+    name = connection.path.name
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != _APPLICATION:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        empty = " (it is empty: if its creation was interrupted, delete it and create it again)" if pages == 0 else ""
+        raise DataError(f"{name} is no ledger{empty}: make one with: dptext ledger create FILE --epsilon 10")
+    if version != SCHEMA_VERSION:
+        raise DataError(
+            f"{name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
+            "use the dptext that wrote it"
+        )
+
+
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _problem(_code(error), path) from None
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code; the upper bits only say more about it."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _problem(code: int, path: Path) -> BaseException:
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return KeyboardInterrupt()
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
+        return damaged(path)
+    why = {
+        sqlite3.SQLITE_FULL: "its disk, or the one for temporary files (SQLITE_TMPDIR), is full",
+        sqlite3.SQLITE_READONLY: "it or its folder may not be written to, or it was moved away",
+        sqlite3.SQLITE_CANTOPEN: "it may not be opened, or no file can be made beside it (rights, or a full disk)",
+        sqlite3.SQLITE_PERM: "it may not be opened",
+        sqlite3.SQLITE_IOERR: "the disk failed or is full",
+    }.get(code, f"SQLite stopped with code {code}")
+    return StorageError(f"cannot use the ledger {str(path)!r}: {why}; nothing was changed")
+
+
+def damaged(path: Path) -> DataError:
+    """What is said of a file that is no ledger, or no longer one."""
+    return DataError(
+        f"{path.name} is no ledger, or a damaged one, or the disk failed (SQLite does not tell): try again, and if it "
+        "stays, bring back a copy that is not older than its last release"
+    )

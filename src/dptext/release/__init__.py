@@ -1,0 +1,1 @@
+"""A private file out of files: resumable, charged, its statement beside it."""

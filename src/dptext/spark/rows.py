@@ -1,0 +1,205 @@
+"""A DataFrame's rows in groups that are the same in every evaluation, so that the noise of each can have a name.
+
+Spark promises nothing about rows but that they are there: a DataFrame that is used twice is computed twice, a lost
+partition is computed again, and after a shuffle the rows of a partition come in another order, or in other partitions.
+If the place of a row in its partition named its noise, the same row would go out twice with different noise, and the
+difference of the two would be a second release. So rows are named by what does not change:
+
+- **With a row id** (``id``: columns that tell rows apart and were given without regard to the text): a row belongs to
+  the group that a public hash of its id says, and stands in it in the order of the ids. Groups and order say nothing
+  about any text. That no two rows share an id is checked where they meet, next to each other in their group.
+- **Without one**, rows get labels, PRF(secret, text, k) for the k-th of the rows with this text (in the order of the
+  kept columns; rows that agree in these too are one as good as the other). All pairs (text, k) are different, so labels
+  are independent uniform bits: the group of a row, and its place among the rows, are those of a random permutation.
+  Equal texts do not meet in the output, which would give away that they are equal. It costs one more shuffle.
+
+There are `GROUPS` groups whatever the number of rows, partitions and machines is; a partition holds whole groups.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import ParameterError
+from dptext.files.kept_columns import unknown_type
+from dptext.privacy.noise_key import NoiseKey
+from dptext.spark.arrow import batch_of, bytes_column, number_column
+from dptext.spark.blocks import GROUP
+
+__all__ = ["GROUPS", "LABEL", "bare_field", "by_id", "by_label", "checked_columns", "checked_partitions", "quoted"]
+
+GROUPS = 1 << 8
+"""So many tasks can work at once. A group is a block of noise at least, and a block has a price of its own (20 ms of a
+core for a vocabulary of 50,000 words), so more groups would make small releases slow."""
+LABEL = "dptext label"
+_TWIN = "dptext twin"
+_SALT = 0x6470746578740001  # groups by id are no other partitioning that somebody makes of the same ids
+_ID_TYPES = ("string", "bigint", "int", "smallint", "tinyint", "binary", "date", "timestamp")
+_OURS = "dptext "
+_SHOWN = 20  # names of columns in an error
+
+
+def quoted(name: str) -> str:
+    """The name of a column for Spark, which takes a dot for a field of a struct otherwise."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[str]) -> None:
+    """Whether a DataFrame has these columns, and they fit.
+
+    Raises:
+        ParameterError: they do not.
+    """
+    types = dict(frame.dtypes)
+    if isinstance(keep, str):
+        raise ParameterError("keep must be a list of columns, got one string: put it into a list")
+    for name in (text, *keep, *ids):
+        if not isinstance(name, str) or list(frame.columns).count(name) != 1:
+            raise ParameterError(
+                f"expected one column {name!r}, the DataFrame has {list(frame.columns).count(name)} of that name; its "
+                f"columns are {_names(frame.columns)}"
+            )
+        if name.startswith(_OURS):
+            raise ParameterError(f"columns whose names begin with {_OURS!r} are made on the way: rename {name!r}")
+    if types[text] != "string":
+        raise ParameterError(
+            f"the column {text!r} must hold strings, it is of type {types[text]}: convert it "
+            f'(df.withColumn({text!r}, df[{text!r}].cast("string"))) or name another one'
+        )
+    if len(set(keep)) < len(keep) or text in keep:
+        raise ParameterError("keep must name each column once, and not the text: it goes out as private text")
+    if text in ids:
+        raise ParameterError("id must say nothing about the text, so it cannot be the text: leave id out instead")
+    for name in ids:
+        if types[name] not in _ID_TYPES:
+            raise ParameterError(
+                f"the column {name!r} cannot tell rows apart, its type is {types[name]}: expected text or whole numbers"
+            )
+
+
+def bare_field(field: Any) -> Any:
+    """A field of a schema without metadata: Spark writes it into parquet, and pyspark.ml lists all values there.
+
+    Raises:
+        DataError: a type that somebody defined, which Spark writes with its Python class.
+    """
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType, UserDefinedType
+
+    def bare(kind: Any) -> Any:
+        if isinstance(kind, ArrayType):
+            return ArrayType(bare(kind.elementType), kind.containsNull)
+        if isinstance(kind, MapType):
+            return MapType(bare(kind.keyType), bare(kind.valueType), kind.valueContainsNull)
+        if isinstance(kind, StructType):
+            return StructType([StructField(each.name, bare(each.dataType), each.nullable) for each in kind.fields])
+        if isinstance(kind, UserDefinedType):
+            raise unknown_type(field.name, type(kind).__name__)
+        return kind
+
+    return StructField(field.name, bare(field.dataType), field.nullable)
+
+
+def _names(columns: Sequence[str]) -> str:
+    listed = ", ".join(map(repr, columns[:_SHOWN]))
+    return f"{listed} and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else listed or "none"
+
+
+def checked_partitions(spark: Any, partitions: int | None) -> int:
+    """How many partitions were asked for; None: four for every core that the cluster has now, and no more than groups.
+
+    Spark's own number (200 unless somebody has set it) is too many for a laptop, where each task has a price.
+
+    Raises:
+        ParameterError: not an integer of at least 1.
+    """
+    if partitions is None:
+        return min(GROUPS, max(8, 4 * int(spark.sparkContext.defaultParallelism)))
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+        raise ParameterError(f"partitions must be an integer of at least 1, or None, got {partitions!r}")
+    return partitions
+
+
+def by_id(frame: Any, text: str, keep: Sequence[str], ids: Sequence[str], partitions: int) -> Any:
+    """The rows in groups by their id, sorted within their partitions."""
+    from pyspark.sql import functions
+
+    columns = [functions.col(quoted(each)) for each in dict.fromkeys((text, *keep, *ids))]
+    keys = [functions.col(quoted(each)) for each in ids]
+    group = functions.pmod(functions.xxhash64(functions.lit(_SALT), *keys), functions.lit(GROUPS)).cast("int")
+    grouped = frame.select(*columns, group.alias(GROUP))
+    return _together(grouped, ids, partitions)
+
+
+def by_label(frame: Any, text: str, keep: Sequence[str], key: NoiseKey, partitions: int) -> Any:
+    """The rows in groups by a label made from text and secret, sorted within their partitions.
+
+    Raises:
+        ParameterError: a kept column whose values have no order (a map).
+    """
+    from pyspark.sql import Window, functions
+    from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+    unordered = [name for name, kind in frame.dtypes if name in keep and ("map<" in kind or kind == "variant")]
+    if unordered:
+        raise ParameterError(f"the column {unordered[0]!r} has values without an order: give id, or do not keep it")
+    columns = [functions.col(quoted(each)) for each in (text, *keep)]
+    twins = Window.partitionBy(columns[0]).orderBy(*(columns[1:] or [functions.lit(0)]))
+    twin = functions.row_number().over(twins)
+    counted = frame.select(*columns).repartition(partitions, columns[0]).withColumn(_TWIN, twin)
+    task = LabelTask(hmac.digest(key.secret(), b"dptext labels", hashlib.sha256), text, (text, *keep), GROUPS)
+
+    def label_rows(batches: Iterable[Any]) -> Iterator[Any]:
+        return task(batches)
+
+    fields = [each for each in counted.schema.fields if each.name != _TWIN]
+    schema = StructType([*fields, StructField(LABEL, BinaryType()), StructField(GROUP, IntegerType())])
+    return _together(counted.mapInArrow(label_rows, schema), [LABEL], partitions)
+
+
+def _together(grouped: Any, ids: Sequence[str], partitions: int) -> Any:
+    # by an explicit number: Spark then neither joins nor splits the partitions on its own account
+    if hasattr(grouped, "repartitionById"):  # from 4.1 on: as many groups in each, where a hash would pile some up
+        together = grouped.repartitionById(partitions, quoted(GROUP))
+    else:
+        together = grouped.repartition(partitions, quoted(GROUP))
+    return together.sortWithinPartitions(quoted(GROUP), *map(quoted, ids))
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """A label and a group for every row that was counted among the rows of its text.
+
+    Args:
+        secret: of the labels.
+        text: the column of the text.
+        columns: what is carried along.
+        groups: how many there are.
+    """
+
+    secret: bytes = field(repr=False)
+    text: str
+    columns: tuple[str, ...]
+    groups: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """From record batches to record batches."""
+        for batch in batches:
+            twins = batch.column(_TWIN).to_pylist()
+            texts = batch.column(self.text).to_pylist()
+            labels = [self._label(text, twin) for text, twin in zip(texts, twins, strict=True)]
+            groups = np.frombuffer(b"".join(labels), dtype=">u2")[::8].astype(np.int32) % self.groups
+            columns = {name: batch.column(name) for name in self.columns}
+            columns[LABEL] = bytes_column(labels)
+            columns[GROUP] = number_column(groups)
+            yield batch_of(columns)
+
+    def _label(self, text: str | None, twin: int) -> bytes:
+        missing = b"\1" if text is None else b"\0"
+        content = missing + twin.to_bytes(8, "big") + (text or "").encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(content, digest_size=16, key=self.secret).digest()

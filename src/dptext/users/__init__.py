@@ -1,0 +1,1 @@
+"""Documents grouped by the person who wrote them."""

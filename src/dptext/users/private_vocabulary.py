@@ -1,0 +1,245 @@
+"""Words that many users write and no public list holds, learned under user-level differential privacy.
+
+Each user brings at most L of his words that are not known already, chosen at random; a word that enough users brought
+comes out (`dptext.noise.thresholded`). Known words are public: they cost nothing and are not looked at.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.files.documents import Document, DocumentReader
+from dptext.noise.thresholded import thresholded_counts
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.by_user import Person, grouped_users
+from dptext.users.sorted_runs import Lengths, Rows
+
+__all__ = ["LONGEST_WORD", "LearnedVocabulary", "PrivateVocabulary", "private_vocabulary"]
+
+LONGEST_WORD = 40
+"""Letters of a word that may enter; longer ones are seldom words."""
+_REMEMBERED = 1 << 18
+_LONGEST_REMEMBERED = 64
+_JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
+
+
+class LearnedVocabulary(Vocabulary):
+    """Words that were learned from people: not public, though they may be shown. Another release of these people, to
+    which they are given, has to count what they cost: it takes the `PrivateVocabulary`, which has the statement."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class PrivateVocabulary:
+    """What `private_vocabulary` returns.
+
+    Attributes:
+        words: the new words, folded (`dptext.text.tokens.fold`), most frequent first by their noisy counts. The counts
+            themselves are not kept.
+        statement: what was promised to the users.
+    """
+
+    words: tuple[str, ...]
+    statement: PrivacyStatement
+
+    @property
+    def vocabulary(self) -> LearnedVocabulary:
+        """The new words alone, and the unknown one."""
+        return LearnedVocabulary((*self.words, UNKNOWN))
+
+    def after(self, known: Vocabulary) -> LearnedVocabulary:
+        """Known words, row by row as they are, and the new ones after them."""
+        return LearnedVocabulary((*known.words, *(word for word in self.words if word not in known)))
+
+
+def private_vocabulary(
+    documents: DocumentReader | Iterable[Document],
+    *,
+    epsilon: float,
+    delta: float,
+    words_per_user: int = 100,
+    known: Vocabulary | Iterable[str] | None = None,
+    public_users: int | None = None,
+    processes: int = 1,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> PrivateVocabulary:
+    """Learn words from users' own texts.
+
+    What may enter is what `dptext.text.tokens` calls a word, folded, of at most `LONGEST_WORD` characters without
+    white space, control characters and marks that nobody sees: what a vocabulary can hold and a file of vectors can
+    store.
+
+    Args:
+        documents: with users, in any order (see `dptext.users.by_user.users_of`).
+        epsilon, delta: the budget of a user. Public, as all arguments.
+        words_per_user: L, how many different words a user may bring. More of them say more about his vocabulary, and
+            cost noise: the threshold grows as the root of L.
+        known: public words, or words that were released under a statement of their own.
+        public_users: a public number that the number of users does not exceed: a delta that is not below its inverse is
+            warned of (`dptext.privacy.public_users.DeltaWarning`).
+        processes: how many cut texts into words; the promise and the distribution do not depend on it.
+        seed: must be None: OpenDP draws its noise from the operating system and takes no seed.
+        folder: as in `users_of`.
+
+    **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, as the statement says. That a word comes out
+    that only one user wrote has a probability of at most delta / words_per_user.
+
+    Memory grows with the number of different words that are not known (100 bytes each, about), as their counts have to
+    be there; neither with the users nor with their texts.
+
+    Raises:
+        MissingExtraError: OpenDP is not installed.
+        ParameterError: an argument out of range; a seed.
+        DataError, StorageError: as in `users_of`.
+    """
+    if seed is not None:
+        raise ParameterError(
+            "a private vocabulary takes no seed: its noise is drawn by OpenDP, which takes it from the operating system"
+        )
+    warn_of_delta(delta, public_users=public_users, stacklevel=2)
+    mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
+    numbers = _Numbers()
+    bits = RandomBits()
+    work = _NewWords(_folded(known))
+    with grouped_users(documents, work, numbers.of, processes=processes, folder=folder) as users:
+        counts = np.zeros(len(numbers.words), dtype=np.int64)
+        for person in users:
+            counts[_some(_distinct(person), words_per_user, bits)] += 1
+    brought = np.flatnonzero(counts)
+    noisy = mechanism.release(dict(zip(brought.tolist(), counts[brought].tolist(), strict=True)))
+    words = list(numbers.words)
+    # post-processing: the noisy counts decide about the order, and the alphabet between equal ones
+    found = sorted((-count, words[number]) for number, count in noisy.items())
+    return PrivateVocabulary(
+        words=tuple(word for _, word in found),
+        statement=of_release(
+            guarantee=ApproxDP(float(epsilon), float(delta)),
+            unit=Unit.USER,
+            relation=Relation.ADD_REMOVE,
+            trust=Trust.CENTRAL,
+            mechanism="private vocabulary",
+            parameters={
+                "epsilon": float(epsilon),
+                "delta": float(delta),
+                "words_per_user": words_per_user,
+                "noise": mechanism.noise,
+                "scale": mechanism.scale,
+                "threshold": mechanism.threshold,
+                "longest_word": LONGEST_WORD,
+                "known_words": len(work.known),
+                "opendp": version("opendp"),
+            },
+            assumptions=(
+                "all documents of a user name him in the same way, and nobody else",
+                "the words that were known beforehand are public, or released under a statement of their own",
+                "OpenDP draws the noise that it announces, from the operating system's generator",
+            ),
+            release_id=new_release_id(),
+        ),
+    )
+
+
+def _folded(known: Vocabulary | Iterable[str] | None) -> frozenset[str]:
+    words: Any = known.words if isinstance(known, Vocabulary) else () if known is None else known
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise ParameterError(f"known must be a Vocabulary or a list of words, got {type(known).__name__}")
+    words = tuple(words)
+    if not all(isinstance(word, str) for word in words):
+        raise ParameterError("known must hold words, got something else among them")
+    return frozenset(map(fold, words))
+
+
+def _distinct(person: Person) -> npt.NDArray[np.int32]:
+    found = np.empty(0, dtype=np.int32)
+    for rows, _ in person.chunks():
+        found = np.union1d(found, rows)
+    return found
+
+
+def _some(numbers: npt.NDArray[np.int32], most: int, bits: RandomBits) -> npt.NDArray[np.int32]:
+    """At most so many of them, every choice as likely as every other (but for 2^-64 n^2, where two draws agree)."""
+    if numbers.size <= most:
+        return numbers
+    return numbers[np.argpartition(bits.integers(numbers.size), most - 1)[:most]]
+
+
+@dataclass
+class _Numbers:
+    """Numbers for words, in the order in which they come."""
+
+    words: dict[str, int] = field(default_factory=dict)
+
+    def of(self, found: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
+        """The words of a block, numbered within it, under their numbers."""
+        rows, lengths, words = found
+        numbers = np.fromiter((self.words.setdefault(word, len(self.words)) for word in words), np.int32, len(words))
+        return numbers[rows], lengths
+
+
+class _NewWords:
+    """The words of texts that may enter a vocabulary and are not known, numbered within the block."""
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self.known = known
+        self._seen: dict[str, str | None] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_NewWords, (self.known,))
+
+    def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths, list[str]]:
+        numbers: dict[str, int] = {}
+        rows: list[int] = []
+        lengths = []
+        for text in texts:
+            before = len(rows)
+            for token in pieces(text) if text else ():
+                word = self._word(token)
+                if word is not None:
+                    rows.append(numbers.setdefault(word, len(numbers)))
+            lengths.append(len(rows) - before)
+        return np.array(rows, dtype=np.int32), np.array(lengths, dtype=np.int64), list(numbers)
+
+    def _word(self, token: str) -> str | None:
+        if token in self._seen:
+            return self._seen[token]
+        word = fold(token) if kind_of(token) is Kind.WORD else None
+        if word is not None and (word in self.known or not _may_enter(word)):
+            word = None
+        if len(self._seen) >= _REMEMBERED:
+            self._seen.clear()
+        if len(token) <= _LONGEST_REMEMBERED:
+            self._seen[token] = word
+        return word
+
+
+def _may_enter(word: str) -> bool:
+    return (
+        0 < len(word) <= LONGEST_WORD
+        and fold(word) == word
+        and not any(map(_is_no_letter, word))
+        and is_single_word(word)
+    )
+
+
+def _is_no_letter(letter: str) -> bool:
+    """White space (which stays with a mark that follows it), controls, marks of direction and what else nobody sees."""
+    if letter in _JOINERS:
+        return False
+    return letter.isspace() or unicodedata.category(letter) in ("Cc", "Cf", "Cs")

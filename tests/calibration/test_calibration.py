@@ -1,0 +1,133 @@
+"""The epsilon that reaches a target, and plain words where there is none."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext import TEM, Madlib, calibrate, deniability
+from dptext.calibration.crossing import UnreachableError, crossing, rounded_down
+from dptext.privacy.randomness import RandomBits
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two words and the unknown one between them: a keep rate that can be solved by hand."""
+    return dptext.load_vectors((["cat", "dog"], [[0.0], [2.0]]))
+
+
+def test_the_epsilon_is_the_one_found_by_hand(pair):
+    """cat: 1 / (1 + e^-t + e^-2t), t = epsilon / 2; with all weight on cat, e^-t + e^-2t = 1 at t = ln golden ratio."""
+    found = calibrate(pair, keep_rate=0.5, weights=[1.0, 0.0, 0.0], beta=1e-6)
+    assert found.epsilon == pytest.approx(2 * math.log((1 + math.sqrt(5)) / 2), rel=1e-3)
+    assert found.reached == pytest.approx(0.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("keep_rate", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("metric", ["euclidean", "angular"])
+def test_a_keep_rate_is_reached(small, keep_rate, metric):
+    found = calibrate(small, keep_rate=keep_rate, metric=metric)
+    assert found.reached == pytest.approx(keep_rate, abs=1e-3)
+    assert deniability(TEM(small, epsilon=found.epsilon, metric=metric)).mean("keep") == found.reached
+    assert found.epsilon == float(f"{found.epsilon:.4g}")
+
+
+@pytest.mark.parametrize("support", [5, 50, 200])
+def test_a_support_is_reached_and_not_by_much(small, support):
+    found = calibrate(small, support=support)
+    assert support <= found.reached <= support * 1.05 + 1
+    more = deniability(TEM(small, epsilon=found.epsilon * 1.05))
+    assert more.quantile("support", 0.5) < found.reached
+
+
+def test_a_sampled_mechanism_is_calibrated_within_its_stated_error(small, sampled_only):
+    exact = calibrate(small, keep_rate=0.5)
+    found = calibrate(small, sampled_only, keep_rate=0.5, draws=200, seed=5)
+    assert 0 < found.error < 0.05
+    truth = deniability(TEM(small, epsilon=found.epsilon)).mean("keep")
+    assert truth == pytest.approx(0.5, abs=2.5 * found.error + 0.005)
+    assert found.epsilon == pytest.approx(exact.epsilon, rel=0.1)
+    assert calibrate(small, sampled_only, keep_rate=0.5, draws=200, seed=5).epsilon == found.epsilon
+
+
+def test_madlib_is_calibrated(small):
+    found = calibrate(small, "madlib", keep_rate=0.5, rows=60, draws=60, seed=5)
+    fresh = deniability(Madlib(small, epsilon=found.epsilon), draws=60, seed=6)
+    assert fresh.mean("keep") == pytest.approx(0.5, abs=2.5 * (found.error + fresh.error("keep")))
+    by_support = calibrate(small, "madlib", support=20, draws=100, rows=30, seed=5)
+    assert 20 <= by_support.reached <= 22
+
+
+def test_a_pure_epsilon_sets_the_threshold(small):
+    found = calibrate(small, keep_rate=0.5, pure_epsilon=15.0)
+    assert found.mechanism.word_guarantee().pure_epsilon == pytest.approx(15.0)
+    assert found.reached == pytest.approx(0.5, abs=1e-3)
+
+
+def test_the_keep_rate_of_tem_grows_with_epsilon(small, glove):
+    for vectors, options in ((small, {}), (small, {"beta": 0.5}), (glove, {})):
+        words = list(vectors.words[:60:10])
+        keep = [deniability(TEM(vectors, epsilon=e, **options), words).keep for e in (0.5, 1, 2, 4, 8, 16, 32)]
+        assert (np.diff(keep, axis=0) >= -1e-9).all()
+
+
+def test_what_stays_under_madlib_stays_at_every_larger_epsilon_draw_for_draw(glove):
+    rows = np.repeat(np.arange(0, 4000, 10), 10)
+    stays = [Madlib(glove, epsilon=e).sample_rows(rows, RandomBits(7)) == rows for e in (6.0, 8.0, 11.0)]
+    assert 0.1 < stays[0].mean() < stays[1].mean() < stays[2].mean() < 0.9
+    assert not (stays[0] & ~stays[1]).any()
+    assert not (stays[1] & ~stays[2]).any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"keep_rate": 0.9999}, "out of reach of TEM here: the most is 0.9787 .*lower beta"),
+        ({"keep_rate": 1e-3}, "the least is 0.003333 .*1 in 300"),
+        ({"keep_rate": 0.5, "pure_epsilon": 4.0}, "the most is 0.0.* beyond the threshold"),
+        ({"support": 299}, "the most is 28.* ask for fewer"),
+        ({"support": 1}, "support must lie between 2 and"),
+        ({"support": 1000}, "support must lie between 2 and"),
+        ({"keep_rate": 1.0}, "keep_rate must lie between"),
+        ({"keep_rate": 0.5, "support": 10}, "give one target"),
+        ({}, "give one target"),
+        ({"mechanism": "magic", "keep_rate": 0.5}, "must be one of 'tem', 'madlib', .* or a class"),
+        ({"mechanism": "madlib", "keep_rate": 0.5, "pure_epsilon": 3.0}, "Madlib has no threshold"),
+        ({"keep_rate": 0.5, "pure_epsilon": 3.0, "threshold": 1.0}, "give one of both"),
+        ({"keep_rate": 0.5, "pure_epsilon": -1.0}, "pure_epsilon must be a finite number above 0"),
+        ({"keep_rate": 0.5, "pure_epsilon": 100.0}, "use a threshold of at most"),
+        ({"mechanism": "madlib", "support": 200, "draws": 100}, "cannot be seen in 100 draws .* at least 422 draws"),
+    ],
+)
+def test_targets_out_of_reach_are_explained(small, asked, message):
+    with pytest.raises(dptext.ParameterError, match=message):
+        calibrate(small.__class__((*small.words[:299], "<unk>"), small.matrix[:300]), **asked)
+
+
+def test_a_crossing_of_a_crooked_curve_is_one():
+    def excess(epsilon):
+        return math.sin(3 * math.log(epsilon)) + math.log(epsilon) - 2
+
+    found = crossing(excess, start=1.0, tolerance=1e-6)
+    assert abs(excess(found)) < 1e-3
+    steps = crossing(lambda epsilon: math.floor(epsilon) - 6.5, start=0.3, tolerance=0.0)
+    assert steps == pytest.approx(7.0, rel=1e-3)
+    assert steps < 7
+    for never in (lambda _: -1.0, lambda _: 1.0):
+        with pytest.raises(UnreachableError):
+            crossing(never, start=1.0, tolerance=0.0)
+
+
+@pytest.mark.parametrize("value", [9.9999, 10.0, 1.00049, 0.99995, 123456.0, 3e-7])
+def test_rounding_goes_down(value):
+    found = rounded_down(value)
+    assert found <= value < found * (1 + 2e-3)
+    assert found == float(f"{found:.4g}")
+
+
+@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", "vickrey", "mahalanobis"])
+def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
+    vectors = dptext.load_vectors(glove, limit=120)
+    found = dptext.calibrate(vectors, name, keep_rate=0.5)
+    assert abs(found.reached - 0.5) <= 0.05

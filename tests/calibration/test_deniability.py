@@ -1,0 +1,172 @@
+"""What an epsilon means for a word: exact numbers by hand, sampled ones within their stated errors."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext import TEM, Madlib, deniability
+from dptext.calibration.deniability import MEASURES, weighted_quantile
+
+THREE = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+
+
+@pytest.fixture(scope="module")
+def three():
+    return dptext.load_vectors(THREE)
+
+
+def test_every_number_by_hand(three):
+    """Weights exp(-min(d, 3)): from cat, <unk> lies at (3, 10/3), beyond the threshold like tax."""
+    found = deniability(TEM(three, epsilon=2.0, threshold=3.0), ["cat", "tax"], neighbours=1)
+    total = 1 + math.exp(-1) + 2 * math.exp(-3)
+    unk, tax = math.hypot(3, 10 / 3), math.hypot(9, 9)
+    assert found.keep[0] == pytest.approx(1 / total, abs=1e-6)
+    assert found.distance[0] == pytest.approx((math.exp(-1) + math.exp(-3) * (unk + tax)) / total, abs=1e-5)
+    assert found.replacement_distance[0] == pytest.approx(found.distance[0] / (1 - found.keep[0]))
+    ranks = (1 * math.exp(-1) + (2 + 3) * math.exp(-3)) / (math.exp(-1) + 2 * math.exp(-3))
+    assert found.rank[0] == pytest.approx(ranks, abs=1e-6)
+    assert found.median_rank[0] == 1
+    assert found.neighbourhood.tolist() == pytest.approx([1.0, math.hypot(6, 17 / 3)], abs=1e-4)
+    # .681 + .251 + .034 hold 95%, .681 + .251 do not; three outputs are above 5% nowhere
+    assert found.support[0] == 3
+    assert found.likely[0] == 2
+    # from tax all others lie beyond the threshold: the median rank of three equal ones is the second
+    assert found.keep[1] == pytest.approx(1 / (1 + 3 * math.exp(-3)), abs=1e-6)
+    assert (found.support[1], found.likely[1], found.median_rank[1]) == (3, 1, 2)
+    assert found.weights.tolist() == pytest.approx([0.75, 0.25])  # 1 and 1/3
+    assert found.mean("keep") == pytest.approx(0.75 * found.keep[0] + 0.25 * found.keep[1])
+    assert (found.draws, found.error("keep"), found.quantile_error) == (None, 0.0, 0.0)
+
+
+def test_numbers_come_from_the_integers_of_the_sampler(glove):
+    mechanism = TEM(glove, epsilon=4.0)
+    word = "doctor"
+    weights = mechanism.weights([word])[0]
+    found = deniability(mechanism, [word])
+    row = glove.vocabulary.row(word)
+    assert found.keep[0] == weights[row] / weights.sum()
+    ordered = np.sort(weights)[::-1]
+    assert found.support[0] == np.searchsorted(np.cumsum(ordered) / ordered.sum(), 0.95) + 1
+
+
+def test_small_vocabularies_are_looked_at_in_full_and_large_ones_in_part(small, glove):
+    whole = deniability(TEM(small, epsilon=2.0))
+    assert len(whole) == len(small)
+    assert whole.error("keep") == 0.0
+    part = deniability(TEM(glove, epsilon=4.0), rows=60)
+    assert len(part) <= 60
+    assert part.weights.sum() == pytest.approx(1.0)
+    everything = TEM(glove, epsilon=4.0)
+    zipf = 1 / np.arange(1, 501)
+    shares = everything.distributions(list(glove.words[:500]))
+    truth = np.average(np.diagonal(shares), weights=zipf)
+    of_these = deniability(everything, weights=np.r_[zipf, np.zeros(len(glove) - 500)], rows=100)
+    assert of_these.mean("keep") == pytest.approx(truth, abs=2.5 * of_these.error("keep"))  # 5 standard errors
+    assert 0 < of_these.error("keep") < 0.05
+
+
+def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small, sampled_only):
+    exact = deniability(TEM(small, epsilon=4.0))
+    found = deniability(sampled_only(small, epsilon=4.0), draws=2000, seed=3)
+    assert found.draws == 2000
+    wrong = (exact.keep < found.keep_low) | (exact.keep > found.keep_high)
+    assert wrong.mean() <= 0.05  # the stated error a word; the bound is not tight
+    assert ((found.support_low <= exact.support) & (exact.support <= found.support_high)).all()
+    assert (found.support_high < len(small)).any()
+    for name in ("keep", "distance"):
+        assert found.error(name) > 0
+        assert found.mean(name) == pytest.approx(exact.mean(name), abs=2.5 * found.error(name))  # 5 standard errors
+    assert found.mean("rank") == pytest.approx(exact.mean("rank"), rel=0.05)
+    assert found.quantile("median_rank", 0.5) == pytest.approx(exact.quantile("median_rank", 0.5), rel=0.1)
+    np.testing.assert_array_equal(found.neighbourhood, exact.neighbourhood)
+    other = deniability(TEM(small, epsilon=6.0))
+    assert abs(found.mean("keep") - other.mean("keep")) > 2.5 * found.error("keep")
+    assert ((other.keep < found.keep_low) | (other.keep > found.keep_high)).mean() > 0.5
+
+
+def test_few_draws_give_no_upper_bound_on_the_support(small):
+    found = deniability(Madlib(small, epsilon=3.0), draws=50, seed=1)
+    assert (found.support_high == len(small)).all()
+    assert (found.support_low <= found.support).all()
+
+
+def test_a_word_that_always_stays_has_no_replacement(three):
+    found = deniability(Madlib(three, epsilon=1e4), draws=20, seed=1)
+    assert (found.keep == 1).all()
+    assert np.isnan(found.rank).all()
+    assert math.isnan(found.mean("replacement_distance"))
+    assert math.isnan(found.quantile("median_rank", 0.5))
+    assert found.as_dict()["mean"]["rank"] is None
+
+
+def test_a_word_on_the_point_of_another_is_its_own_first_neighbour(small):
+    found = deniability(TEM(small, epsilon=1000.0, threshold=0.04), [small.words[4], small.words[17]], neighbours=1)
+    assert found.neighbourhood.tolist() == [0.0, 0.0]
+    assert found.keep[0] == found.keep[1] <= 0.5
+
+
+@pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])
+def test_distances_are_those_that_epsilon_counts(small, metric):
+    found = deniability(TEM(small, epsilon=1.0, metric=metric), ["word" + "a0x"], neighbours=3)
+    x = small.matrix.astype(np.float64)
+    norms = np.linalg.norm(x, axis=1)
+    apart = {
+        "angular": np.arccos(np.clip(x @ x[0] / norms / norms[0], -1, 1)),
+        "manhattan": np.abs(x - x[0]).sum(axis=1),
+        "chebyshev": np.abs(x - x[0]).max(axis=1),
+    }[metric]
+    assert found.neighbourhood[0] == pytest.approx(np.sort(apart)[3], rel=1e-4)
+
+
+def test_the_policy_for_unknown_words_counts(small):
+    plain = deniability(TEM(small, epsilon=6.0), ["zzz"])
+    uniform = deniability(TEM(small, epsilon=6.0, unknown="uniform"), ["zzz"])
+    assert uniform.keep[0] < plain.keep[0]
+    assert uniform.support[0] > plain.support[0]
+
+
+def test_quantiles_weigh_words(small):
+    values, weights = np.array([1.0, 2.0, math.nan, 3.0]), np.array([0.5, 0.2, 0.2, 0.1])
+    assert weighted_quantile(values, weights, 0.5) == 1.0
+    assert weighted_quantile(values, weights, 0.7) == 2.0
+    assert weighted_quantile(values, weights, 1.0) == 3.0
+    found = deniability(TEM(small, epsilon=2.0))
+    assert set(found.quantiles()) == set(MEASURES)
+    assert all(list(each) == sorted(each) for each in found.quantiles().values())
+
+
+def test_what_was_measured_is_frozen(small):
+    found = deniability(TEM(small, epsilon=2.0))
+    with pytest.raises(ValueError, match="read-only"):
+        found.keep[0] = 1.0
+    with pytest.raises(AttributeError):
+        found.epsilon = 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eta": 0.0}, "eta must lie between"),
+        ({"rows": 1}, "rows must be at least 2"),
+        ({"neighbours": 0}, "neighbours must be at least 1"),
+        ({"draws": 0}, "draws must be at least 1"),
+        ({"words": []}, "at least one word"),
+        ({"words": "cat"}, "got one string"),
+        ({"weights": [1.0]}, "one number for each of 4 words"),
+        ({"weights": [1.0, -1.0, 0.0, 0.0]}, "at least 0"),
+        ({"weights": [0.0] * 4}, "not all of them 0"),
+    ],
+)
+def test_bad_arguments_are_named(three, options, message):
+    with pytest.raises(dptext.ParameterError, match=message):
+        deniability(TEM(three, epsilon=1.0), **options)
+
+
+def test_only_some_errors_are_known(three):
+    found = deniability(TEM(three, epsilon=1.0))
+    with pytest.raises(dptext.ParameterError, match="known for 'keep' and 'distance'"):
+        found.error("rank")
+    with pytest.raises(dptext.ParameterError, match="a measure is one of"):
+        found.mean("colour")

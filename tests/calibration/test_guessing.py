@@ -1,0 +1,89 @@
+"""The best attacker: exact by brute force, sampled between bounds that hold him."""
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext import TEM, Madlib, deniability
+from dptext.calibration.frequency import zipf_weights
+from dptext.calibration.guessing import compare, guess_rate
+from dptext.calibration.replacements import replacements
+
+
+def test_the_rate_is_that_of_bayes(small):
+    mechanism = TEM(small, epsilon=3.0)
+    shares = mechanism.distributions(list(small.words))
+    prior = zipf_weights(len(small))
+    joint = prior[:, None] * shares
+    guess = guess_rate(mechanism)
+    assert guess.rate == pytest.approx(joint.max(axis=0).sum(), rel=1e-12)
+    assert (guess.low, guess.high, guess.draws) == (guess.rate, guess.rate, None)
+    uniform = guess_rate(mechanism, weights=np.ones(len(small)))
+    assert uniform.rate == pytest.approx(shares.max(axis=0).mean(), rel=1e-12)
+    assert uniform.blind == pytest.approx(1 / len(small))
+
+
+def test_little_epsilon_leaves_the_blind_guess_and_much_gives_the_word(small):
+    nothing = guess_rate(TEM(small, epsilon=1e-3))
+    assert nothing.rate == pytest.approx(nothing.blind, rel=1e-2)
+    # two of the words share a point: one of them is lost for ever
+    assert guess_rate(TEM(small, epsilon=200.0)).rate == pytest.approx(1 - zipf_weights(301)[17], abs=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+def test_draws_bracket_the_best_attacker(small, sampled_only, epsilon):
+    truth = guess_rate(TEM(small, epsilon=epsilon)).rate
+    found = guess_rate(sampled_only(small, epsilon=epsilon), draws=60_000, seed=2)
+    assert found.low <= truth <= found.high
+    assert found.high - found.low < 0.1
+    assert found.draws == 60_000
+    shifted = guess_rate(TEM(small, epsilon=2 * epsilon)).rate
+    assert not found.low <= shifted <= found.high
+
+
+def test_mechanisms_are_compared_where_the_attacker_is_equal(small):
+    found = compare(small, targets=(0.3, 0.6), draws=10_000, seed=1)
+    assert [(each.mechanism) for each in found] == ["TEM", "Madlib"] * 2
+    for each, target in zip(found, (0.3, 0.3, 0.6, 0.6), strict=True):
+        assert each.guess.rate == pytest.approx(target, abs=0.01)
+        assert 0 < each.keep < 1
+        assert each.distance > 0
+        assert (each.keep_error > 0) == (each.distance_error > 0) == (each.mechanism == "Madlib")
+    only = compare(small, {"mine": lambda vectors, epsilon: TEM(vectors, epsilon=epsilon, beta=0.5)}, targets=(0.2,))
+    assert only[0].guess.rate == pytest.approx(0.2, abs=1e-3)
+
+
+def test_sampled_utility_is_within_its_stated_error(small, sampled_only):
+    builders = {"exact": TEM, "sampled": sampled_only}
+    for target in (0.3, 0.6):
+        exact, found = compare(small, builders, targets=(target,), draws=10_000, seed=1)
+        at = deniability(TEM(small, epsilon=found.epsilon))
+        assert found.keep == pytest.approx(at.mean("keep"), abs=2.5 * found.keep_error)  # 5 standard errors
+        assert found.distance == pytest.approx(at.mean("distance"), abs=2.5 * found.distance_error)
+        assert found.epsilon == pytest.approx(exact.epsilon, rel=0.05)
+
+
+def test_targets_out_of_reach_are_explained(small):
+    for target in (0.01, 1.0):
+        with pytest.raises(dptext.ParameterError, match="between the blind guess"):
+            compare(small, targets=(target,))
+    with pytest.raises(dptext.ParameterError, match="no epsilon of TEM lets the best attacker"):
+        compare(small, ["tem"], targets=(0.9999,))
+    with pytest.raises(dptext.ParameterError, match="draws must be at least 100"):
+        guess_rate(Madlib(small, epsilon=1.0), draws=10)
+
+
+def test_replacements_are_the_likeliest_words(small, sampled_only):
+    word = small.words[5]
+    mechanism = TEM(small, epsilon=3.0)
+    shares = mechanism.probabilities(word)
+    found = replacements(mechanism, word, most=3)
+    assert found.keep == shares[5]
+    others = np.delete(shares, 5)
+    assert [share for _, share in found.likeliest] == sorted(others.tolist(), reverse=True)[:3]
+    assert (found.known, found.draws) == (True, None)
+    drawn = replacements(sampled_only(small, epsilon=3.0), word, draws=4000, seed=1)
+    assert drawn.draws == 4000
+    assert drawn.keep == pytest.approx(found.keep, abs=0.04)
+    assert len(drawn.likeliest) == 5
+    assert not replacements(mechanism, "zzz").known

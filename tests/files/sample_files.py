@@ -1,0 +1,112 @@
+"""Files to read: written by the writer, or byte by byte; and texts that are awkward to write."""
+
+import gzip
+import itertools
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+from hypothesis import strategies as st
+
+from dptext.files.documents import read_documents
+from dptext.files.writers import DocumentWriter
+from dptext.own_files import HashedFile
+
+KINDS = [".txt", ".jsonl", ".csv", ".tsv"]
+LINES = [kind + compression for kind in KINDS for compression in ("", ".gz", ".zst")]
+SUFFIXES = [*LINES, ".ndjson", ".parquet"]
+WITH_COLUMNS = [suffix for suffix in SUFFIXES if ".txt" not in suffix]
+WITH_NULL = [suffix for suffix in SUFFIXES if "json" in suffix or suffix == ".parquet"]
+
+encodable = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+awkward = st.lists(
+    st.sampled_from(
+        ["\r", "\n", "\r\n", '"', '""', ",", ";", "\t", "\x00", "\x1a", "\u2028", "\u0085", "\ufeff", " ", "a"]
+    ),
+    max_size=6,
+).map("".join)
+texts = encodable | awkward
+
+
+def fits(suffix, text):
+    """Whether a format can hold a text at all."""
+    if text is None:
+        return True
+    if ".txt" in suffix:
+        return "\n" not in text and not text.endswith("\r")
+    return ".tsv" not in suffix or not any(letter in text for letter in "\t\n\r")
+
+
+def fitting(suffix, strategy=texts):
+    return strategy.filter(lambda text: fits(suffix, text))
+
+
+def put(path, texts, columns=None, *, text="text", cuts=()):
+    """A file as the writer makes it, in one block or in several."""
+    columns = columns or {}
+    writer = DocumentWriter(path, text=text, keep=tuple(columns))
+    parts = []
+    for first, last in itertools.pairwise([0, *cuts, len(texts)]):
+        part = {name: values[first:last] for name, values in columns.items()}
+        parts.append(writer.encode(texts[first:last], part, row=first + 1, first=not parts))
+    return joined(path, writer, parts)
+
+
+def joined(path, writer, parts):
+    """The file of these blocks."""
+    spool = path.with_name(f"{path.name}.blocks")
+    spool.write_bytes(b"".join(parts))
+    if not writer.is_assembled:
+        return spool.replace(path)
+    with path.open("wb") as stream:
+        writer.finish(spool, list(itertools.accumulate(map(len, parts))), HashedFile(stream))
+    spool.unlink()
+    return path
+
+
+def packed(name, data):
+    """Bytes, compressed if the name says so."""
+    data = data.encode() if isinstance(data, str) else data
+    if name.lower().endswith(".gz"):
+        return gzip.compress(data)
+    return zstandard.compress(data) if name.lower().endswith(".zst") else data
+
+
+def raw(path, data):
+    """A file with these bytes, compressed if its name says so."""
+    path.write_bytes(packed(path.name, data))
+    return path
+
+
+def table(path, columns, **options):
+    """A parquet file as other programs write it."""
+    pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, **options)
+    return path
+
+
+def not_utf8(values):
+    """A column of type string with these bytes, as programs write that never looked at them."""
+    return pa.array(values, pa.binary()).cast(pa.string(), safe=False)
+
+
+def damage(path, group):
+    """Overwrite the pages of a row group."""
+    data = bytearray(path.read_bytes())
+    metadata = pq.read_metadata(path).row_group(group)
+    for place in range(metadata.num_columns):
+        column = metadata.column(place)
+        start = column.dictionary_page_offset or column.data_page_offset
+        data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(data)
+    return path
+
+
+def read(path, **options):
+    return [document.text for document in read_documents(path, **options)]
+
+
+def rows_and_rejects(path, **options):
+    """The texts that could be read, and the rest as (file, first, last, reason)."""
+    reader = read_documents(path, on_error="skip", **options)
+    found = [document.text for document in reader]
+    return found, [(each.file, each.first, each.last, each.reason) for each in reader.rejects]

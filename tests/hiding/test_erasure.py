@@ -1,0 +1,136 @@
+"""The linear eraser: the theorem on the rows that it was fitted on, and what networks still see."""
+
+import numpy as np
+import pytest
+
+from dptext.errors import DataError, ParameterError
+from dptext.hiding.erasure import fit_eraser
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """(400, 12) vectors of which gender and age move some coordinates; correlated, of unequal spread."""
+    rng = np.random.default_rng(1)
+    gender, age = rng.integers(2, size=400), rng.integers(3, size=400)
+    vectors = rng.normal(size=(400, 12))
+    vectors[:, 0] += 2 * gender
+    vectors[:, 1:4] += 2 * np.eye(3)[age]
+    return vectors @ rng.normal(size=(12, 12)), gender, age
+
+
+def accuracy(vectors, labels):
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=1e3, max_iter=2000).fit(vectors, labels).score(vectors, labels)
+
+
+def test_no_linear_model_beats_the_best_constant_where_it_did_before(rows):
+    vectors, gender, age = rows
+    erased = fit_eraser(vectors, {"gender": gender, "age": age}).apply(vectors)
+    for labels in (gender, age):
+        majority = np.bincount(labels).max() / len(labels)
+        assert accuracy(vectors, labels) > majority + 0.2  # the probe is alive
+        assert accuracy(erased, labels) == pytest.approx(majority, abs=0.005)
+        means = np.array([erased[labels == each].mean(axis=0) for each in np.unique(labels)])
+        np.testing.assert_allclose(means - means[0], 0, atol=1e-9)  # the theorem: equal means of classes
+
+
+def test_of_those_that_erase_it_moves_least_and_only_what_it_has_to(rows):
+    vectors, gender, _ = rows
+    eraser = fit_eraser(vectors, {"gender": gender})
+    erased = eraser.apply(vectors)
+    assert np.linalg.matrix_rank(erased - vectors, tol=1e-6) == 1
+    moved = ((erased - vectors) ** 2).sum(axis=1).mean()
+    gap = vectors[gender == 1].mean(axis=0) - vectors[gender == 0].mean(axis=0)
+    along = gap / np.linalg.norm(gap)
+    plain = vectors - np.outer(
+        (vectors - vectors.mean(axis=0)) @ along, along
+    )  # the orthogonal projection, also guarded
+    assert moved < 0.95 * ((plain - vectors) ** 2).sum(axis=1).mean()
+    np.testing.assert_allclose(erased.mean(axis=0), vectors.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(eraser.apply(erased), erased, atol=1e-9)
+
+
+def test_it_is_that_of_the_authors_package(rows):
+    package = pytest.importorskip("concept_erasure")
+    torch = pytest.importorskip("torch")
+    vectors, _, age = rows
+    theirs = package.LeaceEraser.fit(
+        torch.tensor(vectors),
+        torch.nn.functional.one_hot(torch.tensor(age)).double(),
+        method="leace",
+        shrinkage=False,
+        svd_tol=1e-6,
+    )
+    ours = fit_eraser(vectors, {"age": age}).apply(vectors)
+    np.testing.assert_allclose(theirs(torch.tensor(vectors)).numpy(), ours, atol=1e-4)
+
+
+def test_a_network_reads_what_is_left():
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(600, 3))
+    labels = (vectors[:, 0] * vectors[:, 1] > 0).astype(int)
+    vectors[:, 2] += labels
+    erased = fit_eraser(vectors, {"x": labels}).apply(vectors)
+    assert accuracy(erased, labels) < 0.6
+    assert (
+        MLPClassifier(32, max_iter=2000, solver="lbfgs", random_state=1).fit(erased, labels).score(erased, labels) > 0.8
+    )
+
+
+def test_rows_without_a_label_tell_nothing_of_it(rows):
+    vectors, gender, age = rows
+    some = [int(each) if place % 3 else (None, float("nan"), "")[place // 3 % 3] for place, each in enumerate(gender)]
+    erased = fit_eraser(vectors, {"gender": some, "age": age}).apply(vectors)
+    known = np.arange(400) % 3 > 0
+    means = [erased[known & (gender == each)].mean(axis=0) for each in (0, 1)]
+    np.testing.assert_allclose(means[0], means[1], atol=1e-9)
+
+
+def test_constant_coordinates_and_vectors_all_alike_are_no_trouble(rows):
+    vectors, gender, _ = rows
+    wide = np.hstack([vectors, np.full((400, 2), 7.0), vectors[:, :1]])
+    erased = fit_eraser(wide, {"gender": gender}).apply(wide)
+    np.testing.assert_allclose(erased[:, 12:14], 7.0)
+    means = [erased[gender == each].mean(axis=0) for each in (0, 1)]
+    np.testing.assert_allclose(means[0], means[1], atol=1e-8)
+    alike = np.ones((6, 3))
+    assert fit_eraser(alike, {"x": list("ababab")}).apply(alike).tolist() == alike.tolist()
+
+
+def test_it_goes_into_a_private_encoder(rows):
+    import dptext
+    from dptext.representations.encoders import CallableEncoder
+
+    vectors, gender, _ = rows
+    eraser = fit_eraser(vectors, {"gender": gender})
+    encoder = eraser.on(
+        CallableEncoder(lambda texts: vectors[[int(text or 0) for text in texts]]), public_name="made up"
+    )
+    texts = [str(place) for place in range(50)]
+    np.testing.assert_allclose(encoder.encode(texts), eraser.apply(vectors[:50]), atol=1e-4)
+    private = dptext.PrivateEncoder(encoder, dptext.PrivUnit(epsilon=8.0), dimension=4).fit(texts)
+    assert private.transform(texts[:2]).shape == (2, 4)
+    assert private.statement_.epsilon == 8.0
+    assert private.statement_.parameters["encoder_hides"] == "gender"
+    assert private.statement_.parameters["encoder_trained_texts"] == 400
+
+
+def test_bad_labels_are_named(rows):
+    vectors, gender, _ = rows
+    with pytest.raises(DataError, match="age: expected labels of at least two classes, got 1"):
+        fit_eraser(vectors, {"gender": gender, "age": np.zeros(400)})
+    with pytest.raises(DataError, match="two classes, got 0"):
+        fit_eraser(vectors, {"age": [None] * 400})
+    with pytest.raises(DataError, match="a label for each of 400 vectors, got 3"):
+        fit_eraser(vectors, {"gender": [1, 2, 3]})
+    with pytest.raises(DataError, match="at least one attribute"):
+        fit_eraser(vectors, {})
+    with pytest.raises(DataError, match="finite numbers"):
+        fit_eraser([[float("nan")]], {"a": ["x"]})
+    with pytest.raises(ParameterError, match="shape"):
+        fit_eraser([1.0, 2.0], {"a": ["x", "y"]})

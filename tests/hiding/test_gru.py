@@ -1,0 +1,278 @@
+"""The recurrent encoder: numpy computes what torch learnt, a text has a vector of its own, and vectors are written."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import dptext
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.hiding.autoencoder import AutoEncoder
+from dptext.hiding.gru_body import GruBody
+from dptext.representations.gru import GruDecoder, GruEncoder
+from dptext.representations.known_words import END, WordTable
+from dptext.representations.release import DeviceEncoder
+
+torch = pytest.importorskip("torch")
+
+ODD = ["", None, "sea", "qqq zzz", "\ud800", "sea " * 500, "7, 8!", "<end> <unk>"]
+
+
+def auto(**options):
+    return AutoEncoder(**({"dimension": 8, "units": 12, "epochs": 2, "longest": 10, "seed": 1} | options))
+
+
+@pytest.fixture(scope="module")
+def trained(made_texts):
+    return auto(epochs=30, learning_rate=1e-2, public_name="made-up texts").fit(made_texts.rows)
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def test_words_are_rows_and_texts_are_cut():
+    table = WordTable.of_texts(["The cat sat.", "the dog sat", "\ud800 the \ud800", "\ud800"], most=10, longest=2)
+    assert table.words == ("the", "sat")
+    rows = table.rows(["THE cat the sat", "", "sat"])
+    assert rows.lengths.tolist() == [2, 0, 1]
+    assert rows.values.tolist() == [2, 0, 3]
+    assert table.text([3, 0, END, 2]) == "sat <unk>"
+    assert WordTable.of_texts(["the cat sat", "the dog sat"], most=1, longest=2).words == ("sat",)
+    assert WordTable.of_words(["The", "the", "New York", "<unk>", "sea"], longest=3).words == ("the", "sea")
+    for words, longest in (((), 3), (("a", "a"), 3), (("A",), 3), (("a b",), 3), (("<end>",), 3), (("a",), 0)):
+        with pytest.raises(ParameterError):
+            WordTable(words, longest)
+    with pytest.raises(ParameterError, match="no word stands in two"):
+        WordTable.of_texts(["a", "b"], most=3, longest=3)
+
+
+# -- numpy and torch ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_numpy_computes_what_torch_learnt(made_texts, pooling):
+    learnt = auto(pooling=pooling).fit(made_texts.rows)
+    texts = [*made_texts.rows[:70], "", "sea"]
+    body = learnt.body(torch, texts)
+    with torch.no_grad():
+        raw = body.module(body.take(np.arange(len(texts)))).numpy()
+    np.testing.assert_allclose(learnt.text_encoder_.encode(texts), raw, atol=1e-5)
+
+
+def test_numpy_writes_what_torch_would(trained, made_texts):
+    """The likeliest word each time: of torch's own decoder, fed with what it wrote."""
+    body = trained.body(torch, made_texts.rows)
+    parts = body.module.parts
+    z = torch.from_numpy(trained.text_encoder_.encode(made_texts.rows[:20]))
+    with torch.no_grad():
+        state = torch.tanh(parts["begin"](z))[None]
+        word, rows = torch.full((20, 1), END), []
+        for _ in range(10):
+            inputs = torch.cat([parts["embedding"](word), z[:, None, :]], dim=2)
+            out, state = parts["decoder"](inputs, state)
+            scores = parts["project"](out[:, 0]) @ parts["embedding"].weight.T + parts["words_bias"].weight[:, 0]
+            word = scores.argmax(dim=1, keepdim=True)
+            rows.append(word[:, 0].tolist())
+    expected = [trained.text_encoder_.table.text(each) for each in zip(*rows, strict=True)]
+    assert trained.decode(z.numpy()) == expected
+
+
+def test_the_sampled_choice_is_the_whole_one_in_the_mean():
+    """With many draws the corrected sample gives the loss of the whole softmax (seeded)."""
+    table = WordTable(tuple(f"w{number}" for number in range(60)), 4)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        body = GruBody(torch, table, table.rows(["w1"]), 8, 4, "mean")
+        parts = body.module.parts
+        queries, wanted = torch.empty(200, 8).normal_(std=2.0), torch.arange(200) % table.size
+        parts["words_bias"].weight.data.normal_()
+        with torch.no_grad():
+            sampled = float(np.mean([float(body._choice(queries, wanted)) for _ in range(60)]))
+            scores = queries @ parts["embedding"].weight.T + parts["words_bias"].weight[:, 0]
+            whole = float(torch.nn.functional.cross_entropy(scores, wanted))
+            body._corrections = torch.zeros(table.size)
+            uncorrected = float(np.mean([float(body._choice(queries, wanted)) for _ in range(60)]))
+    assert sampled == pytest.approx(whole, rel=0.02)
+    assert abs(uncorrected - whole) > 0.2  # the broken twin
+
+
+# -- an encoder like any other ------------------------------------------------------------------------------------
+
+
+def test_every_text_has_a_vector_that_hangs_on_it_alone(trained):
+    encoder = trained.text_encoder_
+    together = encoder.encode(ODD)
+    assert together.shape == (8, 8)
+    assert np.isfinite(together).all()
+    for place, text in enumerate(ODD):
+        others = ["sea ship " * place, text, "field"]
+        assert encoder.encode(others)[1].tolist() == encoder.encode(["", text, "a " * 9])[1].tolist()
+    assert together[0].tolist() == together[1].tolist()
+    again = pickle.loads(pickle.dumps(encoder))
+    assert again.parameters() == encoder.parameters()
+    assert again.encode(ODD).tolist() == together.tolist()
+    with pytest.raises(AttributeError, match="frozen"):
+        encoder.pooling = "last"
+
+
+def test_no_text_raises_whatever_numpy_was_told_to_raise_at(trained):
+    encoder = trained.text_encoder_
+    shrunk = {name: each * 1e-20 for name, each in encoder.arrays.items()}
+    tiny = GruEncoder(encoder.table, shrunk | {"out_bias": shrunk["out_bias"] * 0})
+    with np.errstate(all="raise"):
+        for each in ODD:
+            assert np.isfinite(tiny.encode([each])).all()
+            assert np.isfinite(encoder.encode([each])).all()
+
+
+def test_a_trained_auto_encoder_writes_the_topic_again(trained, made_texts):
+    assert trained.epochs_[-1].loss < trained.epochs_[0].loss - 0.5
+    written = trained.decode(trained.text_encoder_.encode(made_texts.rows))
+    seas = [any(word in text for word in ("ship", "sea", "sail")) for text in written]
+    assert np.mean(np.array(seas) == (np.array(made_texts.task) == 0)) > 0.9
+    assert all(len(text.split()) <= 10 for text in written)
+    assert len(trained.decode([[np.nan] * 8, [1e300] * 8])) == 2
+
+
+def test_arrays_that_do_not_fit_are_refused(trained):
+    encoder, decoder = trained.text_encoder_, trained.decoder_
+    for name in encoder.arrays:
+        with pytest.raises(ParameterError, match="fit together"):
+            GruEncoder(encoder.table, {**encoder.arrays, name: encoder.arrays[name][:-1]})
+    for name in decoder.arrays:
+        lacking = {key: each for key, each in decoder.arrays.items() if key != name}
+        with pytest.raises(ParameterError, match="fit together"):
+            GruDecoder(decoder.table, lacking)
+    with pytest.raises(ParameterError, match="pooling as one of"):
+        GruEncoder(encoder.table, encoder.arrays, pooling="max")
+
+
+def test_a_decoder_comes_back_from_its_file(trained, tmp_path):
+    trained.decoder_.save(tmp_path / "decoder")
+    loaded = GruDecoder.load(tmp_path / "decoder")
+    vectors = np.random.default_rng(1).normal(size=(5, 8))
+    assert loaded.decode(vectors) == trained.decode(vectors)
+    content = (tmp_path / "decoder").read_bytes()
+    (tmp_path / "cut").write_bytes(content[:-1])
+    (tmp_path / "other").write_bytes(content.replace(b"GRU decoder 1", b"GRU decoder 2"))
+    for name, message in (("cut", "broken"), ("other", "expected what GruDecoder.save writes")):
+        with pytest.raises(DataError, match=message):
+            GruDecoder.load(tmp_path / name)
+    with pytest.raises(StorageError):
+        GruDecoder.load(tmp_path / "none")
+
+
+# -- training to hide ---------------------------------------------------------------------------------------------
+
+
+def fitted(made_texts, encoder, **options):
+    options = {"dimension": 8, "epochs": 8, "learning_rate": 5e-3, "seed": 1} | options
+    return dptext.HidingEncoder(encoder, options.pop("randomizer", None), **options).fit(
+        made_texts.rows, **made_texts.labels
+    )
+
+
+def test_what_the_auto_encoder_showed_is_hidden_and_the_topic_stays(trained, made_texts):
+    hidden = fitted(made_texts, trained, batch_size=16)
+    labels = {"task": np.array(made_texts.task), "group": np.array(made_texts.attributes["group"])}
+
+    def read(vectors, name):
+        model = LogisticRegression(max_iter=500).fit(vectors[:200], labels[name][:200])
+        return model.score(vectors[200:], labels[name][200:])
+
+    before, after = trained.text_encoder_.encode(made_texts.rows), hidden.clean(made_texts.rows)
+    assert read(before, "group") > 0.9  # positive control
+    assert read(after, "group") < 0.7
+    assert read(after, "task") > 0.9
+    assert hidden.provenance_.texts == 2 * len(made_texts.rows)
+    assert hidden.provenance_.trained_on == "made-up texts"
+
+
+def test_it_is_released_written_and_saved(made_texts, tmp_path):
+    hidden = fitted(made_texts, auto(), randomizer=dptext.PrivUnit(epsilon=12.0), epochs=1)
+    assert [each.phase for each in hidden.epochs_] == ["rebuild", "rebuild", "hide"]
+    texts = hidden.decode(hidden.transform(["the sea", ""]))
+    assert len(texts) == 2
+    assert hidden.statement_.epsilon == 12.0
+    hidden.save(tmp_path / "device")
+    code = (
+        "import sys\nfor name in ('torch', 'sklearn', 'scipy'): sys.modules[name] = None\n"
+        f"import dptext\nd = dptext.DeviceEncoder.load({str(tmp_path / 'device')!r})\n"
+        "print(d.encode(['sea', ''], seed=1).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == f"{hidden.release_.encode(['sea', ''], seed=1).tolist()}\n", done.stderr
+    assert DeviceEncoder.load(tmp_path / "device").statement == hidden.release_.statement
+
+
+class InterruptedHereError(Exception):
+    """Somebody pulled the plug."""
+
+
+@pytest.mark.parametrize("last", [("rebuild", 1), ("hide", 1)])
+def test_going_on_equals_no_interruption(made_texts, tmp_path, last, monkeypatch):
+    monkeypatch.setattr(AutoEncoder.__init__, "__kwdefaults__", AutoEncoder.__init__.__kwdefaults__ | {"epochs": 2})
+
+    def stop(epoch):
+        if (epoch.phase, epoch.number) == last:
+            raise InterruptedHereError
+
+    options = {"epochs": 2, "randomizer": dptext.PrivUnit(epsilon=12.0), "dimension": 4}
+    with pytest.raises(InterruptedHereError):
+        fitted(made_texts, "gru", checkpoint=tmp_path / "run", progress=stop, **options)
+    resumed = fitted(made_texts, "gru", checkpoint=tmp_path / "run", **options)
+    whole = fitted(made_texts, "gru", **options)
+    assert resumed.text_encoder_.sha256 == whole.text_encoder_.sha256
+    assert resumed.epochs_ == whole.epochs_
+    assert resumed.decode(np.eye(4)) == whole.decode(np.eye(4))
+
+
+def test_bad_arguments_have_one_error_each(made_texts, tmp_path):
+    for options, message in (
+        ({"words": 0}, "words must be how many"),
+        ({"words": "abc"}, "words must be how many"),
+        ({"words": True}, "words must be how many"),
+        ({"pooling": "max"}, "pooling must be one of"),
+        ({"epochs": 0}, "epochs must be an integer"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number"),
+        ({"public_name": 7}, "public_name must be text"),
+        ({"dimension": 1}, "expected a dimension from 2"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            auto(**options).fit(made_texts.rows)
+    with pytest.raises(DataError, match="got none"):
+        auto().fit([])
+    with pytest.raises(ParameterError, match="call fit"):
+        auto().decode([[1.0]])
+    with pytest.raises(ParameterError, match="give both alike"):
+        fitted(made_texts, auto(), dimension=4)
+    with pytest.raises(ParameterError, match="trained on texts, got vectors"):
+        dptext.HidingEncoder(auto(), dimension=8).fit(np.zeros((4, 3)), task=[0, 1] * 2, attributes={"a": [0, 0, 1, 1]})
+    with pytest.raises(ParameterError, match="only a recurrent encoder has a decoder"):
+        dptext.HidingEncoder(lambda texts: [[len(each), 1.0] for each in texts], dimension=2, epochs=1).fit(
+            made_texts.rows, **made_texts.labels
+        ).decode([[1.0, 0.0]])
+    auto(checkpoint=tmp_path / "run").fit(made_texts.rows)
+    with pytest.raises(RefusedError, match="another training"):
+        auto(checkpoint=tmp_path / "run").fit(made_texts.rows[1:])
+
+
+def test_public_words_may_be_given(made_texts, glove):
+    by_list = auto(words=["sea", "Ship", "field"], epochs=1).fit(made_texts.rows)
+    assert by_list.text_encoder_.table.words == ("sea", "ship", "field")
+    by_vectors = auto(words=glove, epochs=1).fit(made_texts.rows[:50])
+    assert len(by_vectors.text_encoder_.table.words) == len(glove) - 1
+    promised = dptext.PrivacyStatement(
+        guarantee=dptext.ApproxDP(1.0, 1e-6),
+        unit=dptext.Unit.USER,
+        relation=dptext.Relation.ADD_REMOVE,
+        condition="two corpora, one of which lacks the texts of one user",
+        trust=dptext.Trust.CENTRAL,
+        mechanism="skip-gram",
+    )
+    learned = dptext.load_vectors((["sea", "ship"], [[1.0, 0.0], [0.0, 1.0]]), statement=promised)
+    with pytest.raises(RefusedError, match="give public words"):
+        auto(words=learned).fit(made_texts.rows)

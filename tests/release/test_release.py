@@ -1,0 +1,388 @@
+"""The walk of a release, whatever is done to the rows: here texts are turned around, and that is their privacy."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import stat
+import tracemalloc
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.files import blocks, documents
+from dptext.files.formats import file_digest
+from dptext.ledger.ledger import Ledger
+from dptext.own_files import beside
+from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.release import release as release_module
+from dptext.release.job import Job
+from dptext.release.release import Piece, is_released, rejects_path, release_file, statement_path
+from files.secrecy import MARKER
+
+
+def promise(**changes):
+    statement = dptext.PrivacyStatement(
+        guarantee=dptext.PureDP(1.0),
+        unit=Unit.DOCUMENT,
+        relation=Relation.SUBSTITUTION,
+        condition="any two texts",
+        trust=Trust.LOCAL,
+        mechanism="turned around",
+        parameters={"step": -1},
+    )
+    return dataclasses.replace(statement, **changes)
+
+
+class Turned:
+    """A `Run`; what it saw is kept for the tests."""
+
+    made: ClassVar[list] = []
+
+    def __init__(self, key, release_id):
+        self.secret, self.release_id, self.rows, self.finished = key.secret(), release_id, [], 0
+        Turned.made.append(self)
+
+    def promise(self):
+        return promise(release_id=self.release_id)
+
+    def work(self, blocks, *, row):
+        for place, block in blocks:
+            self.rows.append((place, row, len(block.texts)))
+            turned = [None if text is None else text[::-1] for text in block.texts]
+            data = "".join(json.dumps(text) + "\n" for text in turned).encode()
+            yield Piece(place, data, len(turned), {"letters": sum(len(each or "") for each in turned)}, block.rejects)
+            row += len(turned)
+
+    def finish(self, blocks, ends, out):
+        self.finished += 1
+        assert blocks.stat().st_size == ends[-1]
+        out.write(b"made of " + blocks.read_bytes())
+
+    def statement(self, facts):
+        letters = sum(each["letters"] for each in facts)
+        return promise(parameters={"step": -1, "letters": letters}, release_id=self.release_id)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Turned, "made", [])
+    for module in (blocks, documents):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 4)
+    write("in.jsonl", [{"text": f"{MARKER} {n}", "id": n} for n in range(10)])
+    return tmp_path
+
+
+def write(name, rows):
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def release(out="out.txt", source="in.jsonl", **options):
+    given = {"options": {"step": -1}, "key": NoiseKey(), "is_assembled": False, **options}
+    return release_file(source, Path(out), Turned, **given)
+
+
+def test_the_pieces_one_after_the_other_are_the_file(work):
+    released = release(keep=["id"])
+    (run,) = Turned.made
+    assert run.rows == [(0, 1, 4), (1, 5, 4), (2, 9, 2)]
+    assert [json.loads(line)[::-1] for line in Path("out.txt").read_text().splitlines()] == [
+        f"{MARKER} {n}" for n in range(10)
+    ]
+    assert (released.rows, released.skipped, released.resumed) == (10, 0, 0)
+    assert released.statement.parameters["letters"] == sum(each["letters"] for each in released.facts) == 100
+    assert released.statement.exposed == ("the column 'id', as it was",)
+    assert released.statement.data_sha256 == file_digest("out.txt")
+    assert statement_path(Path("out.txt")).read_text() == released.statement.to_json() + "\n"
+    assert run.finished == 0
+    assert not [each for each in work.iterdir() if each.name.startswith(".")]
+
+
+def test_a_file_may_be_made_of_the_pieces(work):
+    released = release(is_assembled=True)
+    assert Path("out.txt").read_text().startswith("made of ")
+    assert released.statement.data_sha256 == file_digest("out.txt")
+    assert Turned.made[0].finished == 1
+
+
+def test_a_run_that_goes_on_has_the_same_secret_and_name_and_its_next_rows(work):
+    def stop(_reader, rows):
+        if rows == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        release(progress=stop)
+    assert "8 rows are done and kept" in caught.value.__notes__[0]
+    with pytest.raises(ParameterError, match="step changed"):
+        release(options={"step": 1}, resume=True)
+    released = release(resume=True)
+    first, second = Turned.made
+    assert (first.secret, first.release_id) == (second.secret, second.release_id)
+    assert second.rows == [(2, 9, 2)]
+    assert (released.rows, released.resumed, len(released.facts)) == (10, 8, 3)
+
+
+def test_what_is_wrong_with_a_row_stops_the_run_before_anything_is_there(work):
+    write("in.jsonl", [{"text": 7}])
+    with pytest.raises(DataError, match="row 1"):
+        release()
+    assert sorted(each.name for each in work.iterdir()) == ["in.jsonl"]
+    write("in.jsonl", [{"text": 7}, {"text": "a"}])
+    released = release(on_error="skip")
+    assert (released.rows, released.skipped) == (1, 1)
+    assert rejects_path(Path("out.txt")).exists()
+    assert "that rows which could not be read are missing" in released.statement.exposed
+
+
+def test_a_ledger_is_asked_before_any_row_is_worked_on(work):
+    Ledger.create("l.db", releases=1)
+    release(ledger="l.db", ledger_key="id")
+    assert Ledger("l.db").releases()[0].state == "released"
+    with pytest.raises(RefusedError, match="10 of 10 values of 'id'"):
+        release("again.txt", ledger="l.db", ledger_key="id")
+    assert Turned.made[-1].rows == []
+    assert not Path("again.txt").exists()
+
+
+@pytest.mark.parametrize(("missing", "charged"), [(None, 1), ("", 2)])
+def test_a_missing_text_is_charged_where_it_counts_as_one(work, missing, charged):
+    Ledger.create("l.db", releases=1)
+    write("in.jsonl", [{"text": "a"}, {"text": None}, {"text": None}])
+    release(ledger="l.db", missing=missing)
+    assert Ledger("l.db").releases()[0].units == charged
+
+
+def test_a_release_is_known_again_by_its_parameters_columns_and_bytes(work):
+    out = Path("out.txt")
+    assert not is_released(out, "turned around", {"step": -1}, [])
+    release(keep=["id"])
+    assert is_released(out, "turned around", {"step": -1}, ["id"])
+    for name, parameters, keep in (
+        ("other", {"step": -1}, ["id"]),
+        ("turned around", {"step": 1}, ["id"]),
+        ("turned around", {"step": -1}, []),
+    ):
+        with pytest.raises(ParameterError, match="is of another run"):
+            is_released(out, name, parameters, keep)
+    out.write_text("changed")
+    with pytest.raises(ParameterError, match="is of another run"):
+        is_released(out, "turned around", {"step": -1}, ["id"])
+
+
+# -- the ledger, and what stops a run ---------------------------------------------------------------------------
+
+
+def states(name="l.db"):
+    return [each.state for each in Ledger(name).releases()]
+
+
+def hidden(folder):
+    return sorted(each.name for each in folder.iterdir() if each.name.startswith("."))
+
+
+def no_more(*_arguments, **_options):
+    raise StorageError("cannot write 'out.txt': No space left on device")
+
+
+def test_the_ledger_settles_once_the_output_stands(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    settle, seen = Ledger.settle, []
+
+    def watched(ledger, release_id):
+        seen.append((states(), file_digest("out.txt"), statement_path(Path("out.txt")).exists()))
+        settle(ledger, release_id)
+
+    monkeypatch.setattr(Ledger, "settle", watched)
+    released = release(ledger="l.db")
+    assert seen == [(["pending"], released.statement.data_sha256, True)]
+    assert states() == ["released"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_where_nothing_came_out_and_the_ledger_fails_too_the_first_error_is_said_and_nothing_lost(
+    work, monkeypatch, resume
+):
+    Ledger.create("l.db", releases=1)
+    with monkeypatch.context() as full:
+        full.setattr(Job, "add", no_more)
+        full.setattr(Ledger, "void", lambda *_: (_ for _ in ()).throw(StorageError("cannot use the ledger")))
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            release(ledger="l.db")
+    (note,) = caught.value.__notes__
+    (pending,) = Ledger("l.db").releases()
+    assert note.startswith("nothing was released, but the ledger still counts it (cannot use the ledger): run the same")
+    assert note.endswith(f"dptext ledger void l.db {pending.release_id}")
+    assert hidden(work) == [".out.txt.job", ".out.txt.rows"]
+    released = release(ledger="l.db", resume=resume)
+    assert states() == ["released"]
+    assert (released.statement.release_id == pending.release_id) == resume
+    assert hidden(work) == []
+
+
+def test_where_nothing_came_out_nothing_is_left(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    with monkeypatch.context() as full:
+        full.setattr(Job, "add", no_more)
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            release(ledger="l.db")
+    assert not hasattr(caught.value, "__notes__")
+    assert (states(), hidden(work)) == ([], [])
+
+
+def killed_at(stage, monkeypatch):
+    """What a run leaves that is killed at a stage: nobody tidies up."""
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "_kept_for_later", lambda *_: contextlib.nullcontext())
+        if stage == "all rows":
+            patch.setattr(Job, "publish", no_more)
+        elif stage == "the output":
+            patch.setattr(Ledger, "settle", no_more)
+        elif stage == "the ledger":
+            patch.setattr(Job, "discard", no_more)
+        rows = {"the reservation": 0, "some rows": 8}.get(stage, 10**9)
+
+        def stop(job, *arguments, **more):
+            if job.rows >= rows:
+                no_more()
+            add(job, *arguments, **more)
+
+        add = Job.add
+        patch.setattr(Job, "add", stop)
+        with pytest.raises(StorageError):
+            release(ledger="l.db")
+
+
+STAGES = ["the reservation", "some rows", "all rows", "the output", "the ledger"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_that_goes_on_after_a_kill_is_counted_once(work, monkeypatch, stage):
+    Ledger.create("l.db", releases=1)
+    killed_at(stage, monkeypatch)
+    assert states() == ["released" if stage == "the ledger" else "pending"]
+    (begun,) = Ledger("l.db").releases()
+    released = release(ledger="l.db", resume=True)
+    assert released.statement.release_id == begun.release_id
+    assert (states(), hidden(work), released.rows) == (["released"], [], 10)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("again", ["l.db", None])
+def test_a_run_that_starts_over_gives_back_what_never_came_out_and_only_that(work, monkeypatch, stage, again):
+    Ledger.create("l.db", releases=2)
+    killed_at(stage, monkeypatch)
+    release(ledger=again, force=True)
+    was_out = stage in ("the output", "the ledger")
+    assert states() == ["released"] * (was_out + (again is not None))
+    assert hidden(work) == []
+
+
+def test_a_job_is_not_forgotten_before_the_ledger_knows(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    killed_at("some rows", monkeypatch)
+    with monkeypatch.context() as full:
+        full.setattr(Ledger, "void", no_more)
+        with pytest.raises(StorageError):
+            release(ledger="l.db", force=True)
+    assert states() == ["pending"]
+    release(ledger="l.db", force=True)
+    assert states() == ["released"]
+
+
+def test_what_was_voided_is_charged_again_before_it_appears(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    killed_at("all rows", monkeypatch)
+    (begun,) = Ledger("l.db").releases()
+    Ledger("l.db").void(begun.release_id)
+    Ledger("l.db").reserve("other", promise(), [f"{MARKER} 3"], by="text").settle()
+    with pytest.raises(RefusedError, match="would be overspent"):
+        release(ledger="l.db", resume=True)
+    assert not Path("out.txt").exists()
+
+
+def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the_next_run(work, monkeypatch):
+    Ledger.create("l.db", releases=1)
+    with monkeypatch.context() as full:
+        full.setattr(Ledger, "settle", no_more)
+        with pytest.raises(StorageError) as caught:
+            release(ledger="l.db")
+    (pending,) = Ledger("l.db").releases()
+    told, then = caught.value.__notes__
+    assert told.endswith(f"dptext ledger settle l.db {pending.release_id}")
+    assert then == "out.txt is in place: run the same command with --resume to finish"
+    release(ledger="l.db", resume=True)
+    assert (states(), hidden(work)) == (["released"], [])
+
+
+# -- rows that cannot be read, in great number -------------------------------------------------------------------
+
+
+def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
+    good = json.dumps({"text": "a"}) + "\n"
+    Path("in.jsonl").write_text("\n" * 100_000 + good + "\n" * 100_000 + good + "{\n" * 9)
+    release(on_error="skip")  # what is imported and cached at the first time
+    tracemalloc.start()
+    try:
+        released = release("again.txt", on_error="skip")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    listed = [json.loads(line) for line in rejects_path(Path("again.txt")).read_text().splitlines()]
+    assert [(each["first"], each["last"]) for each in listed] == [(1, 100_000), (100_002, 200_001), (200_003, 200_011)]
+    assert (released.rows, released.skipped) == (2, 200_009)
+    assert peak < 10 << 20, "200,009 entries take more than 20 MB"
+
+
+def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypatch):
+    monkeypatch.setattr(documents, "BLOCK_REJECTS", 8)
+    monkeypatch.setattr(documents, "_REJECTS_KEPT", 10)
+    Path("in.jsonl").write_text("\n{\n" * 50 + json.dumps({"text": "a"}) + "\n")
+    with contextlib.closing(documents.read_documents("in.jsonl", on_error="skip")) as reader:
+        for block in reader.blocks():
+            assert len(block.rejects) <= 8
+    assert (reader.count, reader.skipped, len(reader.rejects)) == (1, 100, 10)
+    released = release(on_error="skip")
+    listed = [json.loads(line)["first"] for line in rejects_path(Path("out.txt")).read_text().splitlines()]
+    assert (released.rows, released.skipped, listed) == (1, 100, list(range(1, 101)))
+
+
+# -- what only the owner reads, and what killed runs leave ----------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_the_list_of_rejects_is_for_the_owner_alone(work):
+    write("in.jsonl", [{"text": 7}, {"text": "a"}])
+    before = os.umask(0o022)
+    try:
+        release(on_error="skip")
+    finally:
+        os.umask(before)
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in work.iterdir() if each.name.startswith("out")}
+    assert modes == {"out.txt": 0o644, "out.txt.privacy.json": 0o644, "out.txt.rejects.jsonl": 0o600}
+
+
+@pytest.mark.parametrize("how", [{"resume": True}, {"force": True}])
+def test_what_a_killed_run_left_beside_the_output_goes_with_the_next(work, how):
+    with pytest.raises(KeyboardInterrupt):
+        release(progress=_interrupt)
+    for name in ("out.txt", "out.txt.privacy.json", "out.txt.rejects.jsonl"):
+        for suffix in ("part", "2.part", "7.part"):
+            beside(Path(name), suffix).write_text("half")
+    release(**how)
+    assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
+
+
+def _interrupt(_reader, _rows):
+    raise KeyboardInterrupt
+
+
+def test_what_is_left_beside_a_finished_release_goes_when_it_is_found_finished(work):
+    made = release().statement
+    beside(Path("out.txt.privacy.json"), "part").write_text("half")
+    assert is_released(Path("out.txt"), made.mechanism, made.parameters, ())
+    assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]

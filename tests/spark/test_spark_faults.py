@@ -1,0 +1,546 @@
+"""What a run on Spark leaves when it is stopped, killed or fails, and what it prints."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import dptext
+from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
+from dptext.files.documents import read_documents
+from dptext.files.formats import folder_digest
+from dptext.ledger.ledger import Ledger
+from dptext.spark import folder as folder_module
+from dptext.spark.folder import Appeared, OutputFolder
+from dptext.spark.session import told_in_one_line
+
+pytestmark = [
+    # pyspark's own, about the version of pandas, and sockets that it leaves to the garbage collector
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _hears_interrupts():
+    """A shell's background job ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def mechanism():
+    return dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=300), epsilon=3.0)
+
+
+@pytest.fixture(scope="module")
+def promise(mechanism):
+    return dptext.privatize(["a"], mechanism).statement.replace(data_sha256=None)
+
+
+def release_of(frame, promise, text="text"):
+    """A release whose rows are those of a frame: what stops it is the engine's business, whatever the rows are."""
+    from dptext.spark.release import SparkRelease
+
+    promise = promise.replace(release_id=f"r{time.monotonic_ns()}")
+    return SparkRelease(frame, (), promise, lambda _: promise, frame, text)
+
+
+def names(folder):
+    return sorted(each.name for each in folder.iterdir())
+
+
+# -- stopped -------------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, promise, tmp_path):
+    marks, place = tmp_path / "marks", tmp_path / "place"
+    place.mkdir()
+    marks.mkdir()
+
+    def slow(batches):
+        for batch in batches:
+            (marks / str(time.monotonic_ns())).touch()
+            time.sleep(0.3)
+            yield batch
+
+    frame = spark.range(0, 40, numPartitions=20).selectExpr("cast(id as string) text")
+    frame = frame.mapInArrow(slow, frame.schema)
+    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
+
+    def interrupt_when(is_time):
+        while not is_time():
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    def job_is_set_up():
+        return any(place.rglob("_temporary"))
+
+    def tasks_have_begun(count):
+        return lambda: len(names(marks)) >= count
+
+    def a_task_is_committed():
+        return any(place.rglob("task_*"))
+
+    active = spark.sparkContext.statusTracker().getActiveJobsIds
+    for moment in (job_is_set_up, tasks_have_begun(1), a_task_is_committed):
+        for mark in marks.iterdir():
+            mark.unlink()
+        threading.Thread(target=interrupt_when, args=(moment,), daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            release_of(frame, promise).write(str(place / "out.parquet"), ledger=str(tmp_path / "ledger.db"))
+        assert not active(), "a job goes on"
+        assert names(place) == []
+    assert Ledger(tmp_path / "ledger.db").releases() == []
+    count = len(names(marks))
+    time.sleep(1)
+    assert names(place) == []
+    assert len(names(marks)) == count, "tasks went on"
+
+
+def test_an_interrupt_between_statement_and_rows_waits_for_both(spark, promise, tmp_path, monkeypatch):
+    once = iter([True])
+    original = OutputFolder._move
+
+    def interrupted(self, source, target):
+        original(self, source, target)
+        if next(once, False):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.3)
+
+    monkeypatch.setattr(OutputFolder, "_move", interrupted)
+    frame = spark.createDataFrame([("a",)], "text string")
+    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
+    out = tmp_path / "out.parquet"
+    with pytest.raises(KeyboardInterrupt) as caught:
+        release_of(frame, promise).write(str(out), ledger=str(tmp_path / "ledger.db"))
+    assert "in place, and complete" in " ".join(caught.value.__notes__)
+    assert names(tmp_path) == ["ledger.db", "out.parquet", "out.parquet.privacy.json"]
+    assert [each.state for each in Ledger(tmp_path / "ledger.db").releases()] == ["released"]
+
+
+# -- killed --------------------------------------------------------------------------------------------------------
+
+
+class KilledError(BaseException):
+    """Nothing is done after it."""
+
+
+class Dying:
+    """A file system that does so many of its operations that change something, and no more of any kind."""
+
+    def __init__(self, system, steps):
+        self._system, self._steps = system, steps
+
+    def __getattr__(self, name):
+        method = getattr(self._system, name)
+
+        def counted(*arguments):
+            if name in ("mkdirs", "create", "rename", "delete"):
+                if self._steps == 0:
+                    raise KilledError
+                self._steps -= 1
+            return method(*arguments)
+
+        return counted
+
+
+def run_folder(spark, out, statement, content, *, steps=10**6, force=False):
+    """One run without the engine; how many steps it had left. Killed, it leaves what it leaves."""
+    folder = OutputFolder(spark, str(out))
+    ended.extend((run["release_id"], appeared) for run, appeared in folder.left_by_others())
+    folder._system = Dying(folder._system, steps)
+    try:
+        folder.begin({"release_id": statement.release_id}, force=force)
+        (Path(folder.rows) / "part-0.parquet").write_text(content)
+        made = statement.replace(data_sha256=folder.digest())
+        folder.publish(made, force=force)
+        folder.clear()
+    finally:
+        folder_module._running.clear()  # the process is another one
+    return folder._system._steps
+
+
+ended = []
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_kill_at_any_step_leaves_the_old_output_or_the_new_one_after_the_next_run(spark, promise, tmp_path, replaces):
+    def statement(name):
+        return promise.replace(release_id=name)
+
+    def content(out):
+        stated = json.loads((tmp_path / f"{out.name}.privacy.json").read_text())
+        assert stated["data_sha256"] == folder_digest(out)
+        return (out / "part-0.parquet").read_text()
+
+    needed = 10**6 - run_folder(spark, tmp_path / "probe", statement("p"), "x")
+    needed += 2 * replaces
+    assert needed > 7
+    appeared_after = []
+    for steps in range(needed + 1):
+        out = tmp_path / f"out{steps}"
+        if replaces:
+            run_folder(spark, out, statement("old"), "old")
+        ended.clear()
+        try:
+            run_folder(spark, out, statement("new"), "new", steps=steps, force=replaces)
+        except KilledError:
+            pass
+        else:
+            assert steps == needed
+            break
+        for made in (each for each in tmp_path.rglob("*") if f".{out.name}.spark.part" in str(each)):
+            private = made.relative_to(tmp_path).parts[0]
+            assert stat.S_IMODE((tmp_path / private).stat().st_mode) & 0o077 == 0
+        seen = content(out) if out.exists() else None  # whoever looks now sees one that is whole
+        assert seen in ("old", "new", None)
+        # the next run: sees what is there, and is refused or not accordingly
+        folder = OutputFolder(spark, str(out))
+        ended.extend((run["release_id"], appeared) for run, appeared in folder.left_by_others())
+        assert [each for each in names(tmp_path) if each.startswith(f".{out.name}.")] == []
+        if steps == needed - 1 or ended[-1:] == [("new", Appeared.YES)]:  # the last step deletes an empty folder
+            assert content(out) == "new"
+        elif replaces:
+            assert content(out) == "old"
+        else:
+            assert not out.exists()
+            assert not out.with_name(f"{out.name}.privacy.json").exists()
+        appeared_after.append(out.exists() and content(out) == "new")
+        run_folder(spark, out, statement("newest"), "newest", force=out.exists())
+        assert content(out) == "newest"
+    assert appeared_after == sorted(appeared_after)
+    assert not appeared_after[0]
+    assert appeared_after[-1]
+
+
+def test_the_next_run_frees_what_a_killed_one_reserved_and_settles_what_had_appeared(spark, promise, tmp_path):
+    ledger, out = tmp_path / "ledger.db", tmp_path / "out.parquet"
+    Ledger.create(ledger, epsilon=1e6)
+    frame = spark.createDataFrame([("a",), ("b",)], "text string")
+    for publishes, state in ((False, None), (True, "released")):
+        killed = promise.replace(release_id=f"killed{publishes}")
+        Ledger(ledger).reserve(killed.release_id, killed, ["a", "b"], by="text")
+        folder = OutputFolder(spark, str(out))
+        folder.begin({"release_id": killed.release_id, "ledger": [str(ledger), "text"]}, force=False)
+        if publishes:
+            folder.publish(killed, force=False)
+        folder_module._running.clear()
+        wanted = pytest.raises(ParameterError, match="--force") if publishes else pytest.raises(DataError)
+        with wanted:
+            release_of(frame.selectExpr("raise_error('dptext.errors.DataError: x') text"), promise).write(
+                str(out), ledger=str(ledger)
+            )
+        assert Ledger(ledger).state(killed.release_id) == state
+
+
+def test_an_output_that_a_living_process_writes_is_not_taken_over(spark, promise, tmp_path):
+    frame = spark.createDataFrame([("a",)], "text string")
+    out = str(tmp_path / "out.parquet")
+    with OutputFolder(spark, out) as other:
+        other.begin({"release_id": "other"}, force=False)
+        with pytest.raises(StorageError, match="another process is writing"):
+            release_of(frame, promise).write(out)
+    release_of(frame, promise).write(out)
+    assert names(tmp_path) == ["out.parquet", "out.parquet.privacy.json"]
+
+
+# -- failing -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_leaves_nothing_and_the_ledger_as_it_was(spark, promise, tmp_path):
+    ledger = tmp_path / "ledger.db"
+    Ledger.create(ledger, epsilon=1e6)
+    frame = spark.createDataFrame([("a",), ("b",)], "text string")
+
+    def fail(batches):
+        yield from batches
+        raise dptext.errors.DataError("no")
+
+    out = str(tmp_path / "out.parquet")
+    with pytest.raises(DataError, match="no"):
+        release_of(frame.mapInArrow(fail, frame.schema), promise).write(out)
+    gone = release_of(frame, promise)
+    gone._statement_of = lambda _: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        gone.write(out, ledger=str(ledger))
+    assert names(tmp_path) == ["ledger.db"]
+    assert Ledger(ledger).releases() == []
+
+
+def test_the_ledger_is_settled_when_the_output_stands(spark, promise, tmp_path, monkeypatch):
+    ledger, out = tmp_path / "ledger.db", tmp_path / "out.parquet"
+    Ledger.create(ledger, epsilon=1e6)
+    frame = spark.createDataFrame([("a",)], "text string")
+
+    def full(_self, _release):
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "settle", full)
+        with pytest.raises(StorageError, match="the disk is full") as caught:
+            release_of(frame, promise).write(str(out), ledger=str(ledger))
+    assert "in place, and complete" in " ".join(caught.value.__notes__)
+    assert out.exists()
+    assert [each.state for each in Ledger(ledger).releases()] == ["pending"]
+    release_of(frame, promise).write(str(out), ledger=str(ledger), force=True)
+    assert [each.state for each in Ledger(ledger).releases()] == ["released", "released"]
+
+
+def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, glove, tmp_path):
+    import dptext.spark.frames
+    from dptext.representations.bounds import Bound
+    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.privunit import PrivUnit
+    from dptext.representations.release import DeviceEncoder
+
+    words = dptext.load_vectors(glove, limit=300)
+    device = DeviceEncoder(MeanOfWords(words), Bound(mean=words.matrix.mean(axis=0)), PrivUnit(epsilon=4.0))
+    (tmp_path / "in.jsonl").write_text('{"text": null}\n{"text": "a"}\n')
+    Ledger.create(tmp_path / "ledger.db", epsilon=5.0)
+    from dptext.spark.files import read_files
+
+    release = dptext.spark.frames.encode_scan(read_files([str(tmp_path / "in.jsonl")]), device)
+    release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "ledger.db"))
+    assert Ledger(tmp_path / "ledger.db").left("").spent == 4.0
+
+
+def test_rows_that_change_after_they_were_charged_are_not_released(spark, promise, tmp_path):
+    source = tmp_path / "in.parquet"
+    frame = spark.createDataFrame([("a",), ("b",)], "text string")
+    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
+    for now in ("b", "c"):
+        frame.write.mode("overwrite").parquet(str(source))
+        release = release_of(spark.read.parquet(str(source)), promise)
+        part = next(source.glob("part-00001*")) if len(list(source.glob("part-*"))) > 1 else next(source.glob("part-*"))
+        original = release._compute
+
+        def changed(path, original=original, part=part, now=now):
+            counts = original(path)
+            pa.parquet.write_table(pa.table({"text": [now]}), part)
+            part.with_name(f".{part.name}.crc").unlink(missing_ok=True)
+            return counts
+
+        release._compute = changed
+        out = tmp_path / f"{now}.parquet"
+        if now == "b":
+            release.write(str(out), ledger=str(tmp_path / "ledger.db"))
+        else:
+            with pytest.raises(RefusedError, match="the input changed"):
+                release.write(str(out), ledger=str(tmp_path / "ledger.db"))
+            assert not out.exists()
+    assert [each.state for each in Ledger(tmp_path / "ledger.db").releases()] == ["released"]
+
+
+def test_nothing_but_a_release_is_replaced(spark, promise, tmp_path):
+    frame = spark.createDataFrame([("a",)], "text string")
+    frame.write.parquet(str(tmp_path / "in put.parquet"))
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "in put.parquet")
+    (tmp_path / "file.parquet").write_text("a ledger")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.pdf").touch()
+    before = sorted(tmp_path.rglob("*"))
+    scan = spark.read.parquet(str(tmp_path / "in put.parquet"))
+    for source, out, remedy in (
+        (scan, "in put.parquet", "same folder as IN"),
+        (scan, "link.parquet", "same folder as IN"),
+        (frame, "file.parquet", "is a file"),
+        (frame, "home", "other things"),
+    ):
+        with pytest.raises(ParameterError, match=remedy):
+            release_of(source, promise).write(str(tmp_path / out), force=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# -- said ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_place_that_cannot_be_written_to_is_named_before_any_row_is_read(spark, promise, tmp_path):
+    (tmp_path / "file").touch()
+
+    def read(batches):
+        raise AssertionError("rows were read")
+        yield from batches
+
+    frame = spark.createDataFrame([("a",)], "text string")
+    frame = frame.mapInArrow(read, frame.schema)
+    for place in (tmp_path / "file", Path("/proc")):
+        with pytest.raises(StorageError, match=r"cannot write '.*out\.parquet'.*make a folder there"):
+            release_of(frame, promise).write(str(place / "out.parquet"))
+    for path, kind, remedy in (
+        ("nothing://x/out.parquet", ParameterError, "scheme"),
+        ("hdfs://localhost:1/out.parquet", StorageError, "does not answer"),
+    ):
+        with pytest.raises(kind, match=remedy):
+            release_of(frame, promise).write(path)
+
+
+def test_a_column_that_is_missing_is_answered_with_those_that_are_there(spark, mechanism, tmp_path):
+    from dptext.spark.files import read_files
+    from dptext.spark.frames import privatize
+
+    frame = spark.createDataFrame([("a", 1)], "body string, stars int")
+    with pytest.raises(ParameterError, match=r"0 of that name; its columns are 'body', 'stars'$"):
+        privatize(frame, mechanism)
+    many = frame.selectExpr(*(f"stars as c{n}" for n in range(30)))
+    with pytest.raises(ParameterError, match=r"'c19' and 10 more$"):
+        privatize(many, mechanism)
+    (tmp_path / "in.csv").write_text("a private text,5\nanother,3\n")  # without a header
+    with pytest.raises(DataError, match="the header has none among its 2") as caught:
+        read_files([str(tmp_path / "in.csv")])
+    assert "private" not in str(caught.value)
+
+
+def test_an_output_that_is_there_is_answered_with_the_option(spark, promise, tmp_path):
+    frame = spark.createDataFrame([("a",)], "text string")
+    release_of(frame, promise).write(str(tmp_path / "out.parquet"))
+    with pytest.raises(ParameterError, match="add --force"):
+        release_of(frame, promise).write(str(tmp_path / "out.parquet"))
+    # no checksum of Hadoop's beside the statement, nor a stale one of an earlier version
+    assert names(tmp_path) == ["out.parquet", "out.parquet.privacy.json"]
+
+
+def test_errors_of_the_engine_name_what_they_can(spark):
+    def raised(module, said):
+        kind = type("ToldError", (Exception,), {"__module__": module})
+        with pytest.raises(DptextError) as caught, told_in_one_line():
+            raise kind(said)
+        return str(caught.value)
+
+    died = "failed {} times, most recent failure: Python worker exited unexpectedly (crashed)"
+    assert "attempts at its task: 1)" in raised("pyspark.errors", died.format(1))
+    assert "attempts at its task: 4)" in raised("pyspark.errors", died.format(4))
+    with pytest.raises(StorageError, match="Java process ended"), told_in_one_line():
+        raise ConnectionRefusedError
+    with pytest.raises(StorageError, match=r"\(ArithmeticException\)") as caught, told_in_one_line():
+        spark._jvm.java.lang.Math.addExact(2**31 - 1, 1)
+    assert "overflow" not in str(caught.value)  # what it says besides may be of a row
+
+
+# -- read ----------------------------------------------------------------------------------------------------------
+
+READ = {
+    "a number.jsonl": '{"text": "a"}\n{"text": 5}\n',
+    "numbers.jsonl": '{"text": 5}\n{"text": 6}\n',
+    "a list.jsonl": '{"text": "a"}\n{"text": ["b"]}\n',
+    "a truth.jsonl": '{"text": "a"}\n{"text": true}\n',
+    "no text.jsonl": '{"text": "a"}\n{"other": "b"}\n',
+    "null.jsonl": '{"text": "a"}\n{"text": null}\n',
+    "all null.jsonl": '{"text": null}\n',
+    "letters.jsonl": '{"text": "ä\\u00e4 \\n 5"}\n{"text": "5"}\n{"text": ""}\n',
+    "cut.jsonl": '{"text": "a"}\n{"text": "b\n',
+    "carriage.txt": "a\rb\r\nc\n\nd",
+    "quote.tsv": 'text\tn\n"he said\t1\nshe said\t2\n',
+    "wide.csv": "text,n\na,1\nb,2,3\n",
+    "narrow.csv": "text,n\na,1\nb\n",
+    "quoted.csv": 'text,n\n"a\n""b""",1\n,2\n',
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
+    from dptext.spark.files import read_files
+
+    (tmp_path / name).write_text(READ[name], newline="")
+    keep = [] if name.endswith((".jsonl", ".txt")) else ["n"]
+
+    def outcome(read):
+        try:
+            return read()
+        except DataError as error:
+            assert "\n" not in str(error)
+            return "refused"
+
+    def local():
+        found = read_documents(tmp_path / name, keep=keep)
+        return [(each.text, *(each.attributes or {}).values()) for each in found]
+
+    def on_spark():
+        with told_in_one_line():
+            frame = read_files([str(tmp_path / name)], keep=keep).select("text", *keep)
+            return [tuple(row) for row in frame.collect()]
+
+    assert outcome(on_spark) == outcome(local)
+
+
+def test_files_whose_columns_are_in_another_order_are_no_mixture_of_them(spark, mechanism, tmp_path):
+    from dptext.spark.files import privatize_files
+
+    for name, content in (("a.csv", "text,stars\na secret,5\n"), ("b.csv", "stars,text\n5,a secret\n")):
+        (tmp_path / name).write_text(content)
+    out = tmp_path / "out.parquet"
+    with pytest.raises(DataError, match="different headers"):
+        privatize_files([str(tmp_path / each) for each in ("a.csv", "b.csv")], str(out), mechanism, keep=["stars"])
+    assert not out.exists()
+
+
+# -- a session of our own ------------------------------------------------------------------------------------------
+
+OWN = """
+import os, pathlib, signal, warnings
+import dptext
+from dptext.cli import main
+from dptext.spark.session import session
+
+usual = ["--epsilon", "4", "--limit", "300", "--engine", "spark"]
+assert main(["privatize", "in.jsonl", "-o", "/proc/out.parquet", *usual, "--quiet"]) == 4
+assert main(["privatize", "bad.jsonl", "-o", "bad.parquet", *usual, "--quiet"]) == 1
+spark = session()
+scratch = pathlib.Path(spark.conf.get("spark.local.dir"))
+assert scratch.stat().st_mode & 0o777 == 0o700, scratch
+assert spark.conf.get("spark.master").endswith(",4]")
+
+warnings.simplefilter("ignore")  # pyspark's own, about the version of pandas
+
+def die_once(batches):
+    for batch in batches:
+        if not os.path.exists("died"):
+            open("died", "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield batch
+
+frame = spark.range(10, numPartitions=1)
+assert frame.mapInArrow(die_once, frame.schema).count() == 10
+assert os.path.exists("died")
+assert main(["privatize", "in.jsonl", "-o", "out.parquet", *usual, "--quiet"]) == 0
+print(scratch)
+"""
+
+
+def test_a_session_of_ours_tries_again_keeps_to_itself_and_says_one_line_an_error(spark, tmp_path):
+    rows = "".join(json.dumps({"text": f"the {word} of"}) + "\n" for word in ("and", "in"))
+    (tmp_path / "in.jsonl").write_text(rows)
+    (tmp_path / "bad.jsonl").write_text(rows + '{"text": 5}\n')
+    leftover = tmp_path / "tmp" / "dptext-work-left"
+    leftover.mkdir(parents=True)
+    (tmp_path / "script.py").write_text(OWN)
+    settings = {"TMPDIR": str(tmp_path / "tmp"), "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **settings}
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = done.stderr.splitlines()
+    assert [each[:30] for each in said] == [each[:30] for each in said if each.startswith("dptext: ")], done.stderr
+    assert len(said) == 2, done.stderr
+    assert "cannot write '/proc/out.parquet'" in said[0]
+    assert "expected a string in 'text'" in said[1]
+    assert not leftover.exists()
+    scratch = Path(done.stdout.split()[-1])
+    assert scratch.parent == tmp_path / "tmp"
+    until = time.monotonic() + 60  # Java ends after Python
+    while scratch.exists() and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not scratch.exists()
+    assert names(tmp_path / "tmp") == [] or all("hsperf" in each for each in names(tmp_path / "tmp"))

@@ -1,0 +1,198 @@
+"""What runs in a task, without an engine around it: the noise of a row hangs on the rows alone."""
+
+import hashlib
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.noise_key import NoiseKey
+from dptext.spark import blocks, tasks
+from dptext.spark.blocks import GROUP, placed_blocks
+from dptext.spark.rows import LABEL, LabelTask
+from dptext.spark.tasks import EncodeTask, RewriteTask, Rows
+
+GROUPS = 8
+IDS = ("n",)
+
+
+@pytest.fixture(scope="module")
+def mechanism(glove):
+    return dptext.TEM(dptext.load_vectors(glove, limit=300), epsilon=2.0)
+
+
+@pytest.fixture
+def context(monkeypatch, mechanism):
+    """Tasks find the mechanism on their node, and themselves in partition 0."""
+    state = SimpleNamespace(partition=0, thing=mechanism)
+    monkeypatch.setattr(
+        tasks, "task_context", lambda: SimpleNamespace(cpus=lambda: 1, partitionId=lambda: state.partition)
+    )
+    monkeypatch.setattr(tasks, "from_node", lambda _name: state.thing)
+    return state
+
+
+def table(count, *, text=lambda n: f"the doctor of town {n % 3} said it was fine"):
+    """Rows with ids, in groups that a hash of the id says."""
+    ids = np.arange(count)
+    groups = np.array([hashlib.sha256(str(n).encode()).digest()[0] % GROUPS for n in ids], dtype=np.int32)
+    return pa.table({"text": pa.array([text(n) for n in ids], pa.string()), "n": ids, GROUP: groups})
+
+
+def partitions(rows, count, order=None):
+    """As the engine hands them over: whole groups in each partition, sorted; the input in any order."""
+    shuffled = rows if order is None else rows.take(order)
+    for number in range(count):
+        mine = shuffled.filter(pa.compute.equal(pa.compute.bit_wise_and(shuffled[GROUP], count - 1), number))
+        yield number, mine.sort_by([(GROUP, "ascending"), ("n", "ascending")])
+
+
+def released(context, rows, task, *, count=2, batch=7, order=None):
+    """Private text by id."""
+    found = {}
+    for number, part in partitions(rows, count, order):
+        context.partition = number
+        for out in task(iter(part.to_batches(max_chunksize=batch))):
+            for row in out.to_pylist():
+                assert found.setdefault(row["n"], row["text"]) is row["text"], "a row came twice"
+    return found
+
+
+def rewriting(ids=IDS, seed=5):
+    return RewriteTask("tables", NoiseKey(seed).secret(), True, Rows("text", ("n",), ids))
+
+
+def test_order_batches_and_partitions_change_nothing(context):
+    rows = table(300)
+    once = released(context, rows, rewriting())
+    assert len(once) == 300
+    for count, batch, seed in ((1, 1000, 1), (4, 3, 2), (8, 50, 3)):
+        order = np.random.default_rng(seed).permutation(300)
+        assert released(context, rows, rewriting(), count=count, batch=batch, order=order) == once
+
+
+def test_naming_rows_by_their_place_would_release_them_twice(context):
+    """The broken twin: as-it-lies names on rows that a shuffle brings in another order."""
+    rows = table(300)
+    once = released(context, rows, rewriting(ids=()))
+    again = released(context, rows, rewriting(ids=()), count=4, order=np.random.default_rng(1).permutation(300))
+    assert sum(once[n] != again[n] for n in once) > 100
+
+
+def test_an_attempt_that_is_made_again_is_the_same_to_the_byte(context):
+    for ids in (IDS, ()):
+        batches = table(200).sort_by([(GROUP, "ascending"), ("n", "ascending")]).to_batches(max_chunksize=33)
+        first, second = (list(rewriting(ids)(iter(batches))) for _ in range(2))
+        assert pa.Table.from_batches(first).equals(pa.Table.from_batches(second))
+
+
+def test_blocks_of_equal_texts_share_no_noise(context):
+    rows = table(400, text=lambda _n: "doctor town street music")
+    for ids in (IDS, ()):
+        found = released(context, rows, rewriting(ids), count=4)
+        # 300 words, epsilon 2: the chance of a pair is far below 1 / 100, so 400 equal draws mean equal noise
+        assert len(set(found.values())) > 200
+    secret = released(context, rows, rewriting(seed=6), count=4)
+    assert secret != released(context, rows, rewriting(seed=7), count=4)
+
+
+def test_another_text_gives_its_whole_block_fresh_noise(context):
+    once = released(context, table(300), rewriting())
+    other = released(
+        context,
+        table(300, text=lambda n: "another" if n == 17 else f"the doctor of town {n % 3} said it was fine"),
+        rewriting(),
+    )
+    rows = table(300)
+    groups = dict(zip(rows["n"].to_pylist(), rows[GROUP].to_pylist(), strict=True))
+    same = {n for n in once if groups[n] != groups[17]}
+    assert all(once[n] == other[n] for n in same)
+    changed = [once[n] != other[n] for n in once if n not in same]
+    assert sum(changed) > len(changed) / 2
+
+
+def test_missing_and_empty_texts_are_rows_like_any_other(context):
+    rows = table(30, text=lambda n: (None, "", "doctor")[n % 3])
+    found = released(context, rows, rewriting())
+    assert [found[n] for n in (0, 1)] == [None, ""]
+    assert found[2] not in (None, "")
+
+
+def test_counts_stand_in_the_first_row_of_a_block_and_add_up(context):
+    rows = table(50)
+    batches = rows.sort_by([(GROUP, "ascending"), ("n", "ascending")]).to_batches()
+    out = pa.Table.from_batches(list(rewriting()(iter(batches))))
+    assert pa.compute.max(out["dptext longest"]).as_py() == 8
+    assert pa.compute.sum(out["dptext words"]).as_py() == 50 * 8
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 64])
+def test_a_block_ends_where_the_rows_say(size, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 100)
+    texts = ["x" * (n * 7 % 31) for n in range(200)]
+    rows = pa.table({"text": texts, "n": range(200), GROUP: pa.array([n // 60 for n in range(200)], pa.int32())})
+    made = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))
+    assert [each.place >> 32 for each in made] == sorted(each.place >> 32 for each in made)
+    assert len({each.place for each in made}) == len(made)
+    assert [text for each in made for text in each.block.texts] == texts
+    for each in made:
+        lengths = [len(text) for text in each.block.texts]
+        assert len(lengths) <= 10
+        assert sum(lengths[:-1]) < 100
+        assert len(set(each.column(GROUP).to_pylist())) == 1
+
+
+def test_two_rows_of_one_id_are_refused_wherever_they_meet():
+    for size in (1, 2, 100):
+        for ids in (("n",), ("m", "n")):
+            rows = pa.table(
+                {"text": ["a", "b", "c"], "n": [1, 2, 2], "m": [0, 0, 0], GROUP: pa.array([0, 0, 0], pa.int32())}
+            )
+            with pytest.raises(DataError, match="same 'n'" if ids == ("n",) else "same 'm', 'n'"):
+                list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=ids, partition=0))
+    rows = pa.table({"text": ["a"], "n": pa.array([None], pa.int64()), GROUP: pa.array([0], pa.int32())})
+    with pytest.raises(DataError, match="null"):
+        list(placed_blocks(rows.to_batches(), "text", ids=IDS, partition=0))
+
+
+def test_rows_that_are_not_sorted_by_group_are_refused():
+    rows = pa.table({"text": ["a", "b"], "n": [1, 2], GROUP: pa.array([1, 0], pa.int32())})
+    with pytest.raises(DataError, match="not sorted"):
+        list(placed_blocks(rows.to_batches(), "text", ids=IDS, partition=0))
+
+
+def test_a_node_with_another_version_is_refused(context):
+    task = RewriteTask("tables", bytes(32), True, Rows("text", ("n",)), software="0.0.0")
+    with pytest.raises(ParameterError, match="install one version"):
+        list(task(iter(table(3).to_batches())))
+
+
+def labels_of(rows, secret=b"s" * 32):
+    task = LabelTask(secret, "text", ("text",), GROUPS)
+    return pa.Table.from_batches(list(task(rows.to_batches(max_chunksize=5))))
+
+
+def test_labels_of_equal_texts_are_far_apart_and_keyed():
+    rows = pa.table({"text": ["same"] * 1000 + [None, ""], "dptext twin": [*range(1, 1001), 1, 1]})
+    found = labels_of(rows)
+    assert len(set(found[LABEL].to_pylist())) == 1002
+    # every group is hit about 125 times; 60 is more than 6 standard deviations off (chance below 1e-8)
+    counts = np.bincount(found[GROUP].to_numpy(), minlength=GROUPS)
+    assert ((counts > 65) & (counts < 185)).all()
+    assert labels_of(rows, b"t" * 32)[LABEL] != found[LABEL]
+
+
+def test_a_secret_is_in_no_repr(context):
+    secret = NoiseKey(5).secret()
+    for task in (
+        rewriting(),
+        EncodeTask("t", secret, b"", Rows("text", ()), "vector"),
+        LabelTask(secret, "text", (), 2),
+    ):
+        assert secret.hex() not in repr(task)
+        assert repr(secret)[2:-1] not in repr(task)

@@ -1,0 +1,225 @@
+"""Words of users: what may enter, what one of them can change, what always comes and what never does."""
+
+import io
+import unicodedata
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dptext.errors import DataError, ParameterError
+from dptext.files.documents import Document
+from dptext.own_files import HashedFile
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.tokens import fold, is_single_word, pieces
+from dptext.text.vocabulary import Vocabulary
+from dptext.users import private_vocabulary as module
+from dptext.users.private_vocabulary import LONGEST_WORD, private_vocabulary
+from dptext.vectors.binary_format import write_binary
+from dptext.vectors.text_format import write_text
+from dptext.vectors.word_vectors import WordVectors
+from files.secrecy import MARKER
+
+
+@dataclass
+class Spy:
+    """In place of the mechanism: keeps the counts, lets all of them out."""
+
+    noise: str = "none"
+    scale: float = 0.0
+    threshold: int = 1
+    counts: dict = field(default_factory=dict)
+
+    def release(self, counts):
+        self.counts = counts
+        return counts
+
+
+@pytest.fixture
+def spy(monkeypatch):
+    """No noise, no threshold: the words with their counts."""
+    found = Spy()
+    monkeypatch.setattr(module, "thresholded_counts", lambda **_: found)
+
+    def counted(documents, **options):
+        result = private_vocabulary(documents, epsilon=1.0, delta=1e-6, **options)
+        return dict(zip(result.words, sorted(found.counts.values(), reverse=True), strict=True))
+
+    return counted
+
+
+def by(user, *texts):
+    return [Document(text, user=user) for text in texts]
+
+
+# -- what is counted ------------------------------------------------------------------------------------------
+
+
+def test_users_are_counted_and_each_counts_once_for_a_word(spy):
+    documents = [*by("a", "Zorp zorp", "frab"), *by("b", "zorp"), *by("a", "ZORP"), *by("c", "", None, "7 ...")]
+    assert spy(documents) == {"zorp": 2, "frab": 1}
+    assert spy([]) == spy(by("a", "", None)) == {}
+
+
+def test_known_words_are_not_looked_at_however_they_are_written(spy):
+    documents = by("a", "Zorp caf\u00e9 CAFE\u0301 don't unk")
+    assert spy(documents, known=Vocabulary(["Caf\u00e9", "do", "n't", "<unk>"])) == {"unk": 1, "zorp": 1}
+    assert spy(documents, known=["ZORP", "do"]) == {"café": 1, "n't": 1, "unk": 1}
+    with pytest.raises(ParameterError, match="known must"):
+        spy(documents, known="zorp")
+    with pytest.raises(ParameterError, match="known must"):
+        spy(documents, known=[7])
+
+
+def test_what_enters_is_what_a_vocabulary_can_hold(spy):
+    strange = (
+        "ok 3.14 me@x.org https://x.org/zorp @handle ... a\x00b \x01 \ud800x \U0001f600 l'ami don’t x\u00adx "
+        "İstanbul ŉ ﬁsh straße ǆ e\u0301 漢字 <unk> a_b x.y "
+        f"{'a' * LONGEST_WORD} {'b' * (LONGEST_WORD + 1)} {'c' * 300}"
+    )
+    words = spy(by("a", strange)).keys()
+    assert {"ok", "a" * LONGEST_WORD, "\U0001f600", "l'", "ami", "n't", "xx", "strasse", "漢", "unk"} <= words
+    for word in words:
+        assert is_single_word(word)
+        assert pieces(word) == [word] or word == "l'"  # which is one before a vowel only
+        assert fold(word) == word
+        assert len(word) <= LONGEST_WORD
+        assert not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in word)
+        word.encode("utf-8")
+    assert len(Vocabulary([*words, "<unk>"])) == len(words) + 1
+    again = spy(by("a", " ".join(words)))
+    assert again.keys() - {"l"} == words - {"l'"}
+
+
+def test_words_that_no_file_holds_or_nobody_sees_do_not_enter(spy):
+    """White space before a control of direction is one word to Unicode's rules: word2vec's formats cannot hold it, and
+    a crowd that writes it would stop every release at its last step, when its budget is spent."""
+    strange = "a\u200fb ok \u202e \ufeff x\u202c \u2066y\u2069 z\U000e0061 \u2028\u202e v\u2060w نمی\u200cخواهم"
+    words = spy(by("a", strange)).keys()
+    assert {"ok", "نمی\u200cخواهم"} <= words  # a joiner is spelling
+    for word in words:
+        assert not any(map(str.isspace, word))
+        assert not any(unicodedata.category(letter) == "Cf" for letter in word.replace("\u200c", ""))
+    vectors = WordVectors([*words, "<unk>"], np.ones((len(words) + 1, 2)), source="test")
+    for write in (write_binary, write_text):
+        write(vectors, HashedFile(io.BytesIO()))
+
+
+def test_one_user_changes_few_counts_by_one_whatever_he_writes(spy):
+    others = [*by("a", "zorp frab"), *by("b", "zorp")]
+    without = spy(others, words_per_user=5)
+    adversaries = [
+        [],
+        ["zorp " * 10_000],
+        [" ".join(f"w{letters(number)}" for number in range(3000))],
+        [f"w{letters(number)} zorp" for number in range(3000)],
+        ["zorp frab"] * 50,
+    ]
+    for texts in adversaries:
+        together = spy([others[0], *by("mallory", *texts), *others[1:]], words_per_user=5)
+        assert together.keys() >= without.keys()
+        changes = [count - without.get(word, 0) for word, count in together.items()]
+        assert set(changes) <= {0, 1}
+        assert sum(changes) <= 5
+
+
+def letters(number):
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def test_the_words_of_a_user_are_chosen_uniformly(spy):
+    """3,000 users choose 2 of 6; false alarm 1e-7. One who always took the first two would be far off."""
+    words = ["ab", "cd", "ef", "gh", "ij", "kl"]
+    documents = [document for user in range(3000) for document in by(str(user), " ".join(words))]
+    counts = spy(documents, words_per_user=2)
+    seen = np.array([counts[word] for word in words])
+    assert seen.sum() == 6000
+
+    def is_uniform(seen):
+        # the counts of draws without replacement: variance 3000 * 1/3 * 2/3, correlation -1/5
+        return ((seen - 1000) ** 2).sum() / (3000 * 2 / 9) * 5 / 6 < chi2.isf(1e-7, 5)
+
+    assert is_uniform(seen)
+    assert not is_uniform(np.array([1200, 1200, 900, 900, 900, 900]))
+
+
+def test_the_number_of_processes_and_the_order_of_the_input_change_nothing(spy):
+    generator = np.random.default_rng(2)
+    documents = [
+        Document(" ".join(f"w{letters(number)}" for number in generator.integers(0, 500, 40)), user=str(place % 70))
+        for place in range(700)
+    ]
+    one = spy(documents, words_per_user=10_000)
+    assert one == spy(documents, words_per_user=10_000, processes=2)
+    assert one == spy(documents[::-1], words_per_user=10_000)
+    assert len(one) == 500
+
+
+def test_rows_without_a_user_are_refused_and_nothing_is_said_about_words():
+    with pytest.raises(DataError, match="row 2 has no user") as caught:
+        private_vocabulary([*by(MARKER, MARKER), Document(MARKER)], epsilon=1.0, delta=1e-6)
+    assert MARKER not in str(caught.value)
+
+
+# -- what comes out -------------------------------------------------------------------------------------------
+
+
+def test_what_many_write_always_comes_and_what_one_writes_never_does():
+    """Misses and false finds: below 1e-7 each (400 users at delta 1e-9 / 10 a word; 60 standard deviations)."""
+    documents = [
+        document
+        for user in range(400)
+        for document in by(str(user), f"zorp secret{letters(user)}", "Frab" if user < 250 else "")
+    ]
+    result = private_vocabulary(documents, epsilon=4.0, delta=1e-9, words_per_user=10)
+    assert result.words == ("zorp", "frab")
+    assert result.vocabulary.words == ("zorp", "frab", "<unk>")
+    assert result.after(Vocabulary(["cat", "<unk>", "Zorp"])).words == ("cat", "<unk>", "Zorp", "frab")
+    assert "secret" not in repr(result)
+
+
+def test_the_statement_says_it_and_composes():
+    result = private_vocabulary(by("a", "zorp"), epsilon=2.0, delta=1e-7, words_per_user=20, known=["cat", "Cat"])
+    statement = result.statement
+    assert statement.guarantee == ApproxDP(2.0, 1e-7)
+    assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
+    assert statement.parameters["words_per_user"] == 20
+    assert statement.parameters["known_words"] == 1
+    assert statement.parameters["noise"] == "gaussian"
+    assert "opendp" in statement.parameters
+    assert not statement.seeded
+    assert PrivacyStatement.from_json(statement.to_json()) == statement
+    assert "user" in statement.explain()
+    other = statement.replace(guarantee=ApproxDP(1.0, 1e-6), mechanism="co-occurrence")
+    together = statement.compose(other)
+    assert together.guarantee.epsilon == 3.0
+    assert together.guarantee.delta == pytest.approx(1.1e-6)
+    assert together.unit is Unit.USER
+
+
+def test_the_statement_says_nothing_about_the_data():
+    small = private_vocabulary(by("a", "zorp"), epsilon=2.0, delta=1e-7)
+    large = private_vocabulary(
+        [document for user in range(300) for document in by(str(user), "frab zorp " * 50)], epsilon=2.0, delta=1e-7
+    )
+    assert large.words
+    assert small.statement.replace(release_id=None) == large.statement.replace(release_id=None)
+
+
+def test_a_delta_that_allows_publishing_somebody_is_warned_of():
+    with pytest.warns(DeltaWarning, match="not below 1 / 100,000") as caught:
+        private_vocabulary([], epsilon=1.0, delta=1e-3)
+    assert caught[0].filename == __file__
+    assert private_vocabulary([], epsilon=1.0, delta=1e-3, public_users=500).words == ()  # a warning is an error here
+
+
+def test_a_seed_is_refused_and_so_are_wrong_budgets():
+    with pytest.raises(ParameterError, match="takes no seed"):
+        private_vocabulary([], epsilon=1.0, delta=1e-6, seed=7)
+    for wrong in ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"processes": 0}):
+        with pytest.raises(ParameterError):
+            private_vocabulary([], **{"epsilon": 1.0, "delta": 1e-6, **wrong})
