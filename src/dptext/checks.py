@@ -1,0 +1,159 @@
+"""What an argument has to be, in one place: each check returns the value in its plain form, or raises one clear error.
+
+The error says what was expected and what was given; what to do follows from the two. A value is shown where it is a
+number, or a short name that was meant as a choice; of everything else only the type, for it may be somebody's text.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TypeVar
+
+from dptext.errors import ParameterError
+
+__all__ = ["choice", "names", "number", "path", "shown", "whole"]
+
+T = TypeVar("T")
+_A_NAME = re.compile(r"[A-Za-z][\w+-]{0,30}")
+
+
+def number(
+    name: str,
+    value: object,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """``value`` as a finite float within the bounds: ``least`` and ``most`` belong to them, ``above`` and ``below`` do not.
+
+    Raises:
+        ParameterError: it is no number (a bool is none), not finite, or outside.
+
+    >>> number("epsilon", 3, above=0)
+    3.0
+    >>> number("delta", 2.0, above=0, below=1)
+    Traceback (most recent call last):
+    ...
+    dptext.errors.ParameterError: delta must be a number above 0 and below 1, got 2.0
+    """
+    found = _as_float(value)
+    if (
+        found is None
+        or not math.isfinite(found)
+        or (least is not None and found < least)
+        or (above is not None and found <= above)
+        or (most is not None and found > most)
+        or (below is not None and found >= below)
+    ):
+        finite = "" if (most, below) != (None, None) and (least, above) != (None, None) else "finite "
+        raise ParameterError(f"{name} must be a {finite}number{_range(least, above, most, below)}, got {shown(value)}")
+    return found
+
+
+def whole(name: str, value: object, *, least: int | None = None, most: int | None = None) -> int:
+    """``value`` as an int from ``least`` to ``most``.
+
+    Raises:
+        ParameterError: it is no integer (a bool is none, and neither is 3.0), or outside.
+
+    >>> whole("steps", 0, least=1)
+    Traceback (most recent call last):
+    ...
+    dptext.errors.ParameterError: steps must be an integer of at least 1, got 0
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or (least is not None and int(value) < least)
+        or (most is not None and int(value) > most)
+    ):
+        raise ParameterError(f"{name} must be an integer{_range(least, None, most, None)}, got {shown(value)}")
+    return int(value)
+
+
+def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
+    """``value``, which must be one of ``choices``; ``also`` says in words what else is taken.
+
+    Raises:
+        ParameterError: it is another.
+
+    >>> choice("pooling", "median", ("mean", "last"))
+    Traceback (most recent call last):
+    ...
+    dptext.errors.ParameterError: pooling must be one of 'mean', 'last', got 'median'
+    """
+    known = tuple(choices)
+    if not any(type(value) is type(each) and value == each for each in known):
+        listed = ", ".join(repr(str(each)) if isinstance(each, str) else repr(each) for each in known)
+        raise ParameterError(f"{name} must be one of {listed}{also}, got {shown(value)}")
+    return value
+
+
+def names(name: str, value: object) -> tuple[str, ...]:
+    """``value`` as distinct names (of columns, say): any sequence of strings but a string.
+
+    Raises:
+        ParameterError: it is one string, holds something else, or one name twice.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ParameterError(f"{name} must be a list of names, got {shown(value)}")
+    found = tuple(value)
+    if not all(isinstance(each, str) and each for each in found):
+        raise ParameterError(f"{name} must be a list of names, got something else in it")
+    if len(set(found)) < len(found):
+        raise ParameterError(f"{name} must name each once, got one twice")
+    return found
+
+
+def path(name: str, value: object) -> Path:
+    """``value`` as a path.
+
+    Raises:
+        ParameterError: it is none, or empty, or holds the character NUL.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise ParameterError(f"{name} must be a path, got {shown(value)}")
+    found = os.fspath(value)
+    if not isinstance(found, str) or not found or "\0" in found:
+        raise ParameterError(f"{name} must be a path, got one that no file has")
+    return Path(found)
+
+
+def shown(value: object) -> str:
+    """What an error may say of a value that was given."""
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(str(value)) if _A_NAME.fullmatch(value) else "another text"
+    if isinstance(value, Integral):
+        return str(int(value)) if abs(int(value)) < 10**18 else "an integer of more than 18 digits"
+    found = _as_float(value)
+    return type(value).__name__ if found is None else repr(found)
+
+
+def _as_float(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
+    low = f"above {above:g}" if above is not None else "" if least is None else f"from {least:,g}"
+    high = f"below {below:,g}" if below is not None else "" if most is None else f"{most:,g}"
+    if not high:
+        return f" {low}" if above is not None else f" of at least {least:,g}" if low else ""
+    if not low:
+        return f" {high}" if below is not None else f" of at most {high}"
+    if above is not None:
+        return f" {low} and {high}" if below is not None else f" {low} and at most {high}"
+    return f" {low} to {high}"

@@ -1,0 +1,84 @@
+"""Checks of arguments: what passes, what does not, and that an error shows no text."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dptext import checks
+from dptext.errors import ParameterError
+
+
+@pytest.mark.parametrize("value", [1, 1.5, np.float32(1.5), np.int64(1), Fraction(3, 2)])
+def test_a_number_is_a_float(value):
+    found = checks.number("x", value, above=0)
+    assert type(found) is float
+    assert found == float(value)
+
+
+@pytest.mark.parametrize("value", [True, "1", None, math.nan, math.inf, 10**400, 0, -1.0, [1], Decimal(1), np.ones(2)])
+def test_what_is_none_is_refused(value):
+    with pytest.raises(ParameterError, match=r"^x must be a finite number above 0, got "):
+        checks.number("x", value, above=0)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "inside", "outside", "words"),
+    [
+        ({"least": 0, "most": 1}, (0, 1), (-1e-300, 1.0000001), "a number from 0 to 1"),
+        ({"above": 0, "below": 1}, (1e-300,), (0, 1), "a number above 0 and below 1"),
+        ({"above": 0, "most": 500}, (500,), (0, 501), "a number above 0 and at most 500"),
+        ({"least": 0, "below": 1}, (0,), (1,), "a number from 0 to below 1"),
+        ({"least": 1}, (1, 1e308), (0.5,), "a finite number of at least 1"),
+        ({"most": 1}, (1, -1e308), (1.5,), "a finite number of at most 1"),
+        ({"below": 1}, (0.5,), (1,), "a finite number below 1"),
+        ({}, (-1e308,), (math.inf,), "a finite number"),
+    ],
+)
+def test_bounds_are_what_they_say(bounds, inside, outside, words):
+    for value in inside:
+        assert checks.number("x", value, **bounds) == value
+    for value in outside:
+        with pytest.raises(ParameterError) as error:
+            checks.number("x", value, **bounds)
+        assert str(error.value) == f"x must be {words}, got {float(value)!r}".replace(
+            f"{float(value)!r}", checks.shown(value)
+        )
+
+
+@pytest.mark.parametrize("value", [True, 3.0, "3", None, 0, 11, 10**400])
+def test_an_integer_in_range(value):
+    assert checks.whole("x", np.int32(10), least=1, most=10) == 10
+    with pytest.raises(ParameterError, match=r"^x must be an integer from 1 to 10, got "):
+        checks.whole("x", value, least=1, most=10)
+
+
+def test_a_choice_is_of_the_type_of_the_choices():
+    assert checks.choice("x", "a", ("a", "b")) == "a"
+    for value in ("c", 1, None, ["a"], np.ones(2)):
+        with pytest.raises(ParameterError, match=r"^x must be one of 'a', 'b' or a function, got "):
+            checks.choice("x", value, ("a", "b"), also=" or a function")
+    with pytest.raises(ParameterError):
+        checks.choice("x", True, (1, 2))
+
+
+def test_names_are_distinct_strings():
+    assert checks.names("keep", ["a", "b"]) == ("a", "b")
+    for value in ("ab", 1, [1], [""], ["a", "a"], None):
+        with pytest.raises(ParameterError, match=r"^keep must"):
+            checks.names("keep", value)
+
+
+def test_a_path_is_one(tmp_path):
+    assert checks.path("out", str(tmp_path)) == checks.path("out", tmp_path) == tmp_path
+    for value in ("", "a\0b", 1, None, b"a"):
+        with pytest.raises(ParameterError, match=r"^out must be a path"):
+            checks.path("out", value)
+
+
+@pytest.mark.parametrize("value", ["my secret text", "secret\n", "x" * 40, ["secret"], b"secret", {"secret": 1}])
+def test_no_text_is_shown(value):
+    assert "secret" not in checks.shown(value)
+    assert "xxx" not in checks.shown(value)
