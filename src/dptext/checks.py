@@ -31,7 +31,7 @@ def number(
     most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """``value`` as a finite float within the bounds: ``least`` and ``most`` belong to them, ``above`` and ``below`` do not.
+    """``value`` as a finite float within the bounds: ``least`` and ``most`` included, ``above`` and ``below`` not.
 
     Raises:
         ParameterError: it is no number (a bool is none), not finite, or outside.
