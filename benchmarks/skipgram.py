@@ -24,7 +24,7 @@ from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.recipe import Recipe
 from dptext.embeddings.dpsgd.tables import Tables
 from dptext.embeddings.dpsgd.training import Training
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.users.store import DOCUMENT_END, UserStore
 
 DIMENSION, NEGATIVES, WINDOW = 100, 5, 5

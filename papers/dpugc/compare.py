@@ -22,7 +22,7 @@ from dptext import SkipGram, WordVectors
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.embeddings.skipgram_run import training_of
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.users.by_user import users_of
 from dptext.users.store import UserStore, stored_users
 

@@ -25,7 +25,7 @@ from dptext.embeddings.dpsgd.tables import Tables
 from dptext.embeddings.dpsgd.training import Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.embeddings.skipgram_run import training_of
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.users.by_user import users_of
 from dptext.users.store import UserStore, stored_users
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dptext import TEM, Madlib, ParameterError, SanText, deniability, load_vectors
 from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
-from dptext.calibration.frequency import zipf_weights
+from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.guessing import guess_rate
 from dptext.privacy.randomness import RandomBits
 

@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext import TEM, Madlib, calibrate, deniability
-from dptext.calibration.crossing import UnreachableError, crossing, rounded_down
+from dptext.calibration.calibration import UnreachableError, crossing, rounded_down
 from dptext.privacy.randomness import RandomBits
 
 

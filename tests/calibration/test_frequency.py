@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dptext.calibration import frequency
-from dptext.calibration.frequency import sample_words, zipf_weights
+from dptext.calibration import deniability as frequency
+from dptext.calibration.deniability import sample_words, zipf_weights
 
 
 def test_a_sample_stands_for_all(glove):

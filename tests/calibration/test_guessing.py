@@ -5,9 +5,8 @@ import pytest
 
 import dptext
 from dptext import TEM, Madlib, deniability
-from dptext.calibration.frequency import zipf_weights
+from dptext.calibration.deniability import replacements, zipf_weights
 from dptext.calibration.guessing import compare, guess_rate
-from dptext.calibration.replacements import replacements
 
 
 def test_the_rate_is_that_of_bayes(small):

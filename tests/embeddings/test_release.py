@@ -10,7 +10,7 @@ from dptext.audits.canaries import canary_loss
 from dptext.embeddings.plan import Plan
 from dptext.embeddings.release import noisy_matrix
 from dptext.embeddings.user_matrices import CELL
-from dptext.privacy.analytic_gaussian import gaussian_delta
+from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.text.vocabulary import Vocabulary
 

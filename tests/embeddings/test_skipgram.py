@@ -15,8 +15,8 @@ from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.privacy.guarantee import ApproxDP, NoGuarantee
-from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit

@@ -11,7 +11,7 @@ from dptext import Document
 from dptext.audits import canary_loss
 from dptext.embeddings.skipgram import SkipGram
 from dptext.embeddings.skipgram_run import Run
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.by_user import users_of
 from dptext.users.store import stored_users

@@ -10,7 +10,7 @@ from typing import Any
 
 from dptext import own_files
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 
 __all__ = ["TWINS", "Twin"]
 

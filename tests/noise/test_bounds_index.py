@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import StorageError
-from dptext.noise.bounds_index import BoundsIndex, IndexPlace
-from dptext.noise.selection import TruncatedExponential
+from dptext.noise.selection import BoundsIndex, IndexPlace, TruncatedExponential
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import ExactDistances
 
@@ -134,7 +133,7 @@ def test_a_folder_that_cannot_be_made_is_one_error(points, tmp_path):
 def test_a_killed_builder_leaves_nothing_that_counts(points, tmp_path):
     code = (
         "import os, numpy as np; from pathlib import Path; import sys\n"
-        "from dptext.noise.bounds_index import BoundsIndex, IndexPlace\n"
+        "from dptext.noise.selection import BoundsIndex, IndexPlace\n"
         "def die(start, stop): os._exit(9)\n"
         "BoundsIndex(IndexPlace(Path(sys.argv[1]), 'x'), (10, 1), die)\n"
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.noise import digits
-from dptext.noise.digits import LEADING, exponentials, normal_pair, settled
+from dptext.noise import rounded as digits
+from dptext.noise.rounded import LEADING, exponentials, normal_pair, settled
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

@@ -8,8 +8,14 @@ import pytest
 from scipy import stats
 
 from dptext.noise import rounded as module
-from dptext.noise.digits import LEADING, exponentials, normal_pair
-from dptext.noise.rounded import rounded_gaussian, rounded_l2_laplace, rounded_laplace
+from dptext.noise.rounded import (
+    LEADING,
+    exponentials,
+    normal_pair,
+    rounded_gaussian,
+    rounded_l2_laplace,
+    rounded_laplace,
+)
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

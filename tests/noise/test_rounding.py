@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.noise.rounding import round_at_random
+from dptext.noise.bits import round_at_random
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.noise.subsets import uniform_subsets
+from dptext.noise.window import uniform_subsets
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

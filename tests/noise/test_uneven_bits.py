@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dptext.errors import ParameterError
-from dptext.noise.uneven_bits import FINE_SCALE, fine_threshold, log_ratio, losses_of_a_bit, uneven_bits
+from dptext.noise.bits import FINE_SCALE, fine_threshold, log_ratio, losses_of_a_bit, uneven_bits
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

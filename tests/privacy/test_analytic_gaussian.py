@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special
 
-from dptext.privacy.analytic_gaussian import _mills, gaussian_delta, gaussian_sigma
+from dptext.privacy.accounting import _mills, gaussian_delta, gaussian_sigma
 
 
 def by_scipy(sigma, epsilon, sensitivity):

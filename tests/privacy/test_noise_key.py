@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 
 
 def bits(key, parameters=b"p", place=0, content=b"c"):

@@ -21,9 +21,9 @@ from dptext.privacy.condition import (
     WordsChanged,
 )
 from dptext.privacy.guarantee import ApproxDP, PureDP
+from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.privacy.word_dropout import amplified_by_dropout, with_word_dropout
 from dptext.text.masking import mask_words
 
 MASK = "#"

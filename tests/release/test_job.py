@@ -17,7 +17,7 @@ from dptext import own_files
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.files.blocks import Reject
 from dptext.own_files import beside
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.release.job import Job, Part
 from files.secrecy import MARKER, assert_error
 
@@ -320,7 +320,7 @@ def test_a_job_is_interrupted_again_and_again(out):
 
 LOOP = """
 import hashlib, pathlib, sys
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.files.blocks import Reject
 from dptext.release.job import Job
 
@@ -679,7 +679,7 @@ def test_a_job_that_holds_something_else_is_one_of_our_errors(out, change):
 
 HOLD = """
 import pathlib, sys
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.release.job import Job
 
 with Job(pathlib.Path(sys.argv[1]), {}, key=NoiseKey(), release_id="r") as job:

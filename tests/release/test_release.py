@@ -17,7 +17,7 @@ from dptext.files import blocks, documents
 from dptext.files.formats import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.own_files import beside
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.release import release as release_module
 from dptext.release.job import Job

@@ -282,7 +282,7 @@ def test_a_kept_column_that_parquet_cannot_hold_says_what_can_be_done_here(work,
 def test_a_resumed_run_equals_one_that_was_not_interrupted(work, encoder, small_blocks, seed, monkeypatch):
     write("in.jsonl", rows(95))
     if seed is None:  # the key of the job, so that two jobs can be compared
-        from dptext.privacy.noise_key import NoiseKey
+        from dptext.privacy.randomness import NoiseKey
         from dptext.representations import files
 
         monkeypatch.setattr(files, "NoiseKey", lambda _seed: NoiseKey.restored(bytes(range(32)), seeded=False))

@@ -129,7 +129,7 @@ def test_the_statement_is_that_of_one_machine_and_the_audit_passes(frame, mechan
 def test_the_secret_is_in_no_event_log(frame, mechanism, event_log, spark):
     release = privatize(frame, mechanism, keep=["stars"], seed=77)
     release.df.count()
-    from dptext.privacy.noise_key import NoiseKey
+    from dptext.privacy.randomness import NoiseKey
 
     secret = NoiseKey(77).secret()
     logged = b"".join(each.read_bytes() for each in event_log.rglob("*") if each.is_file())

@@ -5,7 +5,7 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError, StorageError
-from dptext.noise.bounds_index import BoundsIndex
+from dptext.noise.selection import BoundsIndex
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.tables import opened_tables, write_tables
 from dptext.words.registry import MECHANISMS

@@ -10,7 +10,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.spark import blocks, tasks
 from dptext.spark.blocks import GROUP, placed_blocks
 from dptext.spark.rows import LABEL, LabelTask

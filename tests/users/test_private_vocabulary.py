@@ -19,8 +19,7 @@ from dptext.text.tokens import fold, is_single_word, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_WORD, private_vocabulary
-from dptext.vectors.binary_format import write_binary
-from dptext.vectors.text_format import write_text
+from dptext.vectors.word2vec import write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 from files.secrecy import MARKER
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.vectors import blocks
+from dptext.vectors import word2vec as formats
 
 
 @pytest.fixture
@@ -62,22 +62,20 @@ def word2vec():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Files are read in blocks of this many bytes."""
-    monkeypatch.setattr(blocks, "_BLOCK", 4096)
+    monkeypatch.setattr(formats, "_BLOCK", 4096)
     return 4096
 
 
 @pytest.fixture
 def counted_blocks(monkeypatch, small_blocks):
-    """The lengths of the blocks that a reader has asked for."""
+    """The lengths of the blocks that were asked for."""
     lengths = []
+    read = formats.blocks_of
 
-    def count(reader):
-        def counted(path):
-            for block in blocks.blocks_of(path):
-                lengths.append(len(block))
-                yield block
+    def counted(path):
+        for block in read(path):
+            lengths.append(len(block))
+            yield block
 
-        monkeypatch.setattr(reader, "blocks_of", counted)
-        return lengths
-
-    return count
+    monkeypatch.setattr(formats, "blocks_of", counted)
+    return lengths

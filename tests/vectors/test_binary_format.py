@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.vectors import binary_format
 
 WORDS = ["the", ".", "Cat", "cat", "déjà", "dog"]
 MATRIX = [[0.1, 0.2], [0.5, 0.5], [1, 2], [3, 4], [5, 6], [7, 8]]
@@ -44,13 +43,12 @@ def test_a_word_that_is_not_utf8_is_left_out_and_counted(file, word2vec, caplog)
 
 
 def test_a_limit_reads_no_more_than_it_takes(file, word2vec, counted_blocks):
-    blocks = counted_blocks(binary_format)
     names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(5000)]
     path = file(word2vec(names, np.ones((5000, 3))), "a.bin")
     assert len(dptext.load_vectors(path, limit=100)) == 100
-    assert len(blocks) <= 2
+    assert len(counted_blocks) <= 2
     assert len(dptext.load_vectors(path)) == 5001
-    assert len(blocks) > 5
+    assert len(counted_blocks) > 5
 
 
 NO_HEADER = (

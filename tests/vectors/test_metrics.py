@@ -10,9 +10,8 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.vectors.angular import ANGULAR_DIAMETER, AngularDistances, directions
-from dptext.vectors.caller import CallerDistances, refute_metric
 from dptext.vectors.lattice import LatticeDistances
-from dptext.vectors.metrics import METRICS, metric_space
+from dptext.vectors.metrics import METRICS, CallerDistances, metric_space, refute_metric
 from dptext.vectors.poincare import PoincareBounds, PoincareDistances, conformal_factors
 from dptext.vectors.search import ExactDistances
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.vectors.selection import Rows, select_words
+from dptext.vectors.word_vectors import SourceRows, select_words
 
 
 def stream(*blocks):
-    """Rows of one dimension whose value is their number."""
+    """SourceRows of one dimension whose value is their number."""
     number = 0
     for words in blocks:
         numbers = range(number, number + len(words))
         number += len(words)
-        yield Rows(numbers, words, np.array([[float(n)] for n in numbers], dtype=np.float32))
+        yield SourceRows(numbers, words, np.array([[float(n)] for n in numbers], dtype=np.float32))
 
 
 def test_unk_is_the_mean_of_the_words(glove):
@@ -69,7 +69,7 @@ def test_reading_stops_at_the_first_word_too_many():
         try:
             for n in range(10**9):
                 word = "w" + "".join("abcdefghij"[int(digit)] for digit in str(n))
-                yield Rows([n], [word], np.array([[n]], dtype=np.float32))
+                yield SourceRows([n], [word], np.array([[n]], dtype=np.float32))
         finally:
             closed.append(n)
 
@@ -79,7 +79,7 @@ def test_reading_stops_at_the_first_word_too_many():
 
 def test_what_stands_behind_the_last_word_is_not_looked_at():
     def rows():
-        yield Rows([0, 1, 2], ["the", "cat", "dog"], np.array([[1.0], [2.0], [np.nan]], dtype=np.float32))
+        yield SourceRows([0, 1, 2], ["the", "cat", "dog"], np.array([[1.0], [2.0], [np.nan]], dtype=np.float32))
 
     assert len(select_words(rows(), place="row", source="these", limit=3)) == 3
     with pytest.raises(dptext.DataError, match=r"^row 2: the vector holds NaN"):

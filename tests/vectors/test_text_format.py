@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dptext
-from dptext.vectors import text_format
+from dptext.vectors import word2vec as module
 
 GOOD = "the 0.1 0.2\n. 0.5 0.5\nCat 1 2\ncat 3 4\n3.14 0 0\ndog -1 1e-3\n"
 
@@ -57,13 +57,12 @@ def test_a_file_of_many_blocks_is_one_file(file, small_blocks):
 
 
 def test_a_limit_reads_no_more_than_it_takes(file, counted_blocks):
-    blocks = counted_blocks(text_format)
     names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(5000)]
     path = file("".join(f"{name} 0.25 0.5 0.75 1.0\n" for name in names))
     assert len(dptext.load_vectors(path, limit=100)) == 100
-    assert len(blocks) <= 2
+    assert len(counted_blocks) <= 2
     assert len(dptext.load_vectors(path)) == 5001
-    assert len(blocks) > 5
+    assert len(counted_blocks) > 5
 
 
 SECOND = "vectors.txt, line 2: "
@@ -117,7 +116,7 @@ def test_a_broken_file_is_named_by_its_line(refused, file, content, message):
 
 
 def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatch):
-    monkeypatch.setattr(text_format, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(module, "_LONGEST_LINE", 1 << 20)
     refused(
         file("secret " + "7.25 " * 500_000),
         "vectors.txt: expected a word and its numbers on each line, got a line of more than 1 MiB; is this a file of "
@@ -130,8 +129,8 @@ def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatc
 def test_lines_at_once_and_one_by_one_read_the_same(fields):
     """The quick way must take nothing that the careful way refuses, nor read it differently."""
     rows = [" ".join(fields).encode(), b"0 " * (len(fields) - 1) + b"0"]
-    together = text_format._matrix(rows, len(fields))
-    alone = text_format._matrix(rows[:1], len(fields))
+    together = module._matrix(rows, len(fields))
+    alone = module._matrix(rows[:1], len(fields))
     assert (together is None) == (alone is None)
     if alone is not None:
         numbers = np.array([float(field) for field in " ".join(fields).split(" ")])

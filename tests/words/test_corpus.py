@@ -226,7 +226,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(work, mechanism, smal
     secret = bytes(range(32))
     if seed is None:  # the key of the job, so that two jobs can be compared
         monkeypatch.setattr(
-            corpus, "NoiseKey", lambda _seed: dptext.privacy.noise_key.NoiseKey.restored(secret, seeded=False)
+            corpus, "NoiseKey", lambda _seed: dptext.privacy.randomness.NoiseKey.restored(secret, seeded=False)
         )
     privatize_file("in.jsonl", f"whole{suffix}", mechanism, keep=["n"], seed=seed)
     for count in (10, 40, 41, 90):

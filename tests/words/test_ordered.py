@@ -9,7 +9,7 @@ from scipy import stats
 
 import dptext
 from dptext.privacy.randomness import RandomBits
-from dptext.vectors.ordering import principal_order, walk_order
+from dptext.vectors.partition import principal_order, walk_order
 from dptext.words.ordered import OrderedList
 from dptext.words.rebuild import mechanism_from_statement
 

@@ -12,7 +12,7 @@ from dptext.embeddings.dpsgd.training import _NOISE, _USES
 from dptext.embeddings.skipgram import SkipGram
 from dptext.embeddings.skipgram_promise import statement_of
 from dptext.embeddings.skipgram_run import training_of
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.by_user import users_of
 from dptext.users.store import stored_users

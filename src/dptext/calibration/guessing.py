@@ -25,10 +25,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.calibration.calibration import Family, fresh_seed, usual_epsilon
-from dptext.calibration.crossing import UnreachableError, crossing, log_odds, rounded_down
-from dptext.calibration.deniability import deniability, distributions_of
-from dptext.calibration.frequency import checked_weights
+from dptext.calibration.calibration import (
+    Family,
+    UnreachableError,
+    crossing,
+    fresh_seed,
+    log_odds,
+    rounded_down,
+    usual_epsilon,
+)
+from dptext.calibration.deniability import checked_weights, deniability, distributions_of
 from dptext.calibration.outcomes import batch_for, distances_from
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits

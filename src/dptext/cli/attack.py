@@ -20,7 +20,7 @@ from dptext.attacks import (
     nearest_recovery,
 )
 from dptext.attacks.learners import ATTACKERS
-from dptext.calibration.frequency import zipf_weights
+from dptext.calibration.deniability import zipf_weights
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
 from dptext.errors import DataError, ParameterError
 from dptext.report.linking import by_layout, by_likelihood

@@ -9,11 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate
-from dptext.calibration.crossing import rounded_down
-from dptext.calibration.deniability import Deniability, deniability
+from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate, rounded_down
+from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.calibration.guessing import Compared, compare
-from dptext.calibration.replacements import Replacements, replacements
 from dptext.cli.calibrate_tables import print_comparison, print_epsilons, print_found, print_words
 from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
 from dptext.cli.privatize import MechanismName

@@ -11,9 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dptext.calibration.calibration import Calibration
-from dptext.calibration.deniability import Deniability
+from dptext.calibration.deniability import Deniability, Replacements
 from dptext.calibration.guessing import Compared
-from dptext.calibration.replacements import Replacements
 
 __all__ = ["print_comparison", "print_epsilons", "print_found", "print_words"]
 

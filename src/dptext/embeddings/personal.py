@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.errors import ParameterError
-from dptext.privacy.analytic_gaussian import gaussian_epsilon
+from dptext.privacy.accounting import gaussian_epsilon
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.sampled_gaussian import greatest_sampling_rate, least_noise_multiplier
 

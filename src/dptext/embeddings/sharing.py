@@ -27,10 +27,8 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.formats import extra
 from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
 from dptext.privacy.statement import PrivacyStatement
-from dptext.vectors.binary_format import write_binary
 from dptext.vectors.folder import announces_vectors, write_folder
-from dptext.vectors.header import check_words
-from dptext.vectors.text_format import write_text
+from dptext.vectors.word2vec import check_words, write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["Word2VecFormat", "check_copy", "check_place", "is_released", "save_release", "statement_files"]

@@ -19,8 +19,8 @@ from dptext.embeddings.skipgram_promise import statement_of
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
 from dptext.privacy.guarantee import NoGuarantee, as_approx
-from dptext.privacy.noise_key import NoiseKey
 from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import new_release_id
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.by_user import UserUnit, users_of

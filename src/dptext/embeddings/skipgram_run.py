@@ -18,7 +18,7 @@ from dptext.embeddings.dpsgd.tables import Tables
 from dptext.embeddings.dpsgd.training import Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.own_files import check_target, sweep
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.users.store import UserStore
 
 __all__ = ["Run", "training_of"]

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.hiding.inputs import as_vectors
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.representations.bounds import Bound
 from dptext.representations.domains import Floats

@@ -28,7 +28,7 @@ from dptext.errors import ParameterError
 from dptext.noise.bits import SCALE, coins
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Window", "chance_inside", "window_moments", "window_within"]
+__all__ = ["Window", "chance_inside", "uniform_subsets", "window_moments", "window_within"]
 
 Integers = npt.NDArray[np.int64]
 Number = TypeVar("Number", float, npt.NDArray[np.float64])
@@ -126,3 +126,17 @@ def window_within(epsilon: float, steps: int, half: int) -> Window:
 
 def _below(bits: RandomBits, count: int, bound: int) -> Integers:
     return bits.below(np.full(count, bound, dtype=np.uint64)).astype(np.int64)
+
+
+def uniform_subsets(bits: RandomBits, rows: int, *, of: int, size: int) -> npt.NDArray[np.int64]:
+    """(rows, size) int64, each row a uniform subset of 0 .. of - 1, in no order that means anything.
+
+    Floyd's algorithm (Bentley and Floyd 1987): for j = of - size .. of - 1 take a uniform number up to j, or j itself
+    where that one was taken already.
+    """
+    chosen = np.empty((rows, size), dtype=np.int64)
+    for place, last in enumerate(range(of - size, of)):
+        drawn = bits.below(np.full(rows, last + 1, dtype=np.uint64)).astype(np.int64)
+        taken = (chosen[:, :place] == drawn[:, None]).any(axis=1)
+        chosen[:, place] = np.where(taken, last, drawn)
+    return chosen

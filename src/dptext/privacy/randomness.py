@@ -9,11 +9,18 @@ AES-256. Every uniform has 53 bits, every integer draw is unbiased, and normals 
 
 A seed makes the output repeatable, and therefore reversible for whoever knows the seed: it voids the promise
 towards him. Statements say *that* a seed was used, never which.
+
+**The secret of a job** (`NoiseKey`) gives noise for each part of it, named by what the part holds. The stream of a part
+is keyed by PRF(secret, parameters and code version, place of the part, digest of its content), with HMAC-SHA256 as the
+PRF. So a part that is done again (a resumed run, a retried task) repeats its own noise and is no second release, and a
+part of which *anything* changed gets fresh noise: equal noise on two inputs, or at two epsilons, would give the inputs
+away by subtraction.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import threading
 from typing import Any, NoReturn
@@ -23,7 +30,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 
-__all__ = ["RandomBits", "seed_bytes"]
+__all__ = ["NoiseKey", "RandomBits", "seed_bytes"]
 
 _KEY_BYTES = 32
 _CHUNK_BYTES = 1 << 20
@@ -64,7 +71,7 @@ class RandomBits:
 
     @classmethod
     def keyed(cls, key: bytes) -> RandomBits:
-        """The stream of a key of 32 bytes that nothing else uses (see `dptext.privacy.noise_key.NoiseKey`)."""
+        """The stream of a key of 32 bytes that nothing else uses (see `dptext.privacy.randomness.NoiseKey`)."""
         stream = object.__new__(cls)
         stream._begin(key)
         stream.seeded = False
@@ -174,5 +181,62 @@ class RandomBits:
 
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError("random bits are never copied or pickled: a copy would emit the same noise; use spawn()")
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+
+
+_BYTES = 32
+
+
+class NoiseKey:
+    """A secret of 256 bits from which every part of a job takes its own stream of random bits.
+
+    ``NoiseKey()`` takes it from the operating system; ``NoiseKey(seed=7)`` from the seed.
+
+    **Guarantee.** Streams of different parts cannot be told from independent ones without breaking HMAC-SHA256 or
+    AES-256. Whoever holds the secret can undo the release: it is kept for as long as the job takes, in a file that
+    only its owner reads, and deleted with the job.
+
+    >>> key = NoiseKey(seed=7)
+    >>> key.stream(b"job", 0, b"content").take(4) == key.stream(b"job", 0, b"content").take(4)
+    True
+    >>> key.stream(b"job", 0, b"content").take(4) == key.stream(b"job", 1, b"content").take(4)
+    False
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._secret = RandomBits().take(_BYTES) if seed is None else seed_bytes(b"dptext job", seed)
+        self.seeded = seed is not None
+
+    @classmethod
+    def restored(cls, secret: bytes, *, seeded: bool) -> NoiseKey:
+        """The key again, in a resumed run or a worker process."""
+        if len(secret) != _BYTES:
+            raise ParameterError(f"the secret of a job has {_BYTES} bytes, got {len(secret)}")
+        key = cls(seed=0)
+        key._secret, key.seeded = secret, seeded
+        return key
+
+    def secret(self) -> bytes:
+        """The 32 bytes, for the file that keeps a job resumable and for its worker processes."""
+        return self._secret
+
+    def stream(self, parameters: bytes, place: int, content: bytes) -> RandomBits:
+        """The random bits of one part.
+
+        Args:
+            parameters: digest of all that decides about the output besides the content, the code version included.
+            place: which part of the job it is, from 0.
+            content: digest of the private content of the part.
+        """
+        message = b"".join(
+            len(part).to_bytes(8, "big") + part for part in (b"dptext noise", parameters, str(place).encode(), content)
+        )
+        bits = RandomBits.keyed(hmac.digest(self._secret, message, hashlib.sha256))
+        bits.seeded = self.seeded
+        return bits
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError("the secret of a job is never copied or pickled: hand it on by secret(), on purpose")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse

@@ -24,7 +24,7 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files.blocks import Reject, in_runs
 from dptext.files.formats import file_digest
 from dptext.own_files import HashedFile, beside, give_usual_rights, open_new, open_own, publish
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 
 __all__ = ["GiveUp", "Job", "Part", "interrupted"]
 

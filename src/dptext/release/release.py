@@ -22,7 +22,7 @@ from dptext.files.documents import DocumentReader, OnError, PathLike, read_docum
 from dptext.files.formats import STANDARD, file_digest
 from dptext.own_files import HashedFile, check_target, replacing, sweep
 from dptext.privacy.guarantee import Guarantee
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
 from dptext.release.job import Job, interrupted

@@ -18,7 +18,7 @@ from dptext.attacks import (
     nearest_recovery,
 )
 from dptext.attacks.learners import Attacker
-from dptext.calibration.frequency import zipf_weights
+from dptext.calibration.deniability import zipf_weights
 from dptext.report.linking import by_layout
 from dptext.report.sides import Side, aligned, channel_of
 from dptext.words.mechanism import WordMechanism

@@ -21,7 +21,7 @@ import numpy as np
 
 from dptext.errors import ParameterError
 from dptext.noise.rounded import ELEMENTARY, rounded_gaussian, rounded_l2_laplace, rounded_laplace
-from dptext.privacy.analytic_gaussian import gaussian_sigma
+from dptext.privacy.accounting import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -213,7 +213,7 @@ class Gaussian(_Additive):
     """Normal noise on every coordinate, with the least sigma that the promise allows (analytic calibration). Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): (epsilon, delta) for any two vectors (Balle and Wang 2018,
-    Theorem 8, at the L2 diameter of the domain: `dptext.privacy.analytic_gaussian`); rounding is post-processing, so
+    Theorem 8, at the L2 diameter of the domain: `dptext.privacy.accounting`); rounding is post-processing, so
     delta needs no allowance for a grid. Assumption: `dptext.noise.rounded.ELEMENTARY`.
 
     In the unit ball the sensitivity is 2. Input and output: as for `Laplace`. E||z - x||^2 = d sigma^2.

@@ -46,9 +46,9 @@ from dptext.noise.bits import (
     flip_epsilon,
     flip_threshold,
     leaning_coins,
+    round_at_random,
     stated,
 )
-from dptext.noise.rounding import round_at_random
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter

@@ -29,11 +29,10 @@ from dptext.noise.bits import (
     flip_epsilon,
     flip_threshold,
     leaning_coins,
+    round_at_random,
     stated,
 )
-from dptext.noise.rounding import round_at_random
-from dptext.noise.subsets import uniform_subsets
-from dptext.noise.window import chance_inside, window_moments, window_within
+from dptext.noise.window import chance_inside, uniform_subsets, window_moments, window_within
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter

@@ -24,8 +24,7 @@ from dptext.files.formats import extra, file_format
 from dptext.files.parquet import assemble, segment
 from dptext.files.parquet_vectors import as_vectors, vector_blocks
 from dptext.own_files import HashedFile
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.release.release import Piece, Progress, is_released, release_file
 from dptext.representations.randomizer import Private
@@ -131,7 +130,7 @@ def encode_file(
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
     The noise of a block is keyed by the job's secret, the encoder's parameters, its place and its content
-    (`dptext.privacy.noise_key`), so that only an equal block of the same job repeats it. A person with k texts loses
+    (`dptext.privacy.randomness`), so that only an equal block of the same job repeats it. A person with k texts loses
     k times as much: `statement_for_user`.
 
     Raises:

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block
 from dptext.privacy.condition import Condition, EncoderStays
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.bounds import Bound
 from dptext.representations.device_folder import check_promise, read_device, write_device

@@ -20,7 +20,7 @@ from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.ngrams import NGrams
 from dptext.representations.provenance import Provenance
 from dptext.representations.sentence_encoder import SentenceEncoder
-from dptext.vectors.header import encoded_words
+from dptext.vectors.word2vec import encoded_words
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["Described", "described", "rebuilt", "unknown_names"]

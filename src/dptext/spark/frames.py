@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from dptext.errors import ParameterError
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.release import with_columns
 from dptext.representations.files import VECTOR, DeviceLike

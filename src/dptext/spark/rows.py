@@ -28,7 +28,7 @@ import numpy as np
 
 from dptext.errors import ParameterError
 from dptext.files.kept_columns import unknown_type
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.spark.arrow import batch_of, bytes_column, number_column
 from dptext.spark.blocks import GROUP
 

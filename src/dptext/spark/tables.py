@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dptext.errors import ParameterError, StorageError
-from dptext.noise.bounds_index import BoundsIndex
+from dptext.noise.selection import BoundsIndex
 from dptext.own_files import whole_file
 
 __all__ = ["opened_tables", "write_tables"]

@@ -1,7 +1,7 @@
 """What runs in a task: blocks of rows through a word mechanism or an encoder, a function of their places and content.
 
 **Why nothing is released twice.** The noise of a block is the stream PRF(secret of the release, all parameters and the
-code version, place, content) of `dptext.privacy.noise_key`. Where a block begins and ends, its place and the order of
+code version, place, content) of `dptext.privacy.randomness`. Where a block begins and ends, its place and the order of
 its rows follow from the rows alone (`dptext.spark.blocks`), never from the attempt, the worker, the clock or another
 partition. So a task that is retried, runs twice at once (speculation), or is run again by a later action writes the
 very same bytes, and whichever attempt the engine commits, there is one release. And no two blocks of an evaluation
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dptext.errors import ParameterError
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.spark.arrow import batch_of, number_column, text_column, vector_column
 from dptext.spark.blocks import Placed, placed_blocks
 from dptext.spark.nodes import from_node

@@ -19,9 +19,8 @@ from dptext.files.formats import extra, open_stored, read_stored
 from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.vocabulary import UNKNOWN
-from dptext.vectors.header import encoded_words
-from dptext.vectors.selection import Rows, RowStream, select_words
-from dptext.vectors.word_vectors import WordVectors
+from dptext.vectors.word2vec import encoded_words
+from dptext.vectors.word_vectors import RowStream, SourceRows, WordVectors, select_words
 
 __all__ = ["announces_vectors", "check_folder", "load_folder", "save_folder", "write_folder"]
 
@@ -247,7 +246,7 @@ def _check_fingerprint(words: list[str], tensor: Any, expected: str, source: str
 def _rows(words: list[str], tensor: Any) -> RowStream:
     for start in range(0, len(words), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(words))  # a slice beyond the end is an error here
-        yield Rows(range(start + 1, stop + 1), words[start:stop], tensor[start:stop])
+        yield SourceRows(range(start + 1, stop + 1), words[start:stop], tensor[start:stop])
 
 
 def _safetensors(folder: Path) -> Any:

@@ -20,8 +20,7 @@ from dptext.files.blocks import in_blocks
 from dptext.files.documents import Document
 from dptext.privacy.condition import Condition, SameWordCount
 from dptext.privacy.guarantee import MetricDP
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.text.tokens import pieces
 from dptext.words.mechanism import WordMechanism

@@ -15,7 +15,7 @@ from dptext.files.documents import OnError, PathLike, read_documents
 from dptext.files.formats import STANDARD
 from dptext.files.writers import DocumentWriter
 from dptext.own_files import HashedFile, check_target
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.processes import checked_processes
 from dptext.release.release import (

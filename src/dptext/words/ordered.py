@@ -14,7 +14,7 @@ from dptext.noise.geometric import LARGEST_RATE, STEPS, two_sided_geometric
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.vectors.ordering import principal_order, walk_order
+from dptext.vectors.partition import principal_order, walk_order
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, UnknownWords
 from dptext.words.shown import ShownMechanism
@@ -51,7 +51,7 @@ class OrderedList(ShownMechanism):
     Args:
         vectors: public word vectors.
         epsilon: nats a place.
-        order: ``"walk"`` or ``"principal"`` (`dptext.vectors.ordering`), or all words of the vocabulary (``"<unk>"``
+        order: ``"walk"`` or ``"principal"`` (`dptext.vectors.partition`), or all words of the vocabulary (``"<unk>"``
             too) in an order of your own, which must be public.
         unknown: see `WordMechanism`.
 

@@ -4,7 +4,7 @@ Words go through the mechanism; a number, URL, e-mail address or handle becomes 
 space stay. Where two tokens touched (``do`` + ``n't``, Han characters), a space is put between their replacements.
 
 Texts go through in blocks, and each block has a stream of random bits of its own, named by its place and its content
-(`dptext.privacy.noise_key`). So a seed gives the same texts whatever the number of processes, and a block that is done
+(`dptext.privacy.randomness`). So a seed gives the same texts whatever the number of processes, and a block that is done
 again repeats its noise.
 """
 
@@ -22,8 +22,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block, in_blocks
 from dptext.files.documents import Document
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.text.tokens import Kind, kind_of, letters_between, pieces
 from dptext.text.vocabulary import Vocabulary

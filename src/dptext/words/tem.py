@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.noise.bounds_index import IndexPlace
-from dptext.noise.selection import DistanceTable, TruncatedExponential
+from dptext.noise.selection import DistanceTable, IndexPlace, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -62,7 +61,7 @@ class TEM(ShownMechanism):
         max_words: how many words of a document the budget covers.
         beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
         unknown: see `WordMechanism`.
-        index: a folder for an index of the whole vocabulary (`dptext.noise.bounds_index`): built once for these
+        index: a folder for an index of the whole vocabulary (`dptext.noise.selection`): built once for these
             vectors and this epsilon, it makes the first draw of a word as fast as a later one. Same words either way.
 
     Raises:

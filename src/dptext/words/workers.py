@@ -16,7 +16,7 @@ from typing import TypeAlias
 from dptext.errors import StorageError
 from dptext.files.blocks import Block
 from dptext.own_files import scratch_folder
-from dptext.privacy.noise_key import NoiseKey
+from dptext.privacy.randomness import NoiseKey
 from dptext.processes import checked_processes, start_worker
 from dptext.threads import available_cores
 from dptext.words.rewriter import Rewriter, Tally

@@ -14,9 +14,8 @@ from dptext.embeddings.dpsgd import noise as module
 from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise, drift, normals
 from dptext.embeddings.dpsgd.tables import Tables
-from dptext.noise.digits import normal_pair
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.noise.rounded import normal_pair
+from dptext.privacy.randomness import NoiseKey, RandomBits
 
 ALARM = 1e-6
 PAIRS = module._PAIRS

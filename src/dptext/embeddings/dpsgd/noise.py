@@ -31,8 +31,7 @@ import numpy.typing as npt
 from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.embeddings.dpsgd.gradients import MOST
 from dptext.embeddings.dpsgd.prefetching import prefetch
-from dptext.noise.digits import normal_pair
-from dptext.noise.rounded import settle
+from dptext.noise.rounded import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["CellNoise", "drift", "move"]

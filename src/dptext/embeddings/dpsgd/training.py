@@ -24,8 +24,7 @@ from dptext.embeddings.dpsgd.pairs import PairDrawing
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.sampling import sampled_slots, sampled_users
 from dptext.embeddings.dpsgd.tables import Tables
-from dptext.privacy.noise_key import NoiseKey
-from dptext.privacy.randomness import RandomBits
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.users.store import UserStore
 
 __all__ = ["Training"]

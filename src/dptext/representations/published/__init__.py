@@ -5,7 +5,7 @@ For comparisons: none keeps the epsilon that is printed for it in general, so ea
 reason, two inputs that show it, and the inputs for which the true one holds. The sound ones are one room up.
 """
 
-from dptext.privacy.word_dropout import amplified_by_dropout, with_word_dropout
+from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
 from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
 from dptext.representations.published.codes import public_z_scores
 from dptext.representations.published.dpnr import DPNR, min_max

@@ -2,7 +2,7 @@
 
 Every number of a vector becomes l bits (`codes`), all rl bits are flipped one by one (`chances`), and they are what is
 sent. A bit j of rl, counted from 0 over the whole vector, that is 1 in the first input and 0 in the second loses up_j
-at most, the other way round down_j (equation (bit) of `dptext.noise.uneven_bits`). Bits are independent, so
+at most, the other way round down_j (equation (bit) of `dptext.noise.bits`). Bits are independent, so
 
     epsilon = max over two codes c, c' that occur of  sum over j of  up_j [c_j > c'_j] + down_j [c_j < c'_j].     (true)
 
@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.noise.bits import asked_less_rounding, stated
-from dptext.noise.uneven_bits import fine_threshold, losses_of_a_bit, uneven_bits
+from dptext.noise.bits import asked_less_rounding, fine_threshold, losses_of_a_bit, stated, uneven_bits
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.vectors.blocks import blocks_of
+from dptext.vectors.word2vec import blocks_of
 
 zstandard = pytest.importorskip("zstandard")
 DATA = np.random.default_rng(1).bytes(3 << 20)  # more than one block
