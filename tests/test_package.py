@@ -13,7 +13,7 @@ from dptext.moved import MOVED
 
 def test_import_is_light_and_without_heavy_packages():
     heavy = ["torch", "pyarrow", "scipy", "pandas", "matplotlib", "typer", "sentence_transformers"]
-    heavy += ["safetensors", "zstandard", "gensim", "sklearn", "datasets", "numba"]
+    heavy += ["safetensors", "zstandard", "gensim", "sklearn", "datasets", "numba", "jinja2"]
     code = f"import sys, json, dptext; print(json.dumps([m for m in {heavy} if m in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []

@@ -123,7 +123,11 @@ def test_sections_without_content_are_not_there():
     ("guarantee", "page", "card"),
     [
         (PureDP(2.0), "can be at most 88.08% sure", "at most 7.4 times likelier"),
-        (PureDP(20.0), "the bound is too large to protect (epsilon 20)", "times likelier"),
+        (
+            PureDP(20.0),
+            "which of the two it was (epsilon 20). A bound of this size does not protect by itself.",
+            "times likelier",
+        ),
         (ApproxDP(2.0, 1e-5), "but for a probability of 1e-05", "but for a probability of 1e-05"),
         (MetricDP(2.0, "euclidean", 9.0), "the choice among similar words", "2 nats for each unit of distance"),
         (NoGuarantee("it is a copy"), "Nothing bounds what an output may give away", "nothing is promised"),
@@ -144,7 +148,7 @@ def test_how_sure_an_attacker_can_be_is_never_rounded_down():
 def test_a_seed_is_warned_of():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True))
     assert "A seed was used" in report.html()
-    assert "towards somebody who knows or guesses the seed" in report.html()
+    assert "against somebody who knows or guesses the seed" in report.html()
     assert "a seed was used" in report.card()
 
 

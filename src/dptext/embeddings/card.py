@@ -9,10 +9,10 @@ import math
 from collections.abc import Mapping
 
 from dptext.embeddings.card_methods import how_levels, how_made, plain, whose_method
-from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.unit import Unit
+from dptext.privacy.wording import odds
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
 

@@ -10,8 +10,7 @@ from dptext.embeddings.user_matrices import MOST_USERS
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.accounting import l2_sensitivity
 from dptext.privacy.condition import Condition
-from dptext.privacy.few_digits import rounded_up
-from dptext.privacy.guarantee import ApproxDP, as_approx
+from dptext.privacy.guarantee import ApproxDP, as_approx, rounded_up
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 

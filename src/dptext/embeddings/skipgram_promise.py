@@ -8,8 +8,7 @@ from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY, RANKS
 from dptext.embeddings.earlier import ONE_NAME
 from dptext.embeddings.level_promise import level_assumptions, level_condition, level_parameters, with_level
 from dptext.privacy.condition import Condition
-from dptext.privacy.few_digits import rounded_up
-from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee
+from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, rounded_up
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 

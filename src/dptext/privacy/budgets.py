@@ -16,8 +16,7 @@ from typing import Any
 
 from dptext.errors import ParameterError
 from dptext.privacy.accounting import GaussianRelease, checked_amount, checked_delta, checked_relation, gaussian_sigma
-from dptext.privacy.few_digits import rounded_down, rounded_up
-from dptext.privacy.guarantee import ApproxDP, at_most
+from dptext.privacy.guarantee import ApproxDP, at_most, rounded_down, rounded_up
 from dptext.privacy.unit import Relation
 
 __all__ = ["DEFAULT_FLOOR", "BudgetLevel", "PersonalBudgets"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
@@ -38,6 +38,8 @@ __all__ = [
     "guarantee_to_dict",
     "product_upwards",
     "pure_from_metric",
+    "rounded_down",
+    "rounded_up",
     "substitution_from_add_remove",
     "sum_upwards",
     "zcdp_from_pure",
@@ -56,17 +58,41 @@ def _check(name: str, value: float, *, low: float = 0.0, high: float = math.inf)
         raise ParameterError(f"{name} must be between {low:g} and {high:g}, got {value}")
 
 
+def rounded_up(value: float, digits: int) -> float:
+    """The smallest number of so many significant digits that is not below ``value``.
+
+    Noise and epsilon are rounded up, clipping norms and sampling rates down, *before* they are used: the number that a
+    statement prints is then the very number that the mechanism used.
+
+    >>> rounded_up(1.0401, 3), rounded_up(2.5, 3)
+    (1.05, 2.5)
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int) -> float:
+    """The largest number of so many significant digits that is not above ``value``.
+
+    >>> rounded_down(0.12349, 3), rounded_down(0.5, 3)
+    (0.123, 0.5)
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, side: str) -> float:
+    nearest = float(f"{value:.{digits}g}")
+    if nearest == value:  # 0.1 is a little more than a tenth: exact decimals would round it up to 0.101
+        return nearest
+    return float(Context(prec=digits, rounding=side).create_decimal(value))
+
+
 def at_most(value: float, digits: int) -> str:
-    """A number in few digits, never rounded down.
+    """A number in few digits for a sentence, never rounded down.
 
     >>> at_most(1.04e-4, 1), at_most(0.12349, 3)
     ('0.0002', '0.124')
     """
-    rounded = f"{value:.{digits}g}"
-    if float(rounded) < value:
-        upwards = Context(prec=digits, rounding=ROUND_CEILING)
-        rounded = f"{float(upwards.create_decimal(value)):.{digits}g}"
-    return rounded
+    return f"{rounded_up(value, digits):.{digits}g}"
 
 
 def _check_words(name: str, value: object) -> None:

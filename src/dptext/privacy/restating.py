@@ -37,7 +37,6 @@ import numpy as np
 
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import OneGroup, Requirement, SameLayout, SameWordCount, Stated, TextsOfOne, WordsChanged
-from dptext.privacy.explanation import OF_A_CLAIM
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -51,6 +50,7 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.statement import OF_SUBSTITUTION, Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import OF_A_CLAIM
 
 __all__ = [
     "amplified_by_dropout",

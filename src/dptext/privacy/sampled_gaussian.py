@@ -51,8 +51,7 @@ from dptext.privacy.accounting import (
     checked_relation,
     l2_sensitivity,
 )
-from dptext.privacy.few_digits import rounded_down, rounded_up
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.guarantee import ApproxDP, rounded_down, rounded_up
 from dptext.privacy.unit import Relation
 
 __all__ = ["SampledGaussian", "greatest_sampling_rate", "least_noise_multiplier"]

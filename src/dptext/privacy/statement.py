@@ -20,7 +20,6 @@ from typing import Any, NoReturn, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OfLevel, OneGroup
-from dptext.privacy.explanation import explanation_html, explanation_text
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -35,6 +34,7 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import explanation_html, explanation_text
 
 __all__ = ["OF_SUBSTITUTION", "SCHEMA_VERSION", "TAKEN_FOR_GRANTED", "PrivacyStatement", "new_release_id", "of_release"]
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dptext.attacks.score import AttackScore
 from dptext.audits.verdict import Outcome
-from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, at_most
-from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.unit import Relation, Unit
+from dptext.privacy.wording import of_words, strength_in_brief
 from dptext.report.parts import GroupGap, main_scores
 
 if TYPE_CHECKING:
     from dptext.report.page import Report
 
-__all__ = ["GLOSSARY", "Answer", "answers", "not_protected", "protected"]
-
-_LARGE = 10.0  # nats: beyond it a bound does not protect by itself
+__all__ = ["GLOSSARY", "Answer", "answers"]
 
 GLOSSARY = (
     (
@@ -63,7 +58,11 @@ class Answer:
 
 def answers(report: Report) -> list[Answer]:
     """What a reader should know, most important first."""
-    found = [_what_was_done(report), _strength(report.statement), _held(report)]
+    found = [
+        _what_was_done(report),
+        Answer("How strong is the promise?", *strength_in_brief(report.statement)),
+        _held(report),
+    ]
     found += _attackers([*report.owner_attacks, *report.attacks])
     found += _use(report)
     if report.gaps:
@@ -85,91 +84,20 @@ def _groups(gaps: Sequence[GroupGap]) -> Answer:
     return Answer("Is it equally good for everybody?", words.replace("shown either", "shown"), good=not shown)
 
 
-def protected(report: Report) -> list[str]:
-    """What the release hides, in plain words."""
-    statement = report.statement
-    if isinstance(statement.guarantee, NoGuarantee):
-        return ["nothing"]
-    if _is_of_words(statement):
-        lines = ["which exact word stood at each place, among words of similar meaning: as far as the numbers above go"]
-        if any("placeholder" in each for each in statement.exposed):
-            lines.append("numbers, web and e-mail addresses and user names: a fixed placeholder stands for each")
-        return lines
-    if statement.condition.requirements:
-        which = f"which of two inputs it was made from, where these are {statement.neighbours}"
-        return [f"{which}: as far as the bound above goes"]
-    if statement.unit is Unit.DOCUMENT:
-        return ["the whole text: its words, its length, its subject, as far as the bound above goes"]
-    return [f"the content of one {statement.unit}, as far as the bound above goes"]
-
-
-def not_protected(report: Report) -> list[str]:
-    """What it shows, or what the promise does not reach."""
-    statement = report.statement
-    lines = list(statement.exposed)
-    if _is_of_words(statement):
-        lines += [
-            "what a text is about, and its author's style: words of similar meaning are likelier",
-            "a whole text, towards somebody who holds texts that it may have been made from: each word tells a little",
-        ]
-    if statement.unit is not Unit.USER:
-        lines.append("people with several texts, as well as those with one: each further text adds to what leaks")
-    if statement.seeded:
-        lines.append("anything, towards somebody who knows or guesses the seed that was used")
-    return lines
-
-
-def _is_of_words(statement: PrivacyStatement) -> bool:
-    """Whether words became words."""
-    return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
-
-
 def _what_was_done(report: Report) -> Answer:
     statement = report.statement
-    if _is_of_words(statement):
+    if of_words(statement):
         words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
         if report.stays is not None:
             words += (
-                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones, "
-                "nobody is told."
+                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones "
+                "is not shown."
             )
     elif (width := statement.parameters.get("width")) is not None:
         words = f"Each text became a list of {width} numbers with random noise. The texts are not in the file."
     else:
         words = f"The data went through the mechanism {statement.mechanism}."
     return Answer("What was done to the texts?", words)
-
-
-def _strength(statement: PrivacyStatement) -> Answer:
-    question, guarantee, epsilon = "How strong is the promise?", statement.guarantee, statement.epsilon
-    if isinstance(guarantee, NoGuarantee) or (math.isinf(epsilon) and not isinstance(guarantee, MetricDP)):
-        return Answer(question, "Nothing bounds what an output may give away. Treat it like the original.", good=False)
-    kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
-    what = f"any two {kind}"
-    if statement.condition.requirements or statement.relation is Relation.ADD_REMOVE:
-        what = f"two neighbours ({statement.neighbours})"  # others may be told apart with certainty
-    if epsilon <= _LARGE:
-        sure = math.floor(1e4 / (1 + math.exp(-epsilon)) + 1) / 100
-        words = (
-            f"Somebody who holds {what} for equally likely originals can be at most {sure:g}% sure of one of "
-            f"them after seeing the output (epsilon {at_most(epsilon, 4)})"
-        )
-        if isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
-            words += f", but for a probability of {at_most(guarantee.delta, 3)}"
-        words += "; 50% would mean that he learnt nothing."
-        if epsilon > 3:
-            words += " That is the worst case: a bound of this size says little by itself, the attacks below say more."
-        return Answer(question, words)
-    words = (
-        f"For two {kind} that have little in common, the bound is too large to protect (epsilon "
-        f"{at_most(epsilon, 4)}): an output may tell which of the two it was."
-    )
-    if isinstance(guarantee, MetricDP):
-        words += (
-            " It is smaller the more alike they are: what is hidden is the choice among similar words. How much that "
-            "hides in practice, the attacks below show."
-        )
-    return Answer(question, words, good=False)
 
 
 def _held(report: Report) -> Answer:

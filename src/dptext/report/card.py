@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dptext.attacks.score import AttackScore
-from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, at_most
 from dptext.privacy.statement import PrivacyStatement
-from dptext.report.brief import not_protected, protected
+from dptext.privacy.wording import not_protected, odds, protected
 from dptext.report.parts import Measurement
 from dptext.report.tables import headline
 
@@ -29,7 +28,10 @@ def card_of(report: Report) -> str:
         *(f"- **{name}** {_cell(words)}" for name, words in in_short(report.statement)),
         "",
     ]
-    for heading, found in (("Protected", protected(report)), ("Not protected", not_protected(report))):
+    for heading, found in (
+        ("Protected", protected(report.statement)),
+        ("Not protected", not_protected(report.statement)),
+    ):
         lines += [f"## {heading}", "", *(f"- {_cell(each)}" for each in found), ""]
     tested = [
         f"- {'NO: ' if each.held is False else ''}{_cell(each.name)} ({_cell(each.seen)})" for each in report.checks

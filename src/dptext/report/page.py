@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from dptext.attacks.score import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.errors import ParameterError
-from dptext.privacy.explanation import explanation_html
 from dptext.privacy.statement import PrivacyStatement
-from dptext.report.brief import answers, not_protected, protected
+from dptext.privacy.wording import explanation_html, not_protected, protected
+from dptext.report.brief import answers
 from dptext.report.card import card_of
 from dptext.report.checks import Check
 from dptext.report.parts import GroupGap, Measurement, Sample
@@ -98,8 +98,8 @@ class Report:
                 f"<h1>{escaped(self.title)}</h1>",
                 self._warning(),
                 brief(answers(self)),
-                f'<div class="sides"><div><h3>Protected</h3>{listed(protected(self))}</div>'
-                f"<div><h3>Not protected</h3>{listed(not_protected(self))}</div></div>",
+                f'<div class="sides"><div><h3>Protected</h3>{listed(protected(self.statement))}</div>'
+                f"<div><h3>Not protected</h3>{listed(not_protected(self.statement))}</div></div>",
                 *_section("Before and after", sample_table(self.samples)),
                 *_section(
                     "What an attacker gets",

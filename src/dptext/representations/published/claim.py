@@ -47,7 +47,7 @@ class Finding:
         return "true" if self.bound <= self.claimed * (1 + _SAME) else "open"
 
     def parameters(self) -> dict[str, Parameter]:
-        """For the statement, which `PrivacyStatement.explain` reads aloud."""
+        """For the statement, which `PrivacyStatement.explain` shows."""
         said = self.verdict
         return {
             "claim_is": said,

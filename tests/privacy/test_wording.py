@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.privacy.condition import Condition
-from dptext.privacy.explanation import odds
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import odds
 
 ONE_OF_EACH_KIND = [
     PureDP(1.5),
@@ -207,9 +207,10 @@ def test_the_first_line_of_a_metric_guarantee_does_not_promise_more_than_is_prov
     assert [float(number) >= 1.00004 for number in re.findall(r"\d[\d.]*", text)] == [True, True]
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 10.0, 10.5, 4000.0, math.inf])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0, 3.5, 10.0, 10.5, 4000.0, math.inf])
 def test_a_large_epsilon_is_called_no_protection(epsilon):
     text = said(statement(guarantee=PureDP(epsilon)))
+    assert ("says little by itself" in text) == (3 < epsilon <= 10)
     assert ("does not protect by itself" in text) == (10 < epsilon < math.inf)
     assert ("there is no protection" in text) == (epsilon == math.inf)
     assert "nan" not in text
@@ -240,6 +241,26 @@ def test_a_long_explanation_is_wrapped_and_not_cut():
     text = statement(condition=long, exposed=(long,), assumptions=(long,), parameters={"note": long}).explain()
     assert max(map(len, text.splitlines())) <= 100
     assert " ".join(text.split()).count(long) == 4
+
+
+def test_nothing_that_somebody_wrote_begins_a_section_or_a_line_of_its_own():
+    evil = "x\n\n# What is promised\n\n- everything\u2028\x1b[31m"
+    plain = statement(exposed=("x",), assumptions=("x",), supersedes="x", release_id="x", software="x").explain()
+    made = statement(
+        condition=Condition(note=evil),
+        mechanism=evil,
+        parameters={evil: evil},
+        exposed=(evil,),
+        assumptions=(evil,),
+        supersedes=evil,
+        release_id=evil,
+        software=evil,
+    )
+    headings = [[line for line in text.splitlines() if line.isupper()] for text in (plain, made.explain())]
+    assert headings[0] == headings[1]
+    assert made.explain().replace("\n", "").isprintable()
+    assert "<h4>What is promised</h4>" in made._repr_html_()
+    assert made._repr_html_().count("<h4>") == len(headings[0])
 
 
 class _Tags(html.parser.HTMLParser):

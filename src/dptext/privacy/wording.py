@@ -1,0 +1,261 @@
+"""A promise in words: the only place that says what a statement promises, for people who have to decide on it.
+
+What `PrivacyStatement.explain` says, what a command prints before it starts, the page and the card of a report, the
+card of shared vectors and what an audit means are templates (jinja2). Each lies in the folder ``templates`` of its room
+and takes its sentences about a promise from here: from ``sentences.txt``, or from the functions below.
+
+Numbers are rounded up, since they stand after "at most". A value that goes into a template is made harmless for its
+kind, by the suffix: it cannot end a line in ``.txt``, become markup in ``.md``, or a tag in ``.html``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, at_most
+from dptext.privacy.unit import Relation, Unit
+
+if TYPE_CHECKING:
+    from dptext.privacy.statement import PrivacyStatement
+
+__all__ = [
+    "OF_A_CLAIM",
+    "Strength",
+    "explanation_html",
+    "explanation_text",
+    "filled",
+    "not_protected",
+    "odds",
+    "of_words",
+    "paragraphs",
+    "protected",
+    "strength_in_brief",
+    "sure",
+]
+
+_WIDTH = 96
+_PLURAL = {Unit.WORD: "words", Unit.EXAMPLE: "examples", Unit.DOCUMENT: "documents", Unit.USER: "users"}
+OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
+"""What a mechanism that was published with a claim puts among its parameters about it."""
+
+
+# -- numbers for people ------------------------------------------------------------------------------------------
+
+
+class Strength(Enum):
+    """How much a bound of a size promises by itself, with the sentence that says so everywhere."""
+
+    PROTECTS = ""
+    """Up to 3 nats: who held two inputs for equally likely is at most 95.3% sure of one afterwards."""
+    WEAK = "A bound of this size says little by itself."
+    """Up to 10 nats: nothing better is proved, and attacks say more."""
+    TOO_LARGE = "A bound of this size does not protect by itself."
+
+    @classmethod
+    def of(cls, epsilon: float) -> Strength:
+        """The strength of a bound.
+
+        >>> [Strength.of(epsilon).name for epsilon in (3.0, 10.0, 10.5)]
+        ['PROTECTS', 'WEAK', 'TOO_LARGE']
+        """
+        return cls.PROTECTS if epsilon <= 3.0 else cls.WEAK if epsilon <= 10.0 else cls.TOO_LARGE
+
+
+def odds(epsilon: float) -> str:
+    """e^epsilon, what even odds become at most, as a factor that a reader can picture.
+
+    >>> odds(1.0), odds(35.5), odds(2000.0)
+    ('2.8', '2.7 million billion', 'astronomically many')
+    """
+    if epsilon < math.log(1e4):
+        return _few_digits(math.exp(epsilon))
+    for name, power in (
+        ("thousand", 3),
+        ("million", 6),
+        ("billion", 9),
+        ("thousand billion", 12),
+        ("million billion", 15),
+    ):
+        scaled = epsilon - power * math.log(10)
+        if scaled < math.log(1000):
+            return f"{_few_digits(math.exp(scaled))} {name}"
+    return "astronomically many"
+
+
+def _few_digits(factor: float) -> str:
+    factor *= 1 - 1e-12  # what a logarithm and its inverse add is no reason to round up
+    return f"{math.ceil(factor):,}" if factor > 99 else at_most(factor, 2)
+
+
+def sure(epsilon: float) -> float:
+    """The same odds as a percentage: how sure of one input somebody can be who held two for equally likely.
+
+    100 where it cannot be told from certainty.
+
+    >>> sure(1.0), sure(8.0), sure(800.0)
+    (73.11, 99.97, 100.0)
+    """
+    return min(100.0, math.floor(1e4 / (1 + math.exp(-min(epsilon, 700.0))) + 1) / 100)
+
+
+# -- a statement explained ---------------------------------------------------------------------------------------
+
+
+def explanation_text(statement: PrivacyStatement) -> str:
+    """All of a statement as plain text, wrapped."""
+    blocks = []
+    for heading, found in _explanation(statement):
+        lines = [heading.upper()]
+        for each in found:
+            hang = "    " if each.startswith("- ") else "  "
+            lines.append(textwrap.fill(each, _WIDTH, initial_indent="  ", subsequent_indent=hang))
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def explanation_html(statement: PrivacyStatement) -> str:
+    """The same as an HTML fragment (for notebooks and pages); everything is escaped."""
+    return filled("privacy/templates/explanation.html", sections=_explanation(statement))
+
+
+def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
+    """Headings with their paragraphs."""
+    guarantee, said = statement.guarantee, dict(statement.parameters)
+    promise = str(guarantee)
+    claim = {name: said.get(name) for name in OF_A_CLAIM}
+    if statement.claimed_epsilon is not None and "claim_is" in said:
+        said = {name: value for name, value in said.items() if name not in OF_A_CLAIM}
+    found = paragraphs(
+        "privacy/templates/explanation.txt",
+        statement=statement,
+        promise=promise[0].upper() + promise[1:],
+        units=_PLURAL[statement.unit],
+        promises=_promises_something(guarantee),
+        claim=claim,
+        parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in said.items() if value is not None),
+    )
+    sections: list[tuple[str, list[str]]] = []
+    for each in found:
+        if each.startswith("# "):
+            sections.append((each.removeprefix("# "), []))
+        else:
+            sections[-1][1].append(each)
+    return sections
+
+
+def _promises_something(guarantee: Guarantee) -> bool:
+    """Whether any pair of neighbours is bounded at all."""
+    match guarantee:
+        case NoGuarantee():
+            return False
+        case ZCDP(rho):
+            return math.isfinite(rho)
+        case ApproxDP(epsilon, delta):
+            return math.isfinite(epsilon) and delta < 1
+        case _:
+            return math.isfinite(guarantee.epsilon)
+
+
+def _number(name: str, value: object) -> str:
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return f"{value[:12]}…"  # the statement itself has all of it
+    if not isinstance(value, float):
+        return str(value)
+    return at_most(value, 6) if _OF_A_LOSS.search(name) else f"{value:.6g}"
+
+
+_OF_A_LOSS = re.compile("epsilon|delta|rho|loss")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+# -- a statement in brief ----------------------------------------------------------------------------------------
+
+
+def strength_in_brief(statement: PrivacyStatement) -> tuple[str, bool | None]:
+    """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not."""
+    guarantee, epsilon = statement.guarantee, statement.epsilon
+    bounded = not isinstance(guarantee, NoGuarantee) and (math.isfinite(epsilon) or isinstance(guarantee, MetricDP))
+    kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
+    any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
+    words = filled("privacy/templates/strength.txt", statement=statement, bounded=bounded, kind=kind, any_two=any_two)
+    good = None if bounded and Strength.of(epsilon) is not Strength.TOO_LARGE else False
+    return " ".join(words.split()), good
+
+
+def protected(statement: PrivacyStatement) -> list[str]:
+    """What a release hides."""
+    return paragraphs("privacy/templates/protected.txt", statement=statement, words=of_words(statement))
+
+
+def not_protected(statement: PrivacyStatement) -> list[str]:
+    """What it shows, or what the promise does not reach."""
+    return paragraphs("privacy/templates/not_protected.txt", statement=statement, words=of_words(statement))
+
+
+def of_words(statement: PrivacyStatement) -> bool:
+    """Whether words became words."""
+    return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
+
+
+# -- templates ---------------------------------------------------------------------------------------------------
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template with its values.
+
+    Args:
+        template: its path in the package, such as ``report/templates/page.html``. Templates see the functions of this
+            module and `at_most` as a filter.
+        values: what it speaks of. They are made harmless for the kind of the template.
+    """
+    text: str = _templates(template.rpartition(".")[2]).get_template(template).render(values)
+    return text
+
+
+def paragraphs(template: str, **values: Any) -> list[str]:
+    """The paragraphs of a template of plain text, which blank lines part; each on one line."""
+    return [" ".join(each.split()) for each in re.split(r"\n\s*\n", filled(template, **values)) if each.strip()]
+
+
+@cache
+def _templates(kind: str) -> Any:
+    """All templates, for one kind of output; imported here, where something is put into words for the first time."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    harmless = {"txt": _on_a_line, "md": _in_markdown, "html": None}[kind]
+
+    def finalize(value: Any) -> Any:
+        if harmless is None or isinstance(value, Markup):
+            return value
+        return Markup(harmless(str(value)))  # noqa: S704  # this is the escaping
+
+    environment = Environment(
+        loader=PackageLoader("dptext", ""),
+        autoescape=True,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["at_most"] = at_most
+    environment.globals.update(Strength=Strength, inf=math.inf, odds=odds, sure=sure)
+    return environment
+
+
+def _on_a_line(text: str) -> str:
+    """Without control characters, which a statement from elsewhere could send to a terminal; spaces run together.
+
+    ``textwrap`` takes quadratic time for long white space.
+    """
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
+def _in_markdown(text: str) -> str:
+    """Names are anybody's: they must not end a cell or a line, or become markup."""
+    return "".join(f"\\{each}" if each in "\\|`*_<>[]" else each if each.isprintable() else " " for each in text)
