@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
@@ -57,6 +58,7 @@ def test_an_integer_in_range(value):
 
 def test_a_choice_is_of_the_type_of_the_choices():
     assert checks.choice("x", "a", ("a", "b")) == "a"
+    assert type(checks.choice("x", StrEnum("Letters", {"A": "a"}).A, ("a", "b"))) is str
     for value in ("c", 1, None, ["a"], np.ones(2)):
         with pytest.raises(ParameterError, match=r"^x must be one of 'a', 'b' or a function, got "):
             checks.choice("x", value, ("a", "b"), also=" or a function")

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from dptext.words.santext_plus import SanTextPlus
     from dptext.words.tables import PrivateTable, privatize_table
     from dptext.words.tem import TEM
-    from dptext.words.training import statement_with_training
+    from dptext.words.trained_vectors import statement_with_training
     from dptext.words.vickrey import Vickrey
 
 __all__ = [
@@ -231,7 +231,7 @@ _HOME = {
     "recommend": "representations.recommend",
     "save_vectors": "vectors.formats",
     "statement_for_user": "privacy.restating",
-    "statement_with_training": "words.training",
+    "statement_with_training": "words.trained_vectors",
     "strip_metadata": "files.table_kinds",
     "vectors_in": "representations.files",
     "NoisyClassifier": "representations.classifiers",

@@ -79,7 +79,7 @@ def whole(name: str, value: object, *, least: int | None = None, most: int | Non
 
 
 def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
-    """``value``, which must be one of ``choices``; ``also`` says in words what else is taken.
+    """The one of ``choices`` that ``value`` (also as a member of a `StrEnum`) is; ``also`` says what else is taken.
 
     Raises:
         ParameterError: it is another.
@@ -90,10 +90,11 @@ def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
     dptext.errors.ParameterError: pooling must be one of 'mean', 'last', got 'median'
     """
     known = tuple(choices)
-    if not any(type(value) is type(each) and value == each for each in known):
-        listed = ", ".join(repr(str(each)) if isinstance(each, str) else repr(each) for each in known)
-        raise ParameterError(f"{name} must be one of {listed}{also}, got {shown(value)}")
-    return value
+    for each in known:
+        if (isinstance(value, str) or type(value) is type(each)) and value == each:
+            return each
+    listed = ", ".join(repr(str(each)) if isinstance(each, str) else repr(each) for each in known)
+    raise ParameterError(f"{name} must be one of {listed}{also}, got {shown(value)}")
 
 
 def names(name: str, value: object) -> tuple[str, ...]:

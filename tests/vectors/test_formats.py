@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 import dptext
 from dptext.text.tokens import fold, is_single_word
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 
 zstandard = pytest.importorskip("zstandard")
 

@@ -49,7 +49,7 @@ def test_an_entry_that_leaves_anyway_may_stand_twice():
 
 @pytest.mark.parametrize("limit", [None, 5, 4, 3, 2])
 def test_the_number_of_words_found_finds_the_same_words_again(limit):
-    """A statement carries the number of words: `dptext.words.rebuild` gives it as the limit."""
+    """A statement carries the number of words: `dptext.words.registry` gives it as the limit."""
 
     def load(limit):
         blocks = stream(["the", "The", "THE"], ["cat", "CAT"], ["."], ["dog", "Dog"], ["DOG", "<unk>"])

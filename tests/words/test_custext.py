@@ -14,7 +14,7 @@ from dptext.privacy.condition import ANY_TWO
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import neighbour_groups
 from dptext.words.custext import CusText
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 
 EPSILON = 3.0
 

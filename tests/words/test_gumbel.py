@@ -11,7 +11,7 @@ from scipy.special import lambertw
 import dptext
 from dptext.privacy.randomness import RandomBits
 from dptext.words.gumbel import TruncatedGumbel, published_scale
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 from zoo.replacements import gumbel_shares
 
 EPSILON = 14.0

@@ -11,7 +11,7 @@ from dptext import Madlib, Mahalanobis
 from dptext.audits.distances import distance_named
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import NearestNeighbours
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 
 FALSE_ALARM = 1e-6
 

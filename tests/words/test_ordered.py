@@ -11,7 +11,7 @@ import dptext
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import principal_order, walk_order
 from dptext.words.ordered import OrderedList
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 
 LETTERS = ["ape", "bee", "cow", "dog"]
 

@@ -6,8 +6,7 @@ import dptext
 from dptext.cli import main
 from dptext.cli.privatize import MechanismName
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rebuild import mechanism_from_statement
-from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY
+from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY, mechanism_from_statement
 
 OPTIONS = {"vickrey": {"t": 0.3}, "mahalanobis": {"lambda_": 0.4}, "custext": {"size": 5}, "santext+": {"p": 0.2}}
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dptext
 from dptext.privacy.randomness import RandomBits
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 from dptext.words.santext import SanText
 
 FALSE_ALARM = 1e-6

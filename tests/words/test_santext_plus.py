@@ -8,7 +8,7 @@ import pytest
 import dptext
 from dptext.privacy.randomness import RandomBits
 from dptext.words import santext_plus as module
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 from dptext.words.santext_plus import SanTextPlus
 
 EPSILON = 3.0
@@ -138,9 +138,9 @@ def test_the_statement_builds_the_same_mechanism_again(unknown):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"p": 0}, "p must be a finite number above 0"),
-        ({"p": 1.1}, "p must be above 0 and at most 1"),
-        ({"sensitive": 2}, "sensitive must be above 0 and at most 1"),
+        ({"p": 0}, "p must be a number above 0 and at most 1"),
+        ({"p": 1.1}, "p must be a number above 0 and at most 1"),
+        ({"sensitive": 2}, "sensitive must be a number above 0 and at most 1"),
         ({"reach": 1e9}, "reach must be at most"),
         ({"reach": -1}, "reach must be"),
     ],

@@ -332,7 +332,7 @@ def test_vectors_outside_the_ball_are_refused_with_their_row(small):
 
 @pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])
 def test_a_mechanism_is_built_again_with_its_metric(tmp_path, metric):
-    from dptext.words.rebuild import mechanism_from_statement
+    from dptext.words.registry import mechanism_from_statement
 
     file = tmp_path / "vectors.txt"
     generator = np.random.default_rng(1)

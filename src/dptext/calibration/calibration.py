@@ -40,11 +40,12 @@ from dptext.calibration.deniability import (
     weighted_quantile,
 )
 from dptext.calibration.outcomes import batch_for, distances_from, smallest_support
+from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, WordMechanism, positive
+from dptext.words.mechanism import Rows, WordMechanism
 from dptext.words.registry import MECHANISMS
 
 __all__ = [
@@ -204,7 +205,7 @@ class Family:
         self.vectors = vectors
         self.name = str(getattr(build, "name", getattr(build, "__name__", "mechanism")))
         self._build, self._options = build, options
-        self._pure = None if pure_epsilon is None else positive("pure_epsilon", pure_epsilon)
+        self._pure = None if pure_epsilon is None else number("pure_epsilon", pure_epsilon, above=0)
         if self._pure is not None and "threshold" not in inspect.signature(build).parameters:
             raise ParameterError(
                 f"{self.name} has no threshold that a pure epsilon could set: its worst case is epsilon times the "
@@ -215,7 +216,7 @@ class Family:
 
     def __call__(self, epsilon: float) -> WordMechanism:
         """The mechanism at this epsilon."""
-        more = {} if self._pure is None else {"threshold": self._pure / positive("epsilon", epsilon)}
+        more = {} if self._pure is None else {"threshold": self._pure / number("epsilon", epsilon, above=0)}
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
 

@@ -19,7 +19,7 @@ from dptext.release.statements import data_and_statement, read_statement
 from dptext.report.checks import Check
 from dptext.report.vector_files import audit_vector_file, is_of_vectors
 from dptext.report.word_files import audit_word_file
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["audit"]
 

@@ -34,7 +34,7 @@ from dptext.report.usefulness import as_measurement, frequent, served, useful
 from dptext.report.vector_files import audit_vector_file, is_of_vectors
 from dptext.report.word_files import audit_word_file
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
 from dptext.words.rewriter import privatize
 
 __all__ = ["Question", "report_on"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from dptext.attacks import AttackScore, linkage_of_scores, sequence_likelihoods
 from dptext.report.sides import Side, aligned, channel_of
-from dptext.words.alignment import layout_of_private, layout_of_release
 from dptext.words.mechanism import WordMechanism
+from dptext.words.rewriter import layout_of_private, layout_of_release
 
 __all__ = ["by_layout", "by_likelihood"]
 

@@ -15,9 +15,9 @@ from dptext.errors import DataError, StorageError
 from dptext.files.documents import read_documents
 from dptext.files.formats import extra, file_format
 from dptext.release.statements import data_and_statement, read_statement
-from dptext.words.alignment import Aligner
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.registry import mechanism_from_statement
+from dptext.words.rewriter import Aligner
 
 __all__ = ["Side", "aligned", "channel_of", "read_attribute", "read_side", "rebuilt"]
 

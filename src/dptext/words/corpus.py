@@ -30,8 +30,7 @@ from dptext.release.release import (
 )
 from dptext.release.release import is_released as release_is_there
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import Rewriter, Tally
-from dptext.words.workers import rewrite_blocks
+from dptext.words.rewriter import Rewriter, Tally, rewrite_blocks
 
 __all__ = [
     "FileRelease",

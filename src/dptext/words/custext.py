@@ -8,6 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.noise.selection import count_at_most
 from dptext.privacy.condition import OneGroup, Requirement
@@ -18,8 +19,7 @@ from dptext.threads import for_each_block
 from dptext.vectors.partition import nearest_rows, neighbour_groups
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords
-from dptext.words.shown import ShownMechanism
+from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
 
 __all__ = ["CusText"]
 
@@ -49,7 +49,6 @@ class CusText(ShownMechanism):
     There is a promise for pairs with equal sets only, of which no vocabulary has many.
 
     Args:
-        vectors: public word vectors.
         epsilon: nats, for any two words of one group.
         size: words in a group, 2 to 512; the last group has up to 2 size - 1.
         unsafe_as_published: the paper's sets of nearest words, without a guarantee.
@@ -84,13 +83,11 @@ class CusText(ShownMechanism):
                 "unknown must be 'unk' for CusText: a uniformly drawn word comes from any group, and would tell an "
                 "unknown word from the members of its group with certainty"
             )
-        if isinstance(size, bool) or not isinstance(size, int) or not 2 <= size <= _LARGEST_SIZE:
-            raise ParameterError(f"size must be an integer from 2 to {_LARGEST_SIZE}, got {size!r}")
+        self.size = whole("size", size, least=2, most=_LARGEST_SIZE)
         if unsafe_as_published and size >= len(vectors):
             raise ParameterError(
                 f"{size} nearest words of {len(vectors)} are all of them: leave unsafe_as_published out"
             )
-        self.size = size
         self.unsafe_as_published = bool(unsafe_as_published)
         self.groups: Rows | None = None
         self._members, self._sizes = self._nearest() if unsafe_as_published else self._grouped()

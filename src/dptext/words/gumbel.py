@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Guarantee, NoGuarantee
 from dptext.privacy.randomness import RandomBits
@@ -15,7 +16,7 @@ from dptext.threads import for_each_block
 from dptext.vectors.partition import nearest_rows
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords, WordMechanism, positive
+from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
 
 __all__ = ["TruncatedGumbel", "published_scale"]
 
@@ -54,11 +55,9 @@ class TruncatedGumbel(WordMechanism):
       odds of `SanText`; with the threshold of `TEM` it takes density into account.
 
     Args:
-        vectors: public word vectors.
         epsilon: the paper's, nats a unit of distance; not what holds.
         scale: b itself, where epsilon is below what the paper's formula covers.
         unsafe_as_published: True, or the mechanism is refused.
-        unknown: see `WordMechanism`.
 
     Raises:
         RefusedError: without ``unsafe_as_published=True``, with the reason.
@@ -96,7 +95,7 @@ class TruncatedGumbel(WordMechanism):
         if scale is None:
             self.scale = published_scale(self.epsilon, len(vectors), nearest, self.farthest)
         else:
-            self.scale = positive("scale", scale)
+            self.scale = number("scale", scale, above=0)
         self._reason = self._witness()
         self._freeze()
 

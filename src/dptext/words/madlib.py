@@ -6,8 +6,7 @@ from dptext.noise.laplace import l2_laplace
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import UnknownWords
-from dptext.words.noisy import Floats, NoisyVectors
+from dptext.words.mechanism import Floats, NoisyVectors, UnknownWords
 
 __all__ = ["Madlib"]
 
@@ -26,9 +25,7 @@ class Madlib(NoisyVectors):
     The neighbour search is exact.
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a unit of Euclidean distance. The noise has mean length d / epsilon.
-        unknown: see `WordMechanism`.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))

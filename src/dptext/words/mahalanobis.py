@@ -10,8 +10,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.ellipsoid import Ellipsoid
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import UnknownWords
-from dptext.words.noisy import Floats, NoisyVectors
+from dptext.words.mechanism import Floats, NoisyVectors, UnknownWords
 
 __all__ = ["Mahalanobis"]
 
@@ -33,10 +32,8 @@ class Mahalanobis(NoisyVectors):
     are computed in float64 (`dptext.vectors.ellipsoid`).
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a unit of the regularised Mahalanobis distance.
         lambda_: between 0 (Madlib) and 1 (plain Mahalanobis), the weight of the covariance; the paper uses .2.
-        unknown: see `WordMechanism`.
 
     Raises:
         ParameterError: a number out of range; a lambda of 1, or close to it, for vectors that do not spread in all

@@ -1,15 +1,20 @@
-"""What every word mechanism offers: draws, its statement for a word, its statement for a document."""
+"""What word mechanisms have in common: draws, the statement for a word and that for a document (`WordMechanism`); an
+output distribution that can be read (`ShownMechanism`); noise on the vector of a word (`NoisyVectors`).
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from inspect import signature
+from itertools import pairwise
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable
 from dptext.privacy.condition import Condition, Requirement, SameLayout
@@ -18,13 +23,24 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN
-from dptext.vectors.search import ExactDistances
+from dptext.threads import available_cores, for_each_block
+from dptext.vectors.search import ExactDistances, NearestNeighbours
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.training import assumptions_about, parameters_of_training
+from dptext.words.trained_vectors import assumptions_about, parameters_of_training
 
-__all__ = ["BeyondWords", "Rows", "UnknownWords", "WordMechanism", "positive"]
+__all__ = [
+    "BeyondWords",
+    "Floats",
+    "NoisyVectors",
+    "Rows",
+    "ShownMechanism",
+    "UnknownWords",
+    "WordMechanism",
+    "shares_of",
+]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
 UnknownWords: TypeAlias = Literal["unk", "uniform"]
 BeyondWords: TypeAlias = Literal["unk", "drop"]
 UNKNOWN_FARTHEST = ", a pair with an unknown word as far as can be,"
@@ -36,23 +52,11 @@ _LAYOUT = (
     "where numbers, URLs, e-mail addresses and handles stood, and which of these each one was "
     "(each became a fixed placeholder)",
 )
-
-
-def positive(name: str, value: float) -> float:
-    """The value as a float, when it is a finite number above 0.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not (math.isfinite(number) and number > 0):
-        raise ParameterError(f"{name} must be a finite number above 0, got {number}")
-    return number
+_MEAN_OVER = 256  # rows whose distributions are averaged at a time
+_BATCH = 2048  # occurrences a task; each has a stream of its own, so another number would change seeded draws
+_MOST_BATCHES = 4  # searched together
+_MOST_NOISE = 1e9  # mean length of the noise, in diameters: float64 still sees the words
+_GRID_BITS = 20  # noisy vectors are rounded to 2^-20 of the vocabulary's diameter before the search
 
 
 class WordMechanism(ABC):
@@ -60,7 +64,7 @@ class WordMechanism(ABC):
 
     Args:
         vectors: public word vectors, or ones released under a statement (then the mechanism's statement is for people
-            who are not in their training; see `dptext.words.training`).
+            who are not in their training; see `dptext.words.trained_vectors`).
         epsilon: for two words at distance d a loss of at most epsilon * d is proved, where a mechanism does not say
             otherwise.
         unknown: what a word outside the vocabulary counts as: ``"unk"`` (the element ``"<unk>"`` with its public
@@ -82,13 +86,11 @@ class WordMechanism(ABC):
             raise ParameterError(
                 f"vectors must be WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)"
             )
-        if unknown not in get_args(UnknownWords):
-            raise ParameterError(f"unknown must be 'unk' or 'uniform', got {unknown!r}")
         if len(vectors) < 2:
             raise ParameterError(f"expected at least two words (one and {UNKNOWN!r}), got {len(vectors)}")
         self.vectors = vectors
-        self.epsilon = positive("epsilon", epsilon)
-        self.unknown = unknown
+        self.epsilon = number("epsilon", epsilon, above=0)
+        self.unknown: UnknownWords = choice("unknown", unknown, get_args(UnknownWords))
 
     def _freeze(self) -> None:
         """The last step of every constructor: from now on nothing can drift away from the statement."""
@@ -151,6 +153,18 @@ class WordMechanism(ABC):
             "vectors_sha256": self.vectors.fingerprint,
             **parameters_of_training(self.vectors),
         }
+
+    @classmethod
+    def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+        """The arguments of the constructor, the vectors aside, in the `parameters` of a statement.
+
+        Raises:
+            KeyError: one is missing.
+        """
+        names = {name: name.removesuffix("_") for name in signature(cls).parameters if name != "vectors"}
+        if "unsafe_as_published" not in parameters:
+            names.pop("unsafe_as_published", None)
+        return {name: parameters[stated] for name, stated in names.items()}
 
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted beside what every release does, for the statement."""
@@ -278,3 +292,113 @@ class WordMechanism(ABC):
             slack=slack,
             claimed_epsilon=self.claimed_epsilon,
         )
+
+
+def shares_of(weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """(n, V) probabilities of integer weights; each row's sum fits into 64 bits."""
+    shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)
+    return shares
+
+
+class ShownMechanism(WordMechanism):
+    """A word mechanism whose output distribution is known for every word."""
+
+    @abstractmethod
+    def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """(n, V) what `_draw` draws from for each of n rows."""
+
+    def probabilities(self, word: str) -> npt.NDArray[np.float64]:
+        """(V,) float64: the probabilities with which ``word`` becomes each word; see `distributions`."""
+        only: npt.NDArray[np.float64] = self.distributions([word])[0]
+        return only
+
+    def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
+        """(n, V) float64: what `sample` really draws from for each of n words, from its own integers.
+
+        Under the policy ``"uniform"`` an unknown word has the mean of all rows, which takes V^2 probabilities.
+        """
+        rows = self._rows(words)
+        shares = self._shares(rows)
+        unknown = rows == self.vectors.vocabulary.unknown_row
+        if self.unknown == "uniform" and unknown.any():
+            everything = np.arange(len(self.vectors))
+            parts = (self._shares(everything[at : at + _MEAN_OVER]) for at in range(0, everything.size, _MEAN_OVER))
+            shares[unknown] = sum(part.sum(axis=0) for part in parts) / everything.size
+        return shares
+
+    def _rows(self, words: list[str]) -> Rows:
+        row = self.vectors.vocabulary.row
+        return np.array([row(word) for word in words], dtype=np.int64)
+
+
+class NoisyVectors(WordMechanism):
+    """Noise on the word's vector, then a choice among public words that sees the noisy vector and fresh bits only.
+
+    The choice is post-processing, so a promise about the noisy vector is one about the word that comes out.
+
+    Raises:
+        ParameterError: noise so large that float64 no longer sees the words beside it.
+    """
+
+    def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        self._neighbours = NearestNeighbours(vectors.matrix)
+        self._step = 2.0 ** (math.ceil(math.log2(vectors.diameter_bound or 1.0)) - _GRID_BITS)
+        if vectors.dimension / self.epsilon > _MOST_NOISE * max(vectors.diameter_bound, self._step):
+            raise ParameterError(
+                f"epsilon {self.epsilon:g} drowns the vocabulary: the noise is more than {_MOST_NOISE:.0e} times its "
+                "diameter; use a larger epsilon"
+            )
+
+    @abstractmethod
+    def _noise(self, bits: RandomBits, count: int) -> Floats:
+        """(count, d) independent noise vectors."""
+
+    _wanted = 1
+    """How many neighbours of the noisy vector `_choose` chooses among."""
+
+    def _choose(self, near: Rows, _noisy: Floats, _rows: Rows, _bits: RandomBits) -> Rows:
+        """(n,) rows that come out, of the (n, wanted) nearest. A private mechanism does not look at ``_rows``."""
+        nearest: Rows = near[:, 0]
+        return nearest
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the proof takes for granted, for the statement."""
+        return (
+            *super().assumptions(),
+            "the noise, drawn in double precision with 53-bit tails, behaves like real-valued noise; only the "
+            f"{self._released} of the noisy vector, rounded to a public grid, is released",
+        )
+
+    _released = "nearest word"
+
+    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        drawn = np.empty(rows.size, dtype=np.int64)
+        batches = [slice(start, min(start + _BATCH, rows.size)) for start in range(0, rows.size, _BATCH)]
+        streams = bits.spawn(len(batches))
+
+        def draw(task: range) -> None:
+            noisy = np.concatenate([self._noisy(rows[batches[each]], streams[each]) for each in task])
+            near = self._neighbours.find_several(noisy, self._wanted)
+            for place, each in enumerate(task):
+                part = slice(place * _BATCH, place * _BATCH + rows[batches[each]].size)
+                drawn[batches[each]] = self._choose(near[part], noisy[part], rows[batches[each]], streams[each])
+
+        for_each_block(draw, self._tasks(len(batches)))
+        return drawn
+
+    def _noisy(self, rows: Rows, bits: RandomBits) -> Floats:
+        noisy = self._noise(bits, rows.size)
+        noisy += self.vectors.matrix[rows]
+        noisy /= self._step
+        np.rint(noisy, out=noisy)
+        noisy *= self._step
+        return noisy
+
+    def _tasks(self, batches: int) -> list[range]:
+        """Runs of batches that are searched together: long ones cost less, but every core wants its share."""
+        longest = max(1, min(_MOST_BATCHES, self._neighbours.many // _BATCH))
+        cores = available_cores()
+        count = min(batches, -(-batches // (longest * cores)) * cores)
+        cuts = [batches * each // count for each in range(count + 1)] if count else [0]
+        return [range(*pair) for pair in pairwise(cuts)]

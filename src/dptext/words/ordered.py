@@ -16,8 +16,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.partition import principal_order, walk_order
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords
-from dptext.words.shown import ShownMechanism
+from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
 
 __all__ = ["OrderedList"]
 
@@ -49,11 +48,9 @@ class OrderedList(ShownMechanism):
     has a place like any other.
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a place.
         order: ``"walk"`` or ``"principal"`` (`dptext.vectors.partition`), or all words of the vocabulary (``"<unk>"``
             too) in an order of your own, which must be public.
-        unknown: see `WordMechanism`.
 
     Raises:
         ParameterError: a number out of range; an order that is not one of the vocabulary.

@@ -1,19 +1,31 @@
-"""Every word mechanism by name: the one that commands and estimators take, and the one that its statement carries."""
+"""Every word mechanism by name, and a mechanism again from the public parameters that its statement carries.
+
+This is the one place where a mechanism is registered: commands, estimators, audits and contracts of the tests go by
+these tables.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError, DptextError, ParameterError
+from dptext.privacy.statement import PrivacyStatement
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
 from dptext.words.gumbel import TruncatedGumbel
 from dptext.words.madlib import Madlib
 from dptext.words.mahalanobis import Mahalanobis
 from dptext.words.mechanism import WordMechanism
-from dptext.words.ordered import OrderedList
+from dptext.words.ordered import GIVEN, OrderedList
 from dptext.words.santext import SanText
 from dptext.words.santext_plus import SanTextPlus
 from dptext.words.tem import TEM
 from dptext.words.vickrey import Vickrey
 
-__all__ = ["MECHANISMS", "PUBLISHED_ONLY"]
+__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement"]
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each for each in (TEM, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey, OrderedList)
@@ -22,3 +34,67 @@ MECHANISMS: dict[str, type[WordMechanism]] = {
 
 PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): TruncatedGumbel}
 """Those of which nothing sound remains: for comparisons, with ``unsafe_as_published=True``."""
+
+_BY_NAME = {each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
+
+
+def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
+    """The word mechanism of which a statement speaks.
+
+    Args:
+        statement: of a word mechanism.
+        vectors: name or path of the vectors, where the statement's own name for them is not to be found.
+
+    Raises:
+        DataError: the statement is not of a word mechanism, or the vectors are not those of its fingerprint.
+    """
+    build: Any = _BY_NAME.get(statement.mechanism)
+    if build is None:
+        raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
+    given = statement.parameters
+    try:
+        source, limit, fingerprint = str(given["vectors"]), int(given["words"] or 0), given["vectors_sha256"]
+        options = build.arguments_in(given)
+    except (KeyError, ValueError):
+        raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
+    if str(options.get("metric")).startswith(CALLERS):
+        raise DataError(
+            "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
+            "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
+        )
+    if options.get("order") == GIVEN:
+        raise DataError(
+            "the statement speaks of a list in an order of its caller's, which it does not hold: build the mechanism "
+            "in Python, and audit it with dptext.audit(mechanism, labels=the place of each word)"
+        )
+    if vectors is None and _may_not_end(source):
+        raise DataError(
+            "the statement names a pipe or a device as its vectors, of which reading may not end: say where the "
+            "vectors are"
+        )
+    try:
+        words = load_vectors(source if vectors is None else vectors, limit=limit)
+    except ParameterError as error:
+        raise DataError(f"the vectors of the statement cannot be found ({error}); say where they are") from None
+    if words.fingerprint != fingerprint:
+        raise DataError(
+            "the vectors are not those of the statement (their fingerprint differs): name the file that was used"
+        )
+    try:
+        mechanism: WordMechanism = build(words, **options)
+    except DptextError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:  # a value of another type than its parameter has
+        raise DataError(
+            f"{statement.mechanism} takes no such parameters as the statement's ({type(error).__name__}): it is not "
+            "one that dptext wrote"
+        ) from None
+    return mechanism
+
+
+def _may_not_end(name: str) -> bool:
+    """Whether a name is that of a pipe or a device."""
+    path = Path(name)
+    with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
+        return path.exists() and not (path.is_file() or path.is_dir())
+    return False

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.noise.selection import TruncatedExponential, largest_exponent
 from dptext.privacy.guarantee import Guarantee, MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.metrics import metric_space
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords, positive
-from dptext.words.shown import ShownMechanism, shares_of
+from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords, shares_of
 
 __all__ = ["SanText"]
 
@@ -42,9 +42,7 @@ class SanText(ShownMechanism):
     2^-53 no chance at all.
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a unit of Euclidean distance.
-        unknown: see `WordMechanism`.
 
     Raises:
         ParameterError: a number out of range; more words than the sampler counts (2^20 - 1).
@@ -76,7 +74,7 @@ class SanText(ShownMechanism):
 
     def _set_up(self, reach: float) -> None:
         self.reach = reach
-        rate = positive("epsilon / 2", self.epsilon / 2)
+        rate = number("epsilon / 2", self.epsilon / 2, above=0)
         self._space = metric_space(self.vectors, "euclidean", rate=rate, threshold=reach)
         self._selection = TruncatedExponential(self._space.exact, rate=rate, threshold=reach, coarse=self._space.coarse)
 

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords, positive
+from dptext.words.mechanism import Rows, UnknownWords
 from dptext.words.santext import SanText
 
 __all__ = ["SanTextPlus"]
@@ -51,12 +52,10 @@ class SanTextPlus(SanText):
     vocabulary, and everything is priced. ``claimed_epsilon`` is the paper's.
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a unit of Euclidean distance, of SanText.
         sensitive: the share of the vocabulary, rarest words first, that always goes through SanText.
         p: the probability with which other words go through it (a multiple of 2^-53).
         reach: distances count up to here; None: as far as SanText can tell them apart.
-        unknown: see `WordMechanism`.
 
     Raises:
         ParameterError: a number out of range.
@@ -84,10 +83,10 @@ class SanTextPlus(SanText):
         unknown: UnknownWords = "unk",
     ) -> None:
         super(SanText, self).__init__(vectors, epsilon=epsilon, unknown=unknown)
-        self.sensitive = _share("sensitive", sensitive)
-        self._heads = max(1, round(_share("p", p) * _COIN))
+        self.sensitive = number("sensitive", sensitive, above=0, most=1)
+        self._heads = max(1, round(number("p", p, above=0, most=1) * _COIN))
         self.p = self._heads / _COIN
-        if reach is not None and positive("reach", reach) > self.largest_reach():
+        if reach is not None and number("reach", reach, above=0) > self.largest_reach():
             raise ParameterError(
                 f"reach must be at most {self.largest_reach():.4g} (beyond, the sampler tells no distances apart, or "
                 f"there are none), got {reach}"
@@ -160,12 +159,6 @@ class SanTextPlus(SanText):
         through = np.flatnonzero(~self._may_stay[rows] | (coin < np.uint64(self._heads)))
         drawn[through] = super()._draw(rows[through], bits)
         return drawn
-
-
-def _share(name: str, value: float) -> float:
-    if positive(name, value) > 1:
-        raise ParameterError(f"{name} must be above 0 and at most 1, got {value}")
-    return float(value)
 
 
 def _up(epsilon: float) -> float:

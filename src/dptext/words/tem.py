@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, IndexPlace, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
@@ -17,8 +19,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import BeyondWords, Rows, UnknownWords, positive
-from dptext.words.shown import ShownMechanism, shares_of
+from dptext.words.mechanism import BeyondWords, Rows, ShownMechanism, UnknownWords, shares_of
 
 __all__ = ["TEM", "threshold_for"]
 
@@ -50,7 +51,6 @@ class TEM(ShownMechanism):
     ends after the n-th (``beyond="drop"``).
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a unit of distance.
         metric: ``"euclidean"``, ``"angular"`` (radians), ``"manhattan"``, ``"chebyshev"``, ``"poincare"`` (vectors
             inside the unit ball), or a function ((n, d), (m, d)) float64 -> (n, m); see `dptext.vectors.metrics`.
@@ -60,7 +60,6 @@ class TEM(ShownMechanism):
         document_epsilon: a pure budget for a document, together with ``max_words``.
         max_words: how many words of a document the budget covers.
         beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
-        unknown: see `WordMechanism`.
         index: a folder for an index of the whole vocabulary (`dptext.noise.selection`): built once for these
             vectors and this epsilon, it makes the first draw of a word as fast as a later one. Same words either way.
 
@@ -96,9 +95,10 @@ class TEM(ShownMechanism):
         index: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
-        if not 0 < beta < 1:
-            raise ParameterError(f"beta must lie between 0 and 1, got {beta}")
-        self.document_epsilon = None if document_epsilon is None else positive("document_epsilon", document_epsilon)
+        number("beta", beta, above=0, below=1)
+        self.document_epsilon = None
+        if document_epsilon is not None:
+            self.document_epsilon = number("document_epsilon", document_epsilon, above=0)
         self.max_words = max_words
         if beyond not in get_args(BeyondWords) or (beyond != "unk" and max_words is None):
             raise ParameterError(f"beyond must be 'unk', or 'drop' together with max_words, got {beyond!r}")
@@ -106,7 +106,7 @@ class TEM(ShownMechanism):
         if document_epsilon is not None or max_words is not None:
             self.threshold = self._budgeted_threshold(threshold)
         elif threshold is not None:
-            self.threshold = positive("threshold", threshold)
+            self.threshold = number("threshold", threshold, above=0)
         else:
             self.threshold = threshold_for(self.epsilon, len(vectors), beta)
         self._space = metric_space(vectors, metric, rate=self.epsilon / 2, threshold=self.threshold)
@@ -125,9 +125,9 @@ class TEM(ShownMechanism):
             raise ParameterError("document_epsilon and max_words belong together: give both or none")
         if threshold is not None:
             raise ParameterError("document_epsilon sets the threshold: give one of the two, not both")
-        if isinstance(self.max_words, bool) or not isinstance(self.max_words, int) or self.max_words < 1:
-            raise ParameterError(f"max_words must be an integer of at least 1, got {self.max_words!r}")
-        return self.document_epsilon / (self.max_words * self.epsilon)  # epsilon * g = E / n
+        return self.document_epsilon / (
+            whole("max_words", self.max_words, least=1) * self.epsilon
+        )  # epsilon * g = E / n
 
     @property
     def slack(self) -> float:
@@ -168,6 +168,13 @@ class TEM(ShownMechanism):
             **budget,
             **super().parameters(),
         }
+
+    @classmethod
+    def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+        """See `WordMechanism.arguments_in`: a document budget, or the threshold that it or ``beta`` came to."""
+        budget = ("document_epsilon", "max_words", *(["beyond"] * ("beyond" in parameters)))
+        own = budget if "document_epsilon" in parameters else ("threshold",)
+        return {name: parameters[name] for name in ("epsilon", "unknown", "metric", *own)}
 
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted, for the statement."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from dptext.checks import number
 from dptext.errors import ParameterError, RefusedError
 from dptext.noise.laplace import l2_laplace
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, UnknownWords
-from dptext.words.noisy import Floats, NoisyVectors
+from dptext.words.mechanism import Floats, NoisyVectors, Rows, UnknownWords
 
 __all__ = ["Vickrey", "first_share"]
 
@@ -50,10 +50,8 @@ class Vickrey(NoisyVectors):
     statement then carries no guarantee, its reason, and the epsilon that is claimed.
 
     Args:
-        vectors: public word vectors.
         epsilon: nats a unit of Euclidean distance. The noise has mean length d / epsilon.
         t: between 0 and 1, how much the second neighbour is preferred; at .5 the odds are d2 to d1.
-        unknown: see `WordMechanism`.
         unsafe_as_published: the variant without a guarantee, for comparisons.
 
     Raises:
@@ -78,11 +76,9 @@ class Vickrey(NoisyVectors):
         unsafe_as_published: bool = False,
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
-        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 <= t <= 1:
-            raise ParameterError(f"t must be a number from 0 to 1, got {t!r}")
         if unsafe_as_published and len(vectors) < 3:
             raise ParameterError(f"the published variant needs two words beside the true one, got {len(vectors)} words")
-        self.t = float(t)
+        self.t = number("t", t, least=0, most=1)
         self.unsafe_as_published = bool(unsafe_as_published)
         self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
         self._freeze()

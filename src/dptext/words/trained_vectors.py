@@ -78,7 +78,7 @@ def statement_with_training(
         documents: how many documents of the release are his.
 
     **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
-    times the release's (see the top of `dptext.words.training` for the proof). Slack is counted into epsilon.
+    times the release's (see the top of `dptext.words.trained_vectors` for the proof). Slack is counted into epsilon.
 
     Raises:
         ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
