@@ -17,13 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.pairs import PairDrawing
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import Recipe
-from dptext.embeddings.dpsgd.tables import Tables
-from dptext.embeddings.dpsgd.training import Training
+from dptext.embeddings.dpsgd.recipe import CELLS, Recipe
+from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.store import DOCUMENT_END, UserStore
 
@@ -96,14 +93,11 @@ def training(words: int, store: UserStore, unit: Any, *, lazy: bool) -> Training
     tables[:words] = (np.random.default_rng(2).random((words, DIMENSION)) - 0.5) / DIMENSION
     made = Training(
         store=store,
+        recipe=recipe,
         participation=Participation(noise_multiplier=NOISE, steps=STEPS, delta=1e-6, rates={"everyone": rate}),
-        drawing=PairDrawing.of(
-            recipe.kept(words), recipe.contexts(words)[1], unknown=words - 1, window=WINDOW, negatives=NEGATIVES
-        ),
-        pairs=recipe.pairs,
-        clipping=recipe.clipping,
+        unknown=words - 1,
         offsets=np.zeros(2 * words, dtype=np.float32),
-        single_pairs=unit == "pair",
+        clipped=True,
         tables=Tables(tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), lazy=lazy),
         key=NoiseKey(1),
         parameters=b"benchmark",

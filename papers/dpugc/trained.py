@@ -18,11 +18,10 @@ from papers.dpugc.corpus import Corpus
 from papers.dpugc.mechanism import DELTA
 
 from dptext import Document, SkipGram, WordVectors
-from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
-from dptext.embeddings.dpsgd.tables import Tables
-from dptext.embeddings.dpsgd.training import Training
+from dptext.embeddings.dpsgd.recipe import CELLS
+from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.randomness import NoiseKey

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dptext.calibration.deniability import Deniability, deniability
     from dptext.embeddings.concerns import fit_concerns
     from dptext.embeddings.cooccurrence import Cooccurrence
-    from dptext.embeddings.personal import personal_participation
+    from dptext.embeddings.dpsgd.participation import personal_participation
     from dptext.embeddings.policy import BudgetPolicy
     from dptext.embeddings.skipgram import SkipGram
     from dptext.errors import (
@@ -222,7 +222,7 @@ _HOME = {
     "encode_file": "representations.files",
     "fit_concerns": "embeddings.concerns",
     "load_vectors": "vectors.formats",
-    "personal_participation": "embeddings.personal",
+    "personal_participation": "embeddings.dpsgd.participation",
     "private_vocabulary": "users.private_vocabulary",
     "privatize": "words.rewriter",
     "privatize_bags": "words.bags",

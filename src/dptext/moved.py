@@ -17,12 +17,14 @@ else:
 __all__ = ["install"]
 
 MOVED = {
+    "dptext.embeddings.dpsgd.torch_ranks": "dptext.embeddings.dpsgd.ranks",
+    "dptext.embeddings.personal": "dptext.embeddings.dpsgd.participation",
     "dptext.privacy.ledger": "dptext.ledger.ledger",
     "dptext.representations.hiding": "dptext.hiding",
     "dptext.representations.hiding.erasure": "dptext.hiding.erasure",
     "dptext.representations.hiding.federate": "dptext.representations.federate",
     "dptext.scale": "dptext.spark",
-    "dptext.scale.ranks": "dptext.embeddings.dpsgd.torch_ranks",
+    "dptext.scale.ranks": "dptext.embeddings.dpsgd.ranks",
     "dptext.scale.spark": "dptext.spark.frames",
     "dptext.text.by_user": "dptext.users.by_user",
 }

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dptext.cli.console import fitting_bar, stopped_with_notes
 from dptext.embeddings import promise, skipgram_promise
 from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.personal import personal_participation
+from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.skipgram import Progress, SkipGram
 from dptext.files.documents import DocumentReader
 from dptext.privacy.guarantee import ApproxDP, at_most

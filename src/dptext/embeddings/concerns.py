@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.recipe import checked_whole
+from dptext.checks import whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
 
 __all__ = ["ConcernModel", "PredictionError", "fit_concerns"]
@@ -91,7 +91,7 @@ def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = N
     >>> model.predict([[1.5]]).round(2), model.error.of_mean < 0.2
     (array([0.38]), True)
     """
-    folds = checked_whole("folds", folds, _MOST_FOLDS)
+    folds = whole("folds", folds, least=1, most=_MOST_FOLDS)
     try:
         known = np.asarray(concerns, dtype=np.float64)
         rows = _count(features)

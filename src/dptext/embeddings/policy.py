@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from dptext.embeddings.concerns import concerns_by
-from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.personal import personal_participation
+from dptext.embeddings.dpsgd.participation import Participation, personal_participation
 from dptext.errors import ParameterError
 from dptext.files.documents import Document
 from dptext.noise.categories import RandomizedResponse
@@ -190,7 +189,7 @@ class BudgetPolicy:
     def participation(
         self, *, delta: float, steps: int, sampling_rate: float | None = None, noise_multiplier: float | None = None
     ) -> Participation:
-        """For `SkipGram`: a sampling rate for each level (`dptext.embeddings.personal.personal_participation`)."""
+        """For `SkipGram`: a sampling rate for each level, by `personal_participation`."""
         return personal_participation(
             self.levels,
             delta=delta,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from dptext.checks import whole
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
-from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, Unit, checked_whole
+from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, Unit
 from dptext.embeddings.level_promise import attribute_of
 from dptext.embeddings.policy import BudgetPolicy
 from dptext.embeddings.sharing import Word2VecFormat, save_release
@@ -115,7 +116,7 @@ class SkipGram:
         distance: how far the tables may go in all steps together, see `dptext.embeddings.dpsgd.recipe.Recipe`. None:
             400 from public vectors, 1000 from a random start.
         noise: "dense" (noise on all rows in each step), "lazy" (when a row is due, to the same effect: see
-            `dptext.embeddings.dpsgd.tables`), or None: what is less work, by public numbers.
+            `dptext.embeddings.dpsgd.training`), or None: what is less work, by public numbers.
         most_words: of a user that are looked at: the first ones.
         processes: how many cut texts into words.
         seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
@@ -200,7 +201,7 @@ class SkipGram:
                 checkpoint is another release of the steps that were left.
             progress: called after each step.
             ranks: several processes, on one machine or on many, that train one model together, each with some of the
-                users: `dptext.embeddings.dpsgd.torch_ranks.TorchRanks`. All of them call ``fit``, with equal arguments,
+                users: `dptext.embeddings.dpsgd.ranks.TorchRanks`. All of them call ``fit``, with equal arguments,
                 and get the
                 same model; the first one has the checkpoint. The noise is dense.
             release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
@@ -210,7 +211,7 @@ class SkipGram:
             RefusedError: the checkpoint belongs to a training with other parameters.
             ParameterError: a checkpoint is there, and ``resume`` was not said; see the class.
         """
-        every = checked_whole("checkpoint_every", checkpoint_every, 10**6)
+        every = whole("checkpoint_every", checkpoint_every, least=1, most=10**6)
         if resume and checkpoint is None:
             raise ParameterError("resume goes on from a checkpoint: say which, checkpoint=...")
         plan = self.plan()

@@ -7,18 +7,18 @@ import json
 import math
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.learned import SHARE, learned
+from dptext.checks import choice, whole
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, checked_choice, checked_whole
+from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe
 from dptext.embeddings.earlier import Earlier
 from dptext.embeddings.level_promise import attribute_of, checked_policy, level_parameters
 from dptext.embeddings.policy import BudgetPolicy
-from dptext.embeddings.refinement import public_base
+from dptext.embeddings.refinement import SHARE, learned, public_base
 from dptext.errors import ParameterError
 from dptext.privacy.public_users import ASSUMED_USERS
 from dptext.privacy.randomness import RandomBits, seed_bytes
@@ -96,10 +96,10 @@ class SkipGramPlan:
             MissingExtraError: dp-accounting is not installed.
             DataError, StorageError: see `dptext.load_vectors`.
         """
-        checked_choice("mode", mode, Mode)
-        trained_words = checked_whole("trained_words", trained_words, _MOST_TRAINED)
+        choice("mode", mode, get_args(Mode))
+        trained_words = whole("trained_words", trained_words, least=1, most=_MOST_TRAINED)
         if dimension is not None:
-            dimension = checked_whole("dimension", dimension, _MOST_DIMENSIONS)
+            dimension = whole("dimension", dimension, least=1, most=_MOST_DIMENSIONS)
         if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
             raise ParameterError(
                 f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
@@ -110,6 +110,9 @@ class SkipGramPlan:
         words, rows = _words(found, trained_words, vocabulary, all_stay=public is not None)
         if len(rows) < 3:
             raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
+        users = ASSUMED_USERS
+        if public_users is not None:
+            users = whole("public_users", public_users, least=1, most=_MOST_USERS)
         participation = _participation(epsilon, delta, mode, recipe, steps, sampling_rate)
         plan = cls(
             words=words,
@@ -120,7 +123,7 @@ class SkipGramPlan:
             recipe=recipe,
             participation=participation,
             mode=mode,
-            users=ASSUMED_USERS if public_users is None else checked_whole("public_users", public_users, _MOST_USERS),
+            users=users,
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
             policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
             level=attribute_of(level),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dptext.embeddings.dpsgd.assumptions import IEEE, LAZY, RANKS
+from dptext.embeddings.dpsgd.ranks import RANKS
+from dptext.embeddings.dpsgd.recipe import IEEE, LAZY
 from dptext.embeddings.earlier import ONE_NAME
 from dptext.embeddings.level_promise import level_assumptions, level_condition, level_parameters, with_level
 from dptext.privacy.condition import Condition

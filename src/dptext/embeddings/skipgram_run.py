@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.pairs import PairDrawing
 from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
-from dptext.embeddings.dpsgd.tables import Tables
-from dptext.embeddings.dpsgd.training import Training
+from dptext.embeddings.dpsgd.recipe import CELLS
+from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.own_files import check_target, sweep
 from dptext.privacy.randomness import NoiseKey
@@ -41,21 +39,14 @@ def training_of(
     ``every``: so many steps lie between two checkpoints; 0: there are none. Lazy noise is caught up before each.
     """
     caught_up = b"%d" % every if plan.form == "lazy" else b""
-    recipe, participation, words = plan.recipe, plan.participation, len(plan.rows)
+    recipe, participation = plan.recipe, plan.participation
     return Training(
         store=store,
+        recipe=recipe,
         participation=participation,
-        drawing=PairDrawing.of(
-            recipe.kept(words),
-            recipe.contexts(words)[1],
-            unknown=plan.trained.unknown_row,
-            window=recipe.window,
-            negatives=recipe.negatives,
-        ),
-        pairs=recipe.pairs,
-        clipping=None if plan.mode == "plain" else recipe.clipping,
+        unknown=plan.trained.unknown_row,
         offsets=plan.offsets,
-        single_pairs=recipe.unit == "pair",
+        clipped=plan.mode != "plain",
         tables=Tables(
             tables,
             recipe.rates(participation.steps) / (plan.denominator * CELLS),  # for sums in units of C / CELLS

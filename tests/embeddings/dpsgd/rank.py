@@ -11,7 +11,7 @@ import numpy as np
 import torch.distributed as distributed
 
 import dptext
-from dptext.embeddings.dpsgd.torch_ranks import TorchRanks
+from dptext.embeddings.dpsgd.ranks import TorchRanks
 from dptext.errors import DptextError
 
 

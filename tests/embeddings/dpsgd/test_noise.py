@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from dptext.embeddings.dpsgd import noise as module
-from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise, drift, normals
-from dptext.embeddings.dpsgd.tables import Tables
+from dptext.embeddings.dpsgd.recipe import CELLS
+from dptext.embeddings.dpsgd.training import Tables
 from dptext.noise.rounded import normal_pair
 from dptext.privacy.randomness import NoiseKey, RandomBits
 

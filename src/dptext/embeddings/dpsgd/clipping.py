@@ -1,59 +1,266 @@
-"""How long the gradient of a unit may be, and in which units it is counted."""
+"""Where a unit's norm is bounded before noise is added: its gradient is clipped and added to the sum, by `add_clipped`.
+
+A *unit* is what the training protects: a user, a document, or a pair of words. Gradients are those of skip-gram with
+negative sampling. For a pair with word vector w and context vectors c_0 (of the word beside it) and c_1 .. c_k (of
+negative words), and a public number b_i for each context word (0, unless the training starts from public vectors),
+
+    loss = -ln sigmoid(w.c_0 + b_0) - sum over i >= 1 of ln sigmoid(-w.c_i - b_i)     (Mikolov et al. 2013, equation 4)
+    gradient by w: sum of e_i c_i,   by c_i: e_i w,   e_i = sigmoid(w.c_i + b_i) - [i = 0]              (gradient)
+
+A unit has the sum g of the gradients of its pairs, over both tables together; the rows that it touches are gathered,
+equal rows are added up (also of a negative word that came twice), and the length is taken of what is there. For a
+single pair that is the closed form
+
+    ||g||^2 = ||sum of e_i c_i||^2 + ||w||^2 * sum over distinct contexts of (sum of its e_i)^2.      (length)
+
+**Bounded in whole numbers.** C is the clipping norm. The unit adds to the sum, in *cells* of C / `CELLS`, the whole
+numbers
+
+    trunc(g * min(1, C / ||g||) * (1 - 2^-20) * CELLS / C).         (cells)
+
+*Their Euclidean length is at most `CELLS`,* whatever the texts and the tables are: the length is a double, from squares
+of single-precision numbers, which doubles hold, added up in a row and then row by row; with fewer than 2^21 rows and
+2^21 numbers in each it is right to 2^-30 of itself, one rounding of the factor and one of each product add 2^-23, and
+rounding towards zero makes nothing longer. Where the length is no finite number the unit adds nothing. The sum is cut
+to `MOST` on either side after each addition, so that it never runs over, and never stands above what it is cut to:
+without a unit it is what it was, with the unit it moves by its own cells at most, and cutting what comes later brings
+the two no farther apart, in every coordinate. So the sum moves by at most `CELLS` in Euclidean length, C in the real
+world, when a unit comes or goes: exactly, as floating-point sums would not. |
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from dptext.errors import ParameterError
-from dptext.privacy.accounting import checked_amount
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["CELLS", "Clipping"]
+from dptext.embeddings.dpsgd.compiled import compiled, prefetch
+from dptext.embeddings.dpsgd.recipe import MOST, Limits
 
-CELLS = 2**18
-"""The length C, in units of the sum of a step, in which all numbers are whole."""
+__all__ = ["Scratch", "add_clipped", "follow_unclipped", "unit_gradient"]
 
-_LEAST, _MOST = 1e-20, 1e20  # far from where single precision ends: cells for a length of 1 must be a number there
+Rows = npt.NDArray[np.int32]
+Singles = npt.NDArray[np.float32]
+Cells = npt.NDArray[np.int32]
+
+_SHORTER = 1 - 2.0**-20
+_AHEAD, _ROWS_AHEAD, _FEW = 2, 6, 4  # pairs and rows that are fetched before their turn; pairs of a small unit
+_MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
+_ONE = np.float32(1.0)
 
 
-@dataclass(frozen=True)
-class Clipping:
-    """The greatest length.
+class Scratch(NamedTuple):
+    """Room for the gradient of one unit.
 
     Attributes:
-        norm: C, of both tables together.
-        words, contexts: of each table, where each has a norm of its own; then C is the root of the sum of their
-        squares.
-            0: they have not.
+        slots: (R,) int32, where the row of a table stands in ``gradient``; -1: nowhere, which all are between units.
+        touched: (m,) int32, which row stands there.
+        gradient: (m + 1, d) float32; its last row is for what a pair says of its word.
     """
 
-    norm: float
-    words: float = 0.0
-    contexts: float = 0.0
+    slots: Rows
+    touched: Rows
+    gradient: Singles
 
     @classmethod
-    def of(cls, given: float | tuple[float, float]) -> Clipping:
-        """One norm, or one for each table.
-
-        Raises:
-            ParameterError: not one norm or two; a norm that is no number from 1e-20 to 1e20.
-        """
-        if not isinstance(given, tuple | list):
-            return cls(_checked(given))
-        if len(given) != 2:
-            raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(given)}")
-        words, contexts = (_checked(each) for each in given)
-        return cls(math.hypot(words, contexts), words, contexts)
-
-    @property
-    def limits(self) -> tuple[float, float, float, float]:
-        """In cells: of both tables together, or 0; of words, of contexts; how many cells a length of 1 has."""
-        unit = CELLS / self.norm
-        return (0.0 if self.words else float(CELLS), self.words * unit, self.contexts * unit, unit)
+    def of(cls, rows: int, most: int, dimension: int) -> Scratch:
+        """For units that touch at most so many of so many rows."""
+        most = min(rows, most)
+        slots, touched = np.full(rows, -1, dtype=np.int32), np.empty(most, dtype=np.int32)
+        return cls(slots, touched, np.empty((most + 1, dimension), dtype=np.float32))
 
 
-def _checked(value: float) -> float:
-    norm = checked_amount("clip", value)
-    if not _LEAST <= norm <= _MOST:
-        raise ParameterError(f"clip must be between {_LEAST:g} and {_MOST:g}, got {norm:g}")
-    return norm
+@compiled
+def unit_gradient(
+    tables: Singles,
+    offsets: Singles,
+    pairs: Rows,
+    first: int,
+    last: int,
+    both: bool,
+    scratch: Scratch,
+) -> int:
+    """Gather the gradient (gradient) of a unit's pairs, row by row; how many rows there are.
+
+    Args:
+        tables: (2 V, d), word vectors above context vectors.
+        offsets: (2 V,) b of equation (gradient), by row of a context.
+        both: False: word vectors stay as they are, and have no gradient.
+        pairs: (m, 2 + negatives) rows of the tables; below 0: none. Those of the unit are ``first`` to ``last`` - 1.
+    """
+    slots, touched, gradient = scratch
+    dimension = tables.shape[1]
+    contexts = pairs.shape[1] - 1
+    found = 0
+    errors = np.empty(contexts, dtype=np.float32)
+    by_word = gradient[len(gradient) - 1]
+    for number in range(first, last):
+        pair = pairs[number]
+        if number + _AHEAD < len(pairs):
+            for row in pairs[number + _AHEAD]:
+                if row >= 0:
+                    prefetch(tables, row)
+        word = tables[pair[0]]
+        for place in range(contexts):
+            product = np.float32(0.0)
+            row = pair[place + 1]
+            if row >= 0:
+                context = tables[row]
+                for axis in range(dimension):
+                    product += word[axis] * context[axis]
+                product += offsets[row]
+            errors[place] = product
+        for place in range(contexts):
+            errors[place] = _ONE / (_ONE + np.float32(math.exp(-errors[place])))
+        errors[0] -= _ONE
+        by_word[:] = np.float32(0.0)
+        for place in range(contexts):
+            row = pair[place + 1]
+            if row < 0:
+                continue
+            error = errors[place]
+            if both:
+                context = tables[row]
+                for axis in range(dimension):
+                    by_word[axis] += error * context[axis]
+            slot = slots[row]
+            if slot < 0:
+                slots[row], touched[found] = found, row
+                into = gradient[found]
+                found += 1
+                for axis in range(dimension):
+                    into[axis] = error * word[axis]
+            else:
+                into = gradient[slot]
+                for axis in range(dimension):
+                    into[axis] += error * word[axis]
+        if not both:
+            continue
+        row = pair[0]
+        slot = slots[row]
+        if slot < 0:
+            slots[row], touched[found] = found, row
+            gradient[found] = by_word
+            found += 1
+        else:
+            into = gradient[slot]
+            for axis in range(dimension):
+                into[axis] += by_word[axis]
+    return found
+
+
+@compiled
+def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) -> tuple[float, float]:
+    """Of the first ``count`` rows: of those of words, whose place in the tables is below ``half``; of the others."""
+    of_words = of_contexts = 0.0
+    for number in range(count):
+        row = gradient[number]
+        part = 0.0
+        for axis in range(len(row)):
+            part += np.float64(row[axis]) * np.float64(row[axis])
+        if touched[number] < half:
+            of_words += part
+        else:
+            of_contexts += part
+    return of_words, of_contexts
+
+
+@compiled
+def _clip_factor(squared: float, limit: float, cells: float) -> float:
+    """What brings a gradient to cells (cells), clipped; 0 where there is nothing to say, or nothing to be bounded.
+
+    Args:
+        squared: ||g||^2.
+        limit: the clipping norm in cells.
+        cells: for a length of 1.
+    """
+    length = math.sqrt(squared)
+    if not 0.0 < length < math.inf:
+        return 0.0
+    return min(cells, limit / length) * _SHORTER
+
+
+@compiled
+def _add_cells(row: Singles, factor: float, into: Cells) -> None:
+    scale = np.float32(factor)
+    for axis in range(len(row)):
+        total = np.int32(into[axis] + np.int32(row[axis] * scale))
+        if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
+            total = _MOST
+        if total < _LEAST:
+            total = _LEAST
+        into[axis] = total
+
+
+@compiled
+def add_clipped(
+    tables: Singles,
+    offsets: Singles,
+    pairs: Rows,
+    ends: npt.NDArray[np.int64],
+    limits: Limits,
+    both: bool,
+    scratch: Scratch,
+    places: Rows,
+    sums: Cells,
+) -> None:
+    """Clip the gradient of each of several units and add it, in cells, to a sum: the sum moves by at most `CELLS` in
+    Euclidean length when a unit comes or goes.
+
+    Args:
+        tables, offsets, both: see `unit_gradient`.
+        pairs: (m, 2 + negatives) of all of them; ``ends``: where the pairs of each unit end.
+        places: (2 V,) where a row of the tables stands in ``sums``; below 0 for rows that nobody touches.
+        sums: (n, d) int32.
+    """
+    slots, touched, gradient = scratch
+    half = len(tables) // 2
+    first = 0
+    for number in range(len(ends)):
+        if ends[number] - first < _FEW:
+            for place in range(first, ends[number]):
+                for row in pairs[place]:
+                    if row >= 0:
+                        prefetch(sums, places[row])
+        count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
+        first = ends[number]
+        of_words, of_contexts = _squared_lengths(gradient, count, touched, half)
+        if limits.joint > 0.0:
+            by_word = by_context = _clip_factor(of_words + of_contexts, limits.joint, limits.cells)
+        else:
+            by_word = _clip_factor(of_words, limits.words, limits.cells)
+            by_context = _clip_factor(of_contexts, limits.contexts, limits.cells)
+        for slot in range(count):
+            row = touched[slot]
+            slots[row] = -1
+            if slot + _ROWS_AHEAD < count:
+                prefetch(sums, places[touched[slot + _ROWS_AHEAD]])
+            factor = by_word if row < half else by_context
+            if factor > 0.0:
+                _add_cells(gradient[slot], factor, sums[places[row]])
+
+
+@compiled
+def follow_unclipped(
+    tables: Singles,
+    offsets: Singles,
+    pairs: Rows,
+    ends: npt.NDArray[np.int64],
+    rate: float,
+    both: bool,
+    scratch: Scratch,
+) -> None:
+    """tables -= rate * gradient, unit after unit, without any bound: what word2vec does, for comparison."""
+    slots, touched, gradient = scratch
+    first = 0
+    for number in range(len(ends)):
+        count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
+        first = ends[number]
+        for slot in range(count):
+            row = touched[slot]
+            slots[row] = -1
+            into, part = tables[row], gradient[slot]
+            for axis in range(len(part)):
+                into[axis] -= np.float32(part[axis] * rate)

@@ -9,7 +9,7 @@ real uniform numbers of which 63 leading bits are drawn. In doubles, from the se
 cosine below, a normal is known up to `_DOUBT`; a coordinate that lies within it of the border between two grid points
 (about one in four million), or whose U is so extreme that the bound fails (one in 2^25), is settled from further bits
 in decimal arithmetic. No function of the C library takes part; what is taken for
-granted is `dptext.embeddings.dpsgd.assumptions.IEEE`.
+granted is `dptext.embeddings.dpsgd.recipe.IEEE`.
 
 *The bound.* u = (lead + 1/2) 2^-63 is rounded to 2^-52 of itself, and -ln u moves by at most 1 / lead with the bits
 left open; ln is taken of u 2^e in [sqrt(1/2), sqrt 2) as 2 artanh s, s = (m - 1) / (m + 1), |s| < .172, whose series
@@ -28,9 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.dpsgd.compiled import compiled
-from dptext.embeddings.dpsgd.gradients import MOST
-from dptext.embeddings.dpsgd.prefetching import prefetch
+from dptext.embeddings.dpsgd.compiled import compiled, prefetch
+from dptext.embeddings.dpsgd.recipe import MOST
 from dptext.noise.rounded import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 

@@ -1,28 +1,88 @@
-"""How a training goes, in numbers that are public."""
+"""How a training goes, in numbers that are public: Python's alone, so that a plan needs no compiled code."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, number, whole
 from dptext.embeddings.context_features import public_frequencies
-from dptext.embeddings.dpsgd.clipping import Clipping
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import checked_amount
 
-__all__ = ["NoiseForm", "Recipe", "Unit", "checked_choice", "checked_whole"]
+__all__ = ["CELLS", "IEEE", "LAZY", "MOST", "Clipping", "Limits", "NoiseForm", "Recipe", "Unit"]
 
 Unit: TypeAlias = Literal["user", "document", "pair"]
 NoiseForm: TypeAlias = Literal["dense", "lazy"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+CELLS = 2**18
+"""The clipping norm C, in units of the sum of a step, in which all numbers are whole."""
+MOST = 2**30
+"""No number of the sum goes beyond; it takes 4096 units that agree on one coordinate alone."""
+
+# What the proofs of a training take for granted, in the words of a statement: of all trainings, and of lazy noise.
+IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square root is rounded to the nearest number"
+LAZY = (
+    "noise comes to a row when the row is next read; that rows are rounded to single precision before it comes, and at "
+    "times that hang on the texts, adds nothing"
+)
 
 _MOST = {"window": 100, "negatives": 100, "pairs": 10_000, "most_words": 10_000_000}
 _FARTHEST = 1e20  # far from where numbers of single precision, and squares, end
+_SHORTEST_CLIP, _LONGEST_CLIP = 1e-20, 1e20  # the same: the cells of a length of 1 must be a number there
 _LAZY_BELOW = 0.35  # of the rows are touched: then noise when it is due is less work than noise on all rows
+
+
+class Limits(NamedTuple):
+    """Clipping norms in cells, for `dptext.embeddings.dpsgd.clipping`.
+
+    Attributes:
+        joint: of both tables together; 0: each table has its own, ``words`` and ``contexts``.
+        cells: for a length of 1.
+    """
+
+    joint: float
+    words: float
+    contexts: float
+    cells: float
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """The clipping norm of a unit.
+
+    Attributes:
+        norm: C, of both tables together.
+        words, contexts: of each table, where each has a norm of its own, and C is the root of the sum of their squares;
+            0: they have not.
+    """
+
+    norm: float
+    words: float = 0.0
+    contexts: float = 0.0
+
+    @classmethod
+    def of(cls, clip: float | tuple[float, float]) -> Clipping:
+        """One norm, or one for each table.
+
+        Raises:
+            ParameterError: not one norm or two; a norm that is no number from 1e-20 to 1e20.
+        """
+        norms = clip if isinstance(clip, tuple | list) else (clip,)
+        if isinstance(clip, tuple | list) and len(clip) != 2:
+            raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(clip)}")
+        checked = [number("clip", each, least=_SHORTEST_CLIP, most=_LONGEST_CLIP) for each in norms]
+        return cls(*checked) if len(checked) == 1 else cls(math.hypot(*checked), *checked)
+
+    @property
+    def limits(self) -> Limits:
+        """The same in cells."""
+        cells = CELLS / self.norm
+        return Limits(0.0 if self.words else float(CELLS), self.words * cells, self.contexts * cells, cells)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +95,12 @@ class Recipe:
         window: words on either side.
         negatives: negative words beside a pair.
         subsample: the frequency above which a word is left out now and then; 0: never.
-        clip: C, the greatest length of a unit's gradient; or one for words and one for contexts.
+        clip: C, the clipping norm of a unit's gradient; or one for words and one for contexts.
         distance: the sum of the learning rates of all steps: so far the tables go at most, in Euclidean length, if in
             every step as many units take part as are expected, and all pull in one direction. The learning rate falls
             in a straight line to nothing.
         most_words: of a user that are looked at.
-        noise: "dense" or "lazy" (`dptext.embeddings.dpsgd.tables`); None: whatever is less work.
+        noise: "dense" or "lazy" (`dptext.embeddings.dpsgd.training.Tables`); None: the one that is less work.
 
     Raises:
         ParameterError: a number out of range.
@@ -57,19 +117,17 @@ class Recipe:
     noise: NoiseForm | None
 
     def __post_init__(self) -> None:
-        checked_choice("unit", self.unit, Unit)
+        choice("unit", self.unit, get_args(Unit))
         if self.noise is not None:
-            checked_choice("noise", self.noise, NoiseForm)
+            choice("noise", self.noise, get_args(NoiseForm))
         for name, most in _MOST.items():
-            object.__setattr__(self, name, checked_whole(name, getattr(self, name), most))
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=most))
         if self.unit == "pair":
             object.__setattr__(self, "pairs", 1)
         Clipping.of(self.clip)
-        object.__setattr__(self, "distance", checked_amount("distance", self.distance))
-        if self.distance > _FARTHEST:
-            raise ParameterError(f"distance must be at most {_FARTHEST:g}, got {self.distance:g}")
-        if isinstance(self.subsample, bool) or self.subsample != 0:
-            object.__setattr__(self, "subsample", checked_amount("subsample", self.subsample))
+        object.__setattr__(self, "distance", number("distance", self.distance, above=0, most=_FARTHEST))
+        if isinstance(self.subsample, bool) or self.subsample != 0:  # a 0 stays what it is: the fingerprint has it
+            object.__setattr__(self, "subsample", number("subsample", self.subsample, above=0))
 
     @property
     def clipping(self) -> Clipping:
@@ -85,7 +143,7 @@ class Recipe:
     def form(self, words: int, units: float) -> NoiseForm:
         """Dense or lazy noise: the given one, or what is less work where so many units are expected in a step.
 
-        It follows from public numbers: whichever is taken says nothing about the texts.
+        It follows from public numbers: the choice says nothing about the texts.
         """
         if self.noise is not None:
             return self.noise
@@ -105,7 +163,7 @@ class Recipe:
         return beside / beside.sum(), negative / negative.sum()
 
     def offsets(self, words: int) -> npt.NDArray[np.float32]:
-        """(words,) b of `dptext.embeddings.dpsgd.gradients`: the logarithm of how much more often a word is beside
+        """(words,) b of `dptext.embeddings.dpsgd.clipping`: the logarithm of how much more often a word is beside
         another one than it is a negative word, if no two words had to do with each other.
 
         With it a context vector of 0 says just that, and a gradient is what stands against it. (Without, the first
@@ -120,25 +178,3 @@ class Recipe:
         pairs = units * self.pairs
         untouched = np.exp(-pairs * beside) + np.exp(-pairs * (beside + self.negatives * negative))
         return float(1 - untouched.mean() / 2)
-
-
-def checked_choice(name: str, value: object, choices: Any) -> None:
-    """One of the strings that a type allows.
-
-    Raises:
-        ParameterError: another one.
-    """
-    allowed = get_args(choices)
-    if value not in allowed:
-        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-
-
-def checked_whole(name: str, value: object, most: int) -> int:
-    """A whole number from 1 to ``most``.
-
-    Raises:
-        ParameterError: it is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise ParameterError(f"{name} must be an integer between 1 and {most:,}, got {value!r}")
-    return int(value)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.embeddings.dpsgd.clipping import CELLS, Clipping
-from dptext.embeddings.dpsgd.gradients import MOST, Scratch, add_units, follow_units, unit_gradient
+from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped, follow_unclipped, unit_gradient
+from dptext.embeddings.dpsgd.recipe import CELLS, MOST, Clipping
 from dptext.errors import ParameterError
 
 WORDS, DIMENSION = 12, 7
@@ -29,9 +29,9 @@ def pairs_of(seed, count, negatives=5, words=WORDS):
 
 
 def gathered(tables, pairs, offsets=None, *, both=True):
-    scratch = Scratch(len(tables), pairs.size, tables.shape[1])
+    scratch = Scratch.of(len(tables), pairs.size, tables.shape[1])
     offsets = np.zeros(len(tables), dtype=np.float32) if offsets is None else offsets
-    count = unit_gradient(tables, offsets, pairs, 0, len(pairs), both, scratch.slots, scratch.touched, scratch.gradient)
+    count = unit_gradient(tables, offsets, pairs, 0, len(pairs), both, scratch)
     dense = np.zeros(tables.shape)
     dense[scratch.touched[:count]] = scratch.gradient[:count]
     assert len(set(scratch.touched[:count].tolist())) == count
@@ -53,19 +53,17 @@ def by_autograd(tables, pairs, offsets=None):
 
 
 def cells_of(tables, pairs, ends, clip=1.0, *, both=True, start=None):
-    scratch = Scratch(len(tables), max(pairs.size, 1), tables.shape[1])
+    scratch = Scratch.of(len(tables), max(pairs.size, 1), tables.shape[1])
     total = np.zeros(tables.shape, dtype=np.int32) if start is None else start.copy()
     places = np.arange(len(tables), dtype=np.int32)
-    add_units(
+    add_clipped(
         tables,
         np.zeros(len(tables), dtype=np.float32),
         pairs,
         np.asarray(ends, dtype=np.int64),
         Clipping.of(clip).limits,
         both,
-        scratch.slots,
-        scratch.touched,
-        scratch.gradient,
+        scratch,
         places,
         total,
     )
@@ -186,10 +184,9 @@ def test_without_bounds_each_unit_is_followed_at_once():
     tables, pairs = tables_of(2), pairs_of(2, 30)
     expected = tables - 0.1 * by_autograd(tables, pairs[:10])
     expected -= 0.1 * by_autograd(expected, pairs[10:])
-    scratch = Scratch(len(tables), pairs.size, DIMENSION)
+    scratch = Scratch.of(len(tables), pairs.size, DIMENSION)
     nothing = np.zeros(len(tables), dtype=np.float32)
-    room = (scratch.slots, scratch.touched, scratch.gradient)
-    follow_units(tables, nothing, pairs, np.array([10, 30]), 0.1, True, *room)
+    follow_unclipped(tables, nothing, pairs, np.array([10, 30]), 0.1, True, scratch)
     assert np.abs(tables - expected).max() < 1e-5
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.embeddings.refinement import factorised, improved, public_base
-from dptext.embeddings.signal import bands, filtered, news
+from dptext.embeddings.refinement import bands, factorised, filtered, improved, news, public_base
 
 WORDS, WIDTH = 2000, 8
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.embeddings.dpsgd.clipping import CELLS
 from dptext.embeddings.dpsgd.noise import CellNoise
-from dptext.embeddings.dpsgd.tables import Tables
+from dptext.embeddings.dpsgd.recipe import CELLS
+from dptext.embeddings.dpsgd.training import Tables
 from dptext.privacy.randomness import RandomBits
 
 ALARM = 1e-6

@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.dpsgd.clipping import CELLS
-from dptext.embeddings.dpsgd.gradients import MOST
 from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.ranks import Ranks
-from dptext.embeddings.dpsgd.tables import Tables
+from dptext.embeddings.dpsgd.recipe import CELLS, MOST
+from dptext.embeddings.dpsgd.training import Tables
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 
 pytest.importorskip("numba")
 pytest.importorskip("torch")
 
-from dptext.embeddings.dpsgd.torch_ranks import TorchRanks
+from dptext.embeddings.dpsgd.ranks import TorchRanks
 
 LONGEST = 1200  # seconds
 TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))
