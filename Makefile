@@ -7,11 +7,12 @@ SAMPLE ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo test lint audit faults bench papers spark clean help
+.PHONY: demo test test-all lint audit faults bench papers spark clean help
 
 help:
 	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
-	@echo "make test   set up and run the tests"
+	@echo "make test   set up and run the fast tests: every mechanism, promise and command (minutes)"
+	@echo "make test-all  all tests: also the statistical and the slow ones, the papers' and those of Spark"
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
@@ -42,8 +43,14 @@ spark: $(VENV)/spark.stamp
 demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo
 
+# Each worker of the tests has one core: what BLAS and OpenMP start beside it would wait for the others' cores.
+TESTS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
+
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(TESTS) -m "not (statistical or papers or slow or spark)"
+
+test-all: $(VENV)/dev.stamp
+	$(TESTS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

@@ -1,4 +1,6 @@
-"""What many tests share: real public vectors, and small ones."""
+"""What many tests share: real public vectors, and small ones; and the markers of whole folders."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,18 @@ import dptext
 # a busy machine is no failure
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
+
+TESTS = Path(__file__).parent
+MARKED = {"papers": "papers", "spark": "spark", "faults": "slow", "audits/test_zoo.py": "slow"}
+"""What every test below a folder, or of a file, is marked as."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of `MARKED`: one rule for a folder instead of a decorator for each of its tests."""
+    for item in items:
+        for place, marker in MARKED.items():
+            if item.path.is_relative_to(TESTS / place):
+                item.add_marker(marker)
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,13 @@
 
 import dataclasses
 import math
-import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dptext
 from dptext.ledger.ledger import TEXT, Ledger
 from dptext.privacy.condition import ANY_TWO
-from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import neighbour_groups
 from dptext.words.custext import CusText
 from dptext.words.registry import mechanism_from_statement
@@ -135,19 +132,6 @@ def test_an_audit_of_a_large_vocabulary_takes_whole_groups(glove):
     assert "600 words, of which those of one group count" in verdict.coverage
 
 
-def test_draws_fit_the_probabilities(small, mechanism):
-    for word in (small.words[4], "nobody-knows-me"):
-        row = small.vocabulary.row(word)
-        counts = np.bincount(mechanism.sample_rows(np.full(200_000, row), RandomBits(7)), minlength=len(small))
-        shares = mechanism.probabilities(word)
-        there = shares > 0
-        assert counts[~there].sum() == 0
-        assert stats.chisquare(counts[there], shares[there] * 200_000).pvalue > 1e-6
-        wrong = CusText(small, epsilon=1.2 * EPSILON).probabilities(word)
-        assert stats.chisquare(counts[there], wrong[there] * 200_000).pvalue < 1e-6
-    assert mechanism.sample([]) == []
-
-
 def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
     mechanism = CusText(small, epsilon=EPSILON, unsafe_as_published=True)
     points = small.matrix.astype(np.float64)
@@ -167,14 +151,12 @@ def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
         dptext.audit(mechanism)
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_the_statement_builds_the_same_mechanism_again(published):
+def test_the_statement_of_the_published_sets_builds_them_again():
     vectors = dptext.load_vectors("glove-6b-50d", limit=400)
-    mechanism = CusText(vectors, epsilon=5.0, size=11, unsafe_as_published=published)
+    mechanism = CusText(vectors, epsilon=5.0, size=11, unsafe_as_published=True)
     again = mechanism_from_statement(mechanism.document_statement(7))
     assert again.document_statement(7) == mechanism.document_statement(7)
     assert again.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
-    assert pickle.loads(pickle.dumps(mechanism)).sample(["a"] * 9, seed=1) == mechanism.sample(["a"] * 9, seed=1)
 
 
 def test_words_at_one_point_are_drawn_alike():

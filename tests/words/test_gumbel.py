@@ -1,7 +1,6 @@
 """The truncated Gumbel mechanism: refused by default, drawn as printed on request, and what it really loses."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from scipy.special import lambertw
 import dptext
 from dptext.privacy.randomness import RandomBits
 from dptext.words.gumbel import TruncatedGumbel, published_scale
-from dptext.words.registry import mechanism_from_statement
 from zoo.replacements import gumbel_shares
 
 EPSILON = 14.0
@@ -30,11 +28,6 @@ def mechanism(words):
 @pytest.fixture(scope="module")
 def shares(mechanism):
     return gumbel_shares(mechanism)
-
-
-def test_it_is_refused_with_its_reason(words):
-    with pytest.raises(dptext.RefusedError, match="no proof that holds: only the k nearest words"):
-        TruncatedGumbel(words, epsilon=EPSILON)
 
 
 def test_the_statement_promises_nothing_and_names_a_pair(mechanism, words, shares):
@@ -106,12 +99,3 @@ def test_words_at_one_point_have_no_scale_but_a_given_one():
     given = TruncatedGumbel(vectors, epsilon=50.0, scale=1.0, unsafe_as_published=True)
     assert set(given.sample(["ape"] * 200, seed=1)) <= {"ape", "bee", "<unk>"}
     assert given.sample([]) == []
-
-
-@pytest.mark.parametrize("unknown", ["unk", "uniform"])
-def test_the_statement_builds_the_same_mechanism_again(words, unknown):
-    mechanism = TruncatedGumbel(words, epsilon=EPSILON, unknown=unknown, unsafe_as_published=True)
-    again = mechanism_from_statement(mechanism.document_statement(7))
-    assert again.document_statement(7) == mechanism.document_statement(7)
-    assert again.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
-    assert pickle.loads(pickle.dumps(mechanism)).sample(["a"] * 9, seed=1) == mechanism.sample(["a"] * 9, seed=1)

@@ -11,7 +11,6 @@ from dptext import Madlib, Mahalanobis
 from dptext.audits.distances import distance_named
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import NearestNeighbours
-from dptext.words.registry import mechanism_from_statement
 
 FALSE_ALARM = 1e-6
 
@@ -158,26 +157,6 @@ def test_the_statement_names_metric_lambda_and_slack(glove):
     # per unit of two metrics: the worst cases add, the rates do not
     assert isinstance(statement.compose(other).guarantee, dptext.PureDP)
     assert isinstance(statement.compose(statement).guarantee, dptext.MetricDP)
-
-
-def test_it_is_rebuilt_from_its_statement():
-    vectors = dptext.load_vectors("glove-6b-50d", limit=500)
-    mechanism = Mahalanobis(vectors, epsilon=10.0, lambda_=0.35, unknown="uniform")
-    again = mechanism_from_statement(mechanism.document_statement(4))
-    assert isinstance(again, Mahalanobis)
-    assert again.statement == mechanism.statement
-    assert again.sample(["dog", "cat"] * 50, seed=1) == mechanism.sample(["dog", "cat"] * 50, seed=1)
-
-
-def test_unknown_words_seeds_and_freezing(small):
-    mechanism = Mahalanobis(small, epsilon=3.0)
-    assert mechanism.sample([]) == []
-    words = [*small.words[:50], "nobodyknowsthis"]
-    assert mechanism.sample(words, seed=1) == mechanism.sample(words, seed=1)
-    assert mechanism.sample(words) != mechanism.sample(words)
-    with pytest.raises(AttributeError, match="frozen"):
-        mechanism.lambda_ = 0.5
-    assert "unknown word" in Mahalanobis(small, epsilon=3.0, unknown="uniform").word_guarantee().metric
 
 
 @pytest.mark.parametrize("lambda_", [-0.1, 1.5, math.nan, None, True])

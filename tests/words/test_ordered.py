@@ -1,14 +1,11 @@
 """One public list: the closed form, the draws, the promise in places, and the orders."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dptext
-from dptext.privacy.randomness import RandomBits
 from dptext.vectors.partition import principal_order, walk_order
 from dptext.words.ordered import OrderedList
 from dptext.words.registry import mechanism_from_statement
@@ -37,23 +34,6 @@ def test_the_closed_form_is_the_sum_of_the_noise(line, epsilon):
     mechanism = OrderedList(line, epsilon=epsilon)
     wanted = closed_form(5, epsilon)[mechanism.places][:, mechanism.places]
     np.testing.assert_allclose(mechanism.distributions(list(line.words)), wanted, rtol=1e-6)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.5])
-def test_draws_fit_the_closed_form_and_two_thirds_of_the_noise_is_rejected(small, epsilon):
-    mechanism = OrderedList(small, epsilon=epsilon)
-    for word in (small.words[0], small.words[150], "nobody-knows-me"):
-        row = small.vocabulary.row(word)
-        counts = np.bincount(mechanism.sample_rows(np.full(200_000, row), RandomBits(4)), minlength=len(small))
-
-        def fits(shares, counts=counts):
-            common = shares * 200_000 >= 10
-            observed = np.append(counts[common], counts[~common].sum())
-            expected = np.append(shares[common], shares[~common].sum()) * 200_000
-            return stats.chisquare(observed[expected > 0], expected[expected > 0], sum_check=False).pvalue > 1e-6
-
-        assert fits(mechanism.probabilities(word))
-        assert not fits(OrderedList(small, epsilon=1.5 * epsilon).probabilities(word))
 
 
 @pytest.mark.parametrize("order", ["walk", "principal"])
@@ -135,16 +115,6 @@ def test_an_order_of_the_callers(line):
     assert mechanism.word_guarantee().space != other.word_guarantee().space
 
 
-@pytest.mark.parametrize("order", ["walk", "principal"])
-def test_the_statement_builds_the_same_mechanism_again(order):
-    vectors = dptext.load_vectors("glove-6b-50d", limit=400)
-    mechanism = OrderedList(vectors, epsilon=0.2, order=order)
-    again = mechanism_from_statement(mechanism.document_statement(7))
-    assert again.document_statement(7) == mechanism.document_statement(7)
-    assert again.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)
-    assert pickle.loads(pickle.dumps(mechanism)).sample(["a"] * 9, seed=1) == mechanism.sample(["a"] * 9, seed=1)
-
-
 def test_the_statement_is_in_places(small):
     statement = OrderedList(small, epsilon=0.5).statement
     assert (statement.guarantee.metric, statement.guarantee.max_distance) == ("rank", 300.0)
@@ -161,7 +131,6 @@ def test_any_epsilon_is_total(line):
     ("options", "what"),
     [
         ({"epsilon": 1e-13}, "epsilon must be at least 1.8e-12 for a place"),
-        ({"epsilon": 0}, "epsilon must be"),
         ({"epsilon": 1.0, "order": "alphabet"}, "order must be 'walk', 'principal' or a list of words"),
         ({"epsilon": 1.0, "order": LETTERS}, "got a list of 4 that does not"),
         ({"epsilon": 1.0, "order": [*LETTERS, "ape"]}, "got a list of 5 that does not"),

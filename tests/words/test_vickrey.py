@@ -146,24 +146,12 @@ def test_the_statement_promises_what_madlib_does(glove):
     assert any("first or the second nearest word" in line for line in statement.assumptions)
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_it_is_rebuilt_from_its_statement(published):
+def test_the_published_variant_is_rebuilt_from_its_statement():
     vectors = dptext.load_vectors("glove-6b-50d", limit=500)
-    mechanism = Vickrey(vectors, epsilon=10.0, t=0.6, unsafe_as_published=published)
+    mechanism = Vickrey(vectors, epsilon=10.0, t=0.6, unsafe_as_published=True)
     again = mechanism_from_statement(mechanism.document_statement(4))
-    assert isinstance(again, Vickrey)
     assert again.statement == mechanism.statement
     assert again.sample(["dog", "cat"] * 50, seed=1) == mechanism.sample(["dog", "cat"] * 50, seed=1)
-
-
-def test_seeds_repeat_and_their_absence_does_not(small):
-    mechanism = Vickrey(small, epsilon=3.0)
-    words = [*small.words[:200], "nobodyknowsthis"]
-    assert mechanism.sample(words, seed=1) == mechanism.sample(words, seed=1)
-    assert mechanism.sample(words) != mechanism.sample(words)
-    assert mechanism.sample([]) == []
-    with pytest.raises(AttributeError, match="frozen"):
-        mechanism.t = 0.0
 
 
 @pytest.mark.parametrize("t", [-0.1, 1.5, math.nan, None, True, "1"])

@@ -1,0 +1,191 @@
+"""What every word mechanism of the registry keeps: its promise, its law, its statement, and no random state.
+
+Audits refute a true claim, and chi-square tests reject a true law, at most once in a million.
+"""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from dptext.words.rebuild import mechanism_from_statement
+from dptext.words.shown import ShownMechanism
+from scipy import stats
+
+import dptext
+from contracts.forked import outputs_of_processes
+from dptext.privacy.guarantee import MetricDP, NoGuarantee
+from dptext.privacy.randomness import RandomBits
+from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY
+
+FALSE_ALARM = 1e-6
+EVERY = MECHANISMS | PUBLISHED_ONLY
+OPTIONS = {
+    "vickrey": {"t": 0.3},
+    "mahalanobis": {"lambda_": 0.4},
+    "custext": {"size": 7},
+    "santext+": {"p": 0.2, "sensitive": 0.7, "reach": 2.0},
+    "orderedlist": {"order": "principal"},
+    "truncatedgumbel": {"scale": 1.0, "unsafe_as_published": True},
+}
+POLICIES = [
+    (name, unknown) for name in EVERY for unknown in ("unk", "uniform") if (name, unknown) != ("custext", "uniform")
+]
+SHOWN = [(name, unknown) for name, unknown in POLICIES if issubclass(EVERY[name], ShownMechanism)]
+"""Of the others the audit samples the promise, and their own tests know the law."""
+LINE = dptext.load_vectors((["ape", "bee", "cow"], [[0.0], [1.0], [3.0]]))
+TWIN = {"custext": 2.0, "vickrey": 4.0}
+"""How often the promised epsilon a broken twin spends, where 1.5 times does not reach the promise."""
+
+
+@pytest.fixture(scope="module")
+def words():
+    """60 words with their unknown word, two of them at one point."""
+    points = np.random.default_rng(3).normal(size=(60, 3))
+    points[17] = points[4]
+    return dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(60)], points))
+
+
+@pytest.fixture(scope="module")
+def stored(words, tmp_path_factory):
+    """The same in a file."""
+    file = tmp_path_factory.mktemp("vectors") / "words.txt"
+    dptext.save_vectors(words, file)
+    return str(file)
+
+
+def build(name, vectors, epsilon=3.0, **options):
+    return EVERY[name](vectors, epsilon=epsilon, **OPTIONS.get(name, {}), **options)
+
+
+# -- the promise and the law ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_promise_stands_and_that_of_a_twin_with_too_little_noise_is_refuted(name, words):
+    """Exact over all pairs of 60 words where the law is shown; else sampled, of words on a line."""
+    vectors = words if issubclass(EVERY[name], ShownMechanism) else LINE
+    mechanism, twin = (build(name, vectors, epsilon) for epsilon in (1.0, TWIN.get(name, 1.5)))
+    known = {"seed": 1, "samples": 60_000}
+    if mechanism.labels is not None:
+        known["labels"] = mechanism.labels
+    verdict = dptext.audit(mechanism, **known)
+    assert not verdict.refuted and verdict.refutable
+    assert dptext.audit(twin, mechanism.statement, **known).refuted
+
+
+def fits(counts, shares):
+    expected = shares * counts.sum()
+    rare = expected < 10
+    assert not counts[shares == 0].any()
+    observed = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(("name", "unknown"), SHOWN)
+def test_draws_follow_the_law_that_it_shows_and_not_another(name, unknown, words):
+    mechanism, other = (build(name, words, epsilon, unknown=unknown) for epsilon in (2.0, 3.0))
+    for word in (words.words[4], "nobody-knows-me"):
+        row = words.vocabulary.row(word)
+        counts = np.bincount(mechanism.sample_rows(np.full(100_000, row), RandomBits(7)), minlength=len(words))
+        assert fits(counts, mechanism.probabilities(word))
+        if word in words.words or unknown == "unk":
+            assert not fits(counts, other.probabilities(word))
+
+
+@pytest.mark.parametrize("name", PUBLISHED_ONLY)
+def test_what_has_no_proof_is_refused_unless_asked_for_and_promises_nothing(name, words):
+    with pytest.raises(dptext.RefusedError):
+        EVERY[name](words, epsilon=14.0)
+    statement = build(name, words).document_statement(3)
+    assert isinstance(statement.guarantee, NoGuarantee)
+    assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, 3.0)
+
+
+@pytest.mark.parametrize(("name", "unknown"), POLICIES)
+def test_uniform_unknown_words_are_an_exception_that_a_metric_names(name, unknown, words):
+    guarantee = build(name, words, unknown=unknown).statement.guarantee
+    if isinstance(guarantee, MetricDP):
+        assert ("unknown word" in guarantee.metric) == (unknown == "uniform")
+
+
+# -- what it is built from --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "unknown"), POLICIES)
+def test_its_statement_builds_it_again(name, unknown, stored):
+    mechanism = build(name, dptext.load_vectors(stored), unknown=unknown)
+    again = mechanism_from_statement(mechanism.document_statement(7), vectors=stored)
+    assert type(again) is EVERY[name]
+    assert again.statement == mechanism.statement
+    assert again.document_statement(7) == mechanism.document_statement(7)
+    texts = ["worde4x", "nobody-knows-me"] * 20
+    assert again.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_it_cannot_drift_away_from_its_statement(name, words):
+    mechanism = build(name, words)
+    for attribute in (*vars(mechanism), "new"):
+        with pytest.raises(AttributeError, match="frozen"):
+            setattr(mechanism, attribute, 0.01)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, 10**400, None, "5", True])
+@pytest.mark.parametrize("name", EVERY)
+def test_an_epsilon_that_is_no_finite_number_above_0_is_refused(name, epsilon, words):
+    with pytest.raises(dptext.ParameterError, match="epsilon must be"):
+        build(name, words, epsilon)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_vectors_must_be_word_vectors(name):
+    with pytest.raises(dptext.ParameterError, match=r"use dptext\.load_vectors"):
+        build(name, np.eye(3))
+
+
+# -- draws ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "unknown"), POLICIES)
+def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, unknown, words):
+    mechanism = build(name, words, unknown=unknown)
+    assert mechanism.sample([]) == []
+    private = mechanism.sample(["nobody-knows-me", "", "\ud800", "WORDA0X", *words.words] * 3)
+    assert len(private) == 3 * (4 + len(words))
+    assert set(private) <= set(words.words)
+    with pytest.raises(dptext.ParameterError, match="got one string"):
+        mechanism.sample("word")
+    with pytest.raises(dptext.ParameterError, match="entry 1 is int"):
+        mechanism.sample(["word", 3])
+
+
+@pytest.mark.parametrize(("name", "unknown"), POLICIES)
+def test_seeds_repeat_and_their_absence_does_not(name, unknown, words):
+    mechanism = build(name, words, unknown=unknown)
+    texts = [*words.words, "nobody-knows-me"] * 10
+    assert mechanism.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
+    assert mechanism.sample(texts, seed=1) != mechanism.sample(texts, seed=2)
+    assert mechanism.sample(texts) != mechanism.sample(texts)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_pickle_draws_alike_and_holds_nothing_that_was_drawn(name, words):
+    mechanism = build(name, words)
+    before = pickle.dumps(mechanism)
+    drawn = mechanism.sample(words.words, seed=1)
+    assert pickle.dumps(mechanism) == before
+    assert not any(state in before for state in (b"RandomBits", b"NoiseKey", b"privacy.randomness"))
+    assert pickle.loads(before).sample(words.words, seed=1) == drawn
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+@pytest.mark.parametrize("name", EVERY)
+def test_forked_processes_draw_afresh(name, words):
+    mechanism = build(name, words, epsilon=0.1)
+    mechanism.sample(words.words)
+    outputs = outputs_of_processes(mechanism, lambda own: own.sample([words.words[50]] * 600))
+    # of 600 places two independent draws share less than a third, on average
+    words_of = [np.array(each) for each in outputs]
+    assert max(np.mean(words_of[one] == words_of[two]) for one in range(5) for two in range(one)) < 0.5
