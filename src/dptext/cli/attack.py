@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +20,16 @@ from dptext.attacks import (
 )
 from dptext.attacks.learners import ATTACKERS
 from dptext.calibration.deniability import zipf_weights
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
+from dptext.cli.console import print_json
+from dptext.cli.options import (
+    AnalysisSeedOption,
+    AttackerOption,
+    FoldsOption,
+    MovedVectorsOption,
+    OutputOptions,
+    TextOption,
+    with_options,
+)
 from dptext.errors import DataError, ParameterError
 from dptext.report.linking import by_layout, by_likelihood
 from dptext.report.sides import Side, aligned, channel_of, read_attribute, read_side, rebuilt
@@ -34,50 +42,64 @@ attack = typer.Typer(
     no_args_is_help=True,
 )
 
-OriginalArgument = Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The file that was privatized.")]
-PrivateArgument = Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
-TextOption = Annotated[str, typer.Option(help="The column that holds the text, in both files.")]
-GroupOption = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
-]
-VectorsOption = Annotated[
-    str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
-]
-SeedOption = Annotated[int | None, typer.Option(help="Break ties and train attackers in the same way again.")]
-
 _WIDTH = 96
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """A file and what was made from it, row by row."""
+
+    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The file that was privatized.")]
+    private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
+    text: TextOption = "text"
+    group: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
+    ] = None
+    vectors: MovedVectorsOption = None
+    seed: AnalysisSeedOption = None
+
+    def read(self) -> tuple[Side, Side]:
+        """Both.
+
+        Raises:
+            DataError: they do not belong together, or hold too few rows.
+        """
+        before = read_side(self.original, text=self.text, group=self.group)
+        after = read_side(self.private, text=self.text)
+        if before.size != after.size:
+            raise DataError(
+                f"{self.private.name} must have as many rows as {self.original.name}, {before.size:,}, got "
+                f"{after.size:,}: a private file is compared row by row with the one it was made from"
+            )
+        if before.size < 2:
+            raise DataError(f"{self.original.name}: expected at least two rows to choose from, got {before.size}")
+        return before, after
+
+
 @attack.command("linkage")
+@with_options
 def linkage_command(
-    original: OriginalArgument,
-    private: PrivateArgument,
-    text: TextOption = "text",
-    group: GroupOption = None,
+    *,
+    files: PairOptions,
     informed: Annotated[
         bool,
         typer.Option("--informed", help="Also the attacker who knows the mechanism (from the statement of PRIVATE)."),
     ] = False,
-    vectors: VectorsOption = None,
-    top: Annotated[list[int] | None, typer.Option(help="How many candidates he may name (repeat it).")] = None,
-    seed: SeedOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    top: Annotated[tuple[int, ...], typer.Option(help="How many candidates the attacker may name (repeat it).")] = (),
+    output: OutputOptions,
 ) -> None:
     """Which original does a private row belong to?
 
     One attacker looks at the layout only, which no word mechanism hides; one at the words; with --informed a third
     knows the mechanism and compares likelihoods.
     """
-    before, after = _both(original, private, text=text, group=group)
-    how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": seed}
-    say(f"Linking {after.size:,} private rows to their originals ...", quiet=quiet)
+    before, after = files.read()
+    how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": files.seed}
+    output.say(f"Linking {after.size:,} private rows to their originals ...")
     scores = [*by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
     if informed:
-        mechanism = rebuilt(private, vectors)
-        found = by_likelihood(before, after, mechanism, private, how)
+        mechanism = rebuilt(files.private, files.vectors)
+        found = by_likelihood(before, after, mechanism, files.private, how)
         if found is None:
             raise ParameterError(f"what {mechanism.name} draws from has no formula: leave out --informed")
         scores += found
@@ -89,38 +111,27 @@ def linkage_command(
             "words that both share" + (", and by how likely the mechanism makes each." if informed else ".")
         ),
         meaning=_meaning_of_linkage(scores),
-        as_json=as_json,
-        quiet=quiet,
+        output=output,
     )
 
 
 @attack.command("recovery")
-def recovery_command(
-    original: OriginalArgument,
-    private: PrivateArgument,
-    text: TextOption = "text",
-    group: GroupOption = None,
-    vectors: VectorsOption = None,
-    seed: SeedOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
-) -> None:
+@with_options
+def recovery_command(files: PairOptions, output: OutputOptions) -> None:
     """Which word stood where a private one stands?
 
     PRIVATE needs its statement beside it. The best possible attacker knows the mechanism and public word frequencies
     (1 / rank); a simple one takes every word as it stands.
     """
-    before, after = _both(original, private, text=text, group=group)
-    mechanism = rebuilt(private, vectors)
-    say(f"Recovering the words that {mechanism.name} replaced ...", quiet=quiet)
-    true, observed, whose = aligned(before, after, mechanism, private)
+    before, after = files.read()
+    mechanism = rebuilt(files.private, files.vectors)
+    output.say(f"Recovering the words that {mechanism.name} replaced ...")
+    true, observed, whose = aligned(before, after, mechanism, files.private)
     if len(set(whose)) < 2:
-        raise DataError(f"{original.name}: expected words of at least two rows (or groups), got fewer")
+        raise DataError(f"{files.original.name}: expected words of at least two rows (or groups), got fewer")
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
-    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=seed)]
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=whose, seed=files.seed)]
     channel = channel_of(mechanism)
     if channel is not None:
         scores.insert(0, bayes_recovery(channel, prior, true, observed, people=whose))
@@ -138,13 +149,14 @@ def recovery_command(
             )
         ),
         meaning=_meaning_of_recovery(scores),
-        as_json=as_json,
-        quiet=quiet,
+        output=output,
     )
 
 
 @attack.command("attribute")
+@with_options
 def attribute_command(
+    *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Private texts, or a .parquet of private vectors, with the labels.")
     ],
@@ -152,25 +164,20 @@ def attribute_command(
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once.")
     ] = None,
-    text: Annotated[str, typer.Option(help="The column that holds the private text.")] = "text",
+    text: TextOption = "text",
     vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",
-    attacker: Annotated[
-        list[str] | None, typer.Option(help=f"One of {', '.join(ATTACKERS)} (may be repeated); default: all.")
-    ] = None,
-    folds: Annotated[int, typer.Option(help="Into how many parts the people are cut.")] = 5,
-    seed: SeedOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    attacker: AttackerOption = (),
+    folds: FoldsOption = 5,
+    seed: AnalysisSeedOption = None,
+    output: OutputOptions,
 ) -> None:
     """What does private output still say about who wrote it?
 
     Attackers are trained on a part of the private rows with their labels, and judged on other people's rows.
     """
     features, labels, people, kind = read_attribute(file, text=text, vector=vector, label=label, group=group)
-    say(f"Training attackers on {len(labels):,} private {kind} ...", quiet=quiet)
-    names: Any = tuple(attacker) if attacker else ATTACKERS
+    output.say(f"Training attackers on {len(labels):,} private {kind} ...")
+    names: Any = attacker or ATTACKERS
     scores = attribute_inference(features, labels, people=people, attackers=names, folds=folds, seed=seed)
     _answer(
         scores,
@@ -179,35 +186,19 @@ def attribute_command(
             f"{kind} and named it for the others; each part had its turn."
         ),
         meaning=_meaning_of_attribute(scores),
-        as_json=as_json,
-        quiet=quiet,
+        output=output,
     )
-
-
-# -- both sides ----------------------------------------------------------------------------------
-
-
-def _both(original: Path, private: Path, *, text: str, group: str | None) -> tuple[Side, Side]:
-    before, after = read_side(original, text=text, group=group), read_side(private, text=text)
-    if before.size != after.size:
-        raise DataError(
-            f"{private.name} must have as many rows as {original.name}, {before.size:,}, got {after.size:,}: a private "
-            "file is compared row by row with the one it was made from"
-        )
-    if before.size < 2:
-        raise DataError(f"{original.name}: expected at least two rows to choose from, got {before.size}")
-    return before, after
 
 
 # -- the answer ------------------------------------------------------------------------------------------------
 
 
-def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], as_json: bool, quiet: bool) -> None:
-    if as_json:
+def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], output: OutputOptions) -> None:
+    if output.as_json:
         found = [{**asdict(each), "succeeded": each.succeeded, "advantage": each.advantage} for each in scores]
-        typer.echo(json.dumps({"did": did, "scores": found, "meaning": meaning}))
+        print_json({"did": did, "scores": found, "meaning": meaning})
         return
-    if quiet:
+    if output.quiet:
         return
     typer.echo("WHAT THE ATTACKER DID")
     _say(did)

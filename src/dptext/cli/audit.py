@@ -11,7 +11,8 @@ import typer
 
 from dptext.audits.sampled import samples_needed
 from dptext.audits.verdict import Outcome, Verdict
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
+from dptext.cli.console import say
+from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.statement import PrivacyStatement

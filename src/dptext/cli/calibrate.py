@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,12 +12,20 @@ from dptext.calibration.calibration import COMPARED, Calibration, Family, calibr
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.calibration.guessing import Compared, compare
 from dptext.cli.calibrate_tables import print_comparison, print_epsilons, print_found, print_words
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
-from dptext.cli.privatize import MechanismName
+from dptext.cli.console import print_json, stdout
+from dptext.cli.options import (
+    BetaOption,
+    LimitOption,
+    MechanismOption,
+    MetricOption,
+    OutputOptions,
+    VectorsOption,
+    with_options,
+)
 from dptext.errors import ParameterError
 from dptext.own_files import check_target
 from dptext.report.figures import calibration_figure, figure_format
-from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
+from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["calibrate_command"]
@@ -41,27 +48,56 @@ class _Answer:
     compared: list[Compared] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class FamilyOptions:
+    """A mechanism, of which the epsilon is open."""
+
+    vectors: VectorsOption = "glove-6b-50d"
+    limit: LimitOption = 50_000
+    mechanism: MechanismOption = "tem"
+    metric: MetricOption = None
+    beta: BetaOption = None
+    pure_epsilon: Annotated[
+        float | None, typer.Option(help="TEM: the worst case of a word; the threshold follows from it.")
+    ] = None
+
+    @property
+    def of_tem(self) -> dict[str, Any]:
+        """Its further options, by the names that it has for them.
+
+        Raises:
+            ParameterError: they are for another mechanism.
+        """
+        found = {"metric": self.metric, "beta": self.beta, "pure_epsilon": self.pure_epsilon}
+        given = {name: value for name, value in found.items() if value is not None}
+        if given and self.mechanism != "tem":
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise ParameterError(f"the mechanism {self.mechanism} has no {names}: leave it out, or use --mechanism tem")
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """How much is looked at."""
+
+    rows: Annotated[int, typer.Option(help="How many words to look at: a public sample by frequency.")] = 400
+    draws: Annotated[int, typer.Option(help="Draws of each word, for mechanisms that can only be sampled.")] = 200
+    eta: Annotated[float, typer.Option(help="'Could become' leaves out outputs of this probability in all.")] = 0.05
+    seed: Annotated[int, typer.Option(help="Other draws (no private word has a part in them).")] = _SEED
+
+
+@with_options
 def calibrate_command(
-    vectors: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, file or folder.")
-    ] = "glove-6b-50d",
-    limit: Annotated[int, typer.Option(help="Use this many of the most frequent words.")] = 50_000,
-    mechanism: Annotated[MechanismName, typer.Option(help="How words are replaced.")] = MechanismName.TEM,
-    epsilon: Annotated[list[float] | None, typer.Option(help="Show this epsilon (may be repeated).")] = None,
+    *,
+    of: FamilyOptions,
+    epsilon: Annotated[tuple[float, ...], typer.Option(help="Show this epsilon (may be repeated).")] = (),
     keep_rate: Annotated[
         float | None, typer.Option(help="Find the epsilon at which words of running text stay so often (mean).")
     ] = None,
     support: Annotated[
         float | None, typer.Option(help="Find the epsilon at which half of them could become so many words.")
     ] = None,
-    pure_epsilon: Annotated[
-        float | None, typer.Option(help="TEM: the worst case of a word; the threshold follows from it.")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")
-    ] = None,
-    beta: Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")] = None,
-    word: Annotated[list[str] | None, typer.Option(help="Show what this word becomes (may be repeated).")] = None,
+    word: Annotated[tuple[str, ...], typer.Option(help="Show what this word becomes (may be repeated).")] = (),
     compared: Annotated[
         bool,
         typer.Option("--compare", help="Compare the mechanisms where an attacker guesses equally well (a minute)."),
@@ -69,59 +105,46 @@ def calibrate_command(
     figure: Annotated[
         Path | None, typer.Option(metavar="OUT.png", help="Draw it (.png, .pdf, .svg; needs the extra report).")
     ] = None,
-    rows: Annotated[int, typer.Option(help="How many words to look at: a public sample by frequency.")] = 400,
-    draws: Annotated[int, typer.Option(help="Draws of each word, for mechanisms that can only be sampled.")] = 200,
-    eta: Annotated[float, typer.Option(help="'Could become' leaves out outputs of this probability in all.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="Other draws (no private word has a part in them).")] = _SEED,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    measure: MeasureOptions,
+    output: OutputOptions,
 ) -> None:
     """Say what an epsilon does to words, and find the one that reaches a target (default: half of the words stay)."""
-    if sum(each is not None and each != [] for each in (epsilon, keep_rate, support)) > 1:
+    if sum(each not in (None, ()) for each in (epsilon, keep_rate, support)) > 1:
         raise ParameterError("give one of --epsilon, --keep-rate and --support")
     if figure is not None:
         figure_format(figure)
-        check_target(figure, replace=True, apart_from={"the vectors": [vectors]})
-    options = _options(mechanism, metric=metric, beta=beta, pure_epsilon=pure_epsilon)
+        check_target(figure, replace=True, apart_from={"the vectors": [of.vectors]})
+    options = of.of_tem
     if compared and options:
         raise ParameterError("--compare takes the mechanisms as they are by default: leave out the options of TEM")
-    public = load_vectors(vectors, limit=limit)
-    family = Family(public, mechanism.value, **options)
-    how: dict[str, Any] = {"rows": rows, "draws": draws, "eta": eta, "seed": seed}
-    say(f"Measuring {family.name} on {public.source} ({len(public):,} words) ...", quiet=quiet)
+    public = load_vectors(of.vectors, limit=of.limit)
+    family = Family(public, of.mechanism, **options)
+    how = asdict(measure)
+    output.say(f"Measuring {family.name} on {public.source} ({len(public):,} words) ...")
     if epsilon:
         answer = _Answer(epsilons=[deniability(family(each), **how) for each in sorted(set(epsilon))])
     else:
         wanted = keep_rate if keep_rate is not None or support is not None else _USUAL_KEEP_RATE
-        found = calibrate(public, mechanism.value, keep_rate=wanted, support=support, **how, **options)
+        found = calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **options)
         beside = [rounded_down(found.epsilon * factor, 3) for factor in _AROUND]
         measured = [found.found, *(deniability(family(each), **how) for each in beside)]
         answer = _Answer(epsilons=sorted(measured, key=lambda each: each.epsilon), found=found)
     built = [family(each) for each in _few_of([each.epsilon for each in answer.epsilons])]
     answer.words = [
-        [replacements(each, name, eta=eta, seed=seed) for each in built] for name in (word or _usual_words(public))
+        [replacements(each, name, eta=measure.eta, seed=measure.seed) for each in built]
+        for name in (word or _usual_words(public))
     ]
     if compared:
-        few = load_vectors(vectors, limit=min(limit, _COMPARED_WORDS))
-        say(f"Comparing {', '.join(COMPARED)} on its {len(few):,} most frequent words ...", quiet=quiet)
-        answer.compared = compare(few, COMPARED, draws=_COMPARED_DRAWS, seed=seed)
+        few = load_vectors(of.vectors, limit=min(of.limit, _COMPARED_WORDS))
+        output.say(f"Comparing {', '.join(COMPARED)} on its {len(few):,} most frequent words ...")
+        answer.compared = compare(few, COMPARED, draws=_COMPARED_DRAWS, seed=measure.seed)
     if figure is not None:
-        say(f"Drawing {figure} ...", quiet=quiet)
-        _draw(figure, public, mechanism, options, answer, how)
-    if as_json:
-        typer.echo(json.dumps(_as_json(answer, public, figure), ensure_ascii=False, allow_nan=False))
-    elif not quiet:
+        output.say(f"Drawing {figure} ...")
+        _draw(figure, public, of.mechanism, options, answer, how)
+    if output.as_json:
+        print_json(_as_json(answer, public, figure))
+    elif not output.quiet:
         _print(answer, public)
-
-
-def _options(mechanism: MechanismName, **options: Any) -> dict[str, Any]:
-    given = {key: value for key, value in options.items() if value is not None}
-    if given and mechanism is not MechanismName.TEM:
-        names = ", ".join(f"--{key.replace('_', '-')}" for key in given)
-        raise ParameterError(f"the mechanism {mechanism.value} has no {names}: leave it out, or use --mechanism tem")
-    return given
 
 
 def _few_of(epsilons: list[float]) -> list[float]:
@@ -139,20 +162,15 @@ def _usual_words(vectors: WordVectors) -> tuple[str, ...]:
 
 
 def _draw(
-    path: Path,
-    vectors: WordVectors,
-    mechanism: MechanismName,
-    options: dict[str, Any],
-    answer: _Answer,
-    how: dict[str, Any],
+    path: Path, vectors: WordVectors, mechanism: str, options: dict[str, Any], answer: _Answer, how: dict[str, Any]
 ) -> None:
     """The mechanism that was asked for, beside the others where they measure in the same metric."""
-    names = [mechanism.value, *(name for name in COMPARED if name != mechanism.value and not options)]
+    names = [mechanism, *(name for name in COMPARED if name != mechanism and not options)]
     curves, at_half = {}, {}
     for name in names:
-        mine = options if name == mechanism.value else {}
+        mine = options if name == mechanism else {}
         family = Family(vectors, name, **mine)
-        ours = answer.found if name == mechanism.value else None
+        ours = answer.found if name == mechanism else None
         if ours is None or ours.target != "keep_rate" or ours.wanted != _USUAL_KEEP_RATE:
             ours = calibrate(vectors, name, keep_rate=_USUAL_KEEP_RATE, **how, **mine)
         curves[family.name] = [deniability(family(ours.epsilon * factor), **how) for factor in _CURVE]

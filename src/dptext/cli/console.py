@@ -1,30 +1,22 @@
-"""What all commands share: their common options, standard error, progress."""
+"""What a command shows: lines on standard error, tables on standard output, progress on a terminal."""
 
 from __future__ import annotations
 
-import logging
+import json
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import DocumentReader
 
 __all__ = [
-    "ConfigOption",
-    "JsonOption",
-    "QuietOption",
     "Stopped",
-    "VerboseOption",
     "fitting_bar",
+    "print_json",
     "progress_bar",
     "reading_bar",
     "say",
@@ -38,6 +30,11 @@ def stdout() -> Console:
     """Standard output for people: as wide as the terminal, 100 columns where there is none."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=100)
+
+
+def print_json(found: object) -> None:
+    """A result on standard output, for programs."""
+    typer.echo(json.dumps(found, ensure_ascii=False))
 
 
 def say(text: str, *, quiet: bool = False) -> None:
@@ -82,66 +79,6 @@ def say_error(text: str, error: BaseException | None = None) -> None:
     say(f"dptext: {' '.join(text.split())}")
     for note in getattr(error, "__notes__", ()):
         say(f"dptext: {note}")
-
-
-def _load_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Options from the table of a TOML file that bears the command's name become the command's defaults."""
-    if path is None:
-        return None
-    try:
-        with path.open("rb") as stream:
-            tables = tomllib.load(stream)
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path.name}: expected TOML: {error}") from None
-    except (RecursionError, ValueError):
-        raise DataError(
-            f"{path.name}: expected options, got a number of too many digits, or too deep a nesting"
-        ) from None
-    name = _table_name(context)
-    options: Any = tables
-    for part in name.split("."):
-        options = options.get(part) if isinstance(options, dict) else None
-    if not isinstance(options, dict):
-        raise ParameterError(f"{path.name}: expected a table [{name}] with the options of this command")
-    known = {parameter.name for parameter in context.command.params}
-    given: dict[str, Any] = {key.replace("-", "_"): value for key, value in options.items()}
-    unknown = sorted(given.keys() - known)
-    if unknown:
-        raise ParameterError(f"{path.name}: [{name}] has unknown options: {', '.join(unknown)}")
-    context.default_map = {**(context.default_map or {}), **given}
-    return path
-
-
-def _table_name(context: typer.Context) -> str:
-    """``privatize``, or ``ledger.create`` for a command in a group: TOML reads it as a table in a table."""
-    names: list[str] = []
-    each: Any = context
-    while each.parent is not None:  # the outermost one is the program
-        names.insert(0, each.command.name or "")
-        each = each.parent
-    return ".".join(names)
-
-
-def _set_verbose(wanted: bool) -> bool:
-    if wanted:
-        logger = logging.getLogger("dptext")
-        logger.setLevel(logging.DEBUG)
-        if not logger.handlers:
-            logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
-    return wanted
-
-
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", metavar="FILE.toml", callback=_load_config, is_eager=True, help="Read options from a TOML file."
-    ),
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say what is being done.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 
 
 @contextmanager

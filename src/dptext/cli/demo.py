@@ -13,7 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
+from dptext.cli.console import print_json, stdout
+from dptext.cli.options import OutputOptions, SeedOption, with_options
 from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import read_documents
@@ -29,24 +30,23 @@ _SHOWN = 8
 _WORDS = ("playlist", "restaurant", "tomorrow", "brandie", "italian", "zaire")
 
 
+@with_options
 def demo(
+    *,
     epsilon: Annotated[float, typer.Option(help="Nats per unit of distance between two words.")] = 4.0,
     folder: Annotated[Path, typer.Option(help="Where the sample and its private form go.")] = Path("dptext-demo"),
-    seed: Annotated[int | None, typer.Option(help="Repeatable noise: for screenshots.")] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    seed: SeedOption = None,
+    output: OutputOptions,
 ) -> None:
     """Privatize a bundled sample on real word vectors; show the texts, the odds and the promise."""
     vectors = load_vectors("glove-6b-50d", limit=50_000)
     mechanism = TEM(vectors, epsilon=epsilon)
     sample, private = _place_sample(folder)
-    say(promise_before_start(mechanism), quiet=quiet)
+    output.say(promise_before_start(mechanism))
     statement = privatize_file(sample, private, mechanism, keep=("intent",), seed=seed, force=True).statement
-    if as_json:
-        typer.echo(json.dumps({"out": str(private), "statement": json.loads(statement.to_json())}))
-    elif not quiet:
+    if output.as_json:
+        print_json({"out": str(private), "statement": json.loads(statement.to_json())})
+    elif not output.quiet:
         console = stdout()
         console.print(_before_after(sample, private))
         console.print(_odds(mechanism))

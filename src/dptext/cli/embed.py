@@ -10,15 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.cli.console import (
-    ConfigOption,
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    reading_bar,
-    say,
-    stopped_with_notes,
-)
+from dptext.cli.console import reading_bar, say, stopped_with_notes
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
 from dptext.cli.embed_options import (
     COPIES,
@@ -32,6 +24,7 @@ from dptext.cli.embed_options import (
     training_options,
 )
 from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
+from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
 from dptext.embeddings.sharing import check_copy, check_place, is_released
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents

@@ -1,81 +1,53 @@
-"""``dptext encode``: a file of texts in, private vectors and their statement out."""
+"""``dptext encode``: a file of texts in, private vectors and their statement out; ``--hide`` trains the encoder."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import fields
-from enum import StrEnum
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
-from dptext.cli.hiding import forget_training, hiding_asked_for, not_protected, train_device
-from dptext.cli.places import places
-from dptext.cli.privatize import BadRows, parse_settings
+from dptext.cli.console import say, stopped_with_notes
+from dptext.cli.options import (
+    LedgerOptions,
+    OutputOptions,
+    RowOptions,
+    RunOptions,
+    parse_settings,
+    with_options,
+)
+from dptext.cli.outputs import check_places, places
 from dptext.cli.releases import print_summary, release_all, tell
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError
 from dptext.files.documents import read_documents
 from dptext.files.formats import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.guarantee import at_most
-from dptext.release.release import check_output
 from dptext.representations.files import check_output_columns, encode_file, is_encoded
+from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
+    from dptext.hiding.training import HidingEpoch
     from dptext.representations.release import DeviceEncoder
 
 __all__ = ["encode"]
 
 _SAVED = ("config.json", "encoder.safetensors", "privacy.json")
-_USUAL_RANDOMIZER, _USUAL_DIMENSION = "privunit", 64
 
 
-class Projection(StrEnum):
-    """How an encoder's vectors become shorter; all of them by public data alone."""
+@dataclass(frozen=True, kw_only=True)
+class EncoderOptions:
+    """How a text becomes a vector, and the noise on it."""
 
-    PCA = "pca"
-    RANDOM = "random"
-    SUPERVISED = "supervised"
-    NONE = "none"
-
-
-class BoundName(StrEnum):
-    """How a vector gets into a domain of known size."""
-
-    AUTO = "auto"
-    NORMALISE = "normalise"
-    LIFT = "lift"
-    CLIP = "clip"
-    CUBE = "cube"
-    ONE_HOT = "one-hot"
-
-
-def encode(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="IN...",
-            help="Files (.txt, .jsonl, .csv, .tsv, each may be .gz or .zst; .parquet), folders, patterns, or - for "
-            "standard input.",
-        ),
-    ],
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
-    ],
     epsilon: Annotated[
         float | None, typer.Option(help="Nats: what a text may lose (left out where --encoder is a saved folder).")
-    ] = None,
-    text: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="A column to keep as it is (may be repeated); it is exposed. All others are dropped."),
-    ] = None,
+    ] = None
     encoder: Annotated[
         str,
         typer.Option(
@@ -84,248 +56,193 @@ def encode(
             "word vectors, the folder of a sentence-transformers model, or a folder that --save wrote; with --hide "
             "also gru, a recurrent network.",
         ),
-    ] = "glove-6b-50d",
+    ] = "glove-6b-50d"
     public: Annotated[
-        list[Path] | None,
+        tuple[Path, ...],
         typer.Option(
             metavar="FILE",
             help="Public texts to fit centre and projection on (may be repeated): nothing is promised to who is in "
             "them. Without any: texts made up of the public words.",
         ),
-    ] = None,
-    public_text: Annotated[str, typer.Option(help="The column that holds the public text.")] = "text",
+    ] = ()
+    public_text: Annotated[str, typer.Option(help="The column that holds the public text.")] = "text"
     public_label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of public labels, for --projection supervised.")
-    ] = None,
+    ] = None
     randomizer: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"The noise: {', '.join(RANDOMIZERS)}. Default: PrivUnit.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="For a randomizer that has one.")] = None,
+    ] = None
+    delta: Annotated[float | None, typer.Option(help="For a randomizer that has one.")] = None
     dimension: Annotated[
         int | None, typer.Option(help="Project to so many dimensions: at a small epsilon, few are better. Default: 64.")
-    ] = None,
+    ] = None
     projection: Annotated[
-        Projection | None, typer.Option(help="Default: pca where public texts are given, random where not.")
-    ] = None,
+        Literal["pca", "random", "supervised", "none"] | None,
+        typer.Option(help="Default: pca where public texts are given, random where not."),
+    ] = None
     bound: Annotated[
-        BoundName | None, typer.Option(help="How vectors get a known size. Default: what the randomizer takes.")
-    ] = None,
+        Literal["auto", "normalise", "lift", "clip", "cube", "one-hot"] | None,
+        typer.Option(help="How vectors get a known size. Default: what the randomizer takes."),
+    ] = None
+    settings: Annotated[
+        tuple[str, ...],
+        typer.Option("--set", metavar="NAME=VALUE", help="A further option of the randomizer. May be repeated."),
+    ] = ()
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep the fitted encoder there, for devices: numpy is all they need."),
+    ] = None
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """Dimension and bound, by the names that encoders have for them."""
+        return {"dimension": 64 if self.dimension is None else self.dimension, "bound": self.bound or "auto"}
+
+    @property
+    def decided_in_a_saved_one(self) -> list[str]:
+        """Those options that were given and that a saved encoder leaves no choice of."""
+        names = ("randomizer", "delta", "dimension", "projection", "bound", "settings", "public", "public_label")
+        given = [name for name in names if getattr(self, name) not in (None, ())]
+        return ["set" if name == "settings" else name.replace("_", "-") for name in given]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HidingOptions:
+    """What a training hides, and what it keeps."""
+
     hide: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(metavar="COLUMN", help="Train an encoder that hides this column (may be repeated; needs --task)."),
-    ] = None,
+    ] = ()
     task: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="With --hide: the column that the vectors are to tell.")
-    ] = None,
+    ] = None
     train: Annotated[
-        list[Path] | None,
+        tuple[Path, ...],
         typer.Option(
             metavar="FILE",
             help="With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then not "
             "protected by the training.",
         ),
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="With --hide: weight of hiding against the task.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A further option of the randomizer. May be repeated."),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the fitted encoder there, for devices: numpy is all they need."),
-    ] = None,
-    on_error: Annotated[
-        BadRows, typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl.")
-    ] = BadRows.FAIL,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A ledger that charges every row, or refuses the release.")
-    ] = None,
-    ledger_key: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Which row or person a row is, for the ledger (else: the text)."),
-    ] = None,
-    in_format: Annotated[
-        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT, or an interrupted run of it.")] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    ] = ()
+    alpha: Annotated[float | None, typer.Option(help="With --hide: weight of hiding against the task.")] = None
+    epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None
+
+
+@with_options
+def encode(
+    rows: RowOptions,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
+    ],
+    options: EncoderOptions,
+    hiding: HidingOptions,
+    run: RunOptions,
+    ledger: LedgerOptions,
+    output: OutputOptions,
 ) -> None:
     """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json."""
-    kept = tuple(keep or ())
-    to = places(sources, out, in_format=in_format, out_format=".parquet")
+    to = places(rows, out, out_format=".parquet")
     if to[0].out == STANDARD:
         raise ParameterError("vectors are written as parquet, which no pipe can hold: name a file as OUT")
-    if ledger is not None and any(is_pipe(each) for place in to for each in place.sources):
-        raise ParameterError("a ledger reads the input twice: name files as IN")
-    how: dict[str, Any] = {"text": text, "keep": kept, "on_error": on_error.value, "suffix": in_format}
     every = [each for place in to for each in place.sources]
-    for place in to:  # what can fail fails before the work starts; a pipe can be opened once only
-        read_documents([each for each in place.sources if not is_pipe(each)], **how).close()
-        check_output_columns(place.out, text, kept)
-        check_output(every, place.out, force=force or resume, ledger=ledger, makes_folder=place.is_in_folder)
-    asked = hiding_asked_for(
-        hide=hide or [],
-        task=task,
-        train=train or [],
-        alpha=alpha,
-        epochs=epochs,
-        text=text,
-        kept=kept,
-        others={"projection": projection, "public": public, "public-label": public_label},
-        resume=resume,
-        ledger=ledger is not None,
+    if ledger.ledger is not None and any(map(is_pipe, every)):
+        raise ParameterError("a ledger reads the input twice: name files as IN")
+    check_places(
+        to,
+        rows,
+        run,
+        ledger=ledger.ledger,
+        check_out=lambda path: check_output_columns(path, rows.text, rows.keep),
     )
-    if save is not None:
-        sweep(save)
-        check_folder_around(save)
-        if os.path.lexists(save) and (asked is not None or not _is_saved(save)):
-            raise ParameterError(f"{str(save)!r} is there already: choose another name for --save")
-    if asked is not None:
-        if _is_saved(Path(encoder)):
-            raise ParameterError(f"{encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")
-        device = train_device(
-            asked,
-            every,
-            encoder,
-            build_randomizer(randomizer or _USUAL_RANDOMIZER, _needed(epsilon), delta, parse_settings(settings or [])),
-            dimension=_USUAL_DIMENSION if dimension is None else dimension,
-            bound=(bound or BoundName.AUTO).value,
-            suffix=in_format,
-            on_error=on_error.value,
-            save=save,
-            seed=seed,
-            quiet=quiet,
-        )
+    _check_hiding(hiding, options, rows, resume=run.resume, ledger=ledger.ledger is not None)
+    if options.save is not None:
+        sweep(options.save)
+        check_folder_around(options.save)
+        if os.path.lexists(options.save) and (hiding.hide or not _is_saved(options.save)):
+            raise ParameterError(f"{str(options.save)!r} is there already: choose another name for --save")
+    if hiding.hide:
+        device = _train(hiding, options, rows, every, output, seed=run.seed)
+    elif _is_saved(Path(options.encoder)):
+        device = _load(options)
     else:
-        texts = _public(public or [], every, public_text, public_label)
-        if texts is not None:
-            say(f"Fitting centre and projection on {len(texts[0]):,} public texts ...", quiet=quiet)
-        device = build_device(
-            encoder,
-            public=texts,
-            public_label=public_label,
-            epsilon=epsilon,
-            choices={
-                "randomizer": randomizer,
-                "delta": delta,
-                "dimension": dimension,
-                "projection": projection,
-                "bound": bound,
-            },
-            settings=parse_settings(settings or []),
-        )
-    if save is not None:
-        _save(device, save)
-        if asked is not None:
-            forget_training(save)
-    done = {place.out for place in to if resume and is_encoded(place.out, device, kept)}
-    say(_promise_before_start(device), quiet=quiet)
+        device = _fit(options, every, output)
+    if options.save is not None:
+        _save(device, options.save)
+        if hiding.hide:
+            _forget_training(options.save)
+    done = {place.out for place in to if run.resume and is_encoded(place.out, device, rows.keep)}
+    output.say(_promise_before_start(device))
+    how = rows.reading | {"seed": run.seed, "resume": run.resume, "force": run.force}
+    how |= {"ledger": ledger.ledger, "ledger_key": ledger.ledger_key}
     releases = release_all(
         to,
         done,
-        lambda place, progress: encode_file(
-            place.sources,
-            place.out,
-            device,
-            seed=seed,
-            resume=resume,
-            force=force,
-            ledger=ledger,
-            ledger_key=ledger_key,
-            progress=progress,
-            **how,
-        ),
-        quiet=quiet,
+        lambda place, progress: encode_file(place.sources, place.out, device, progress=progress, **how),
+        quiet=output.quiet,
     )
     for release in releases:
-        tell(release, f"private vectors of {release.width} numbers", quiet=quiet)
-    warning = not_protected(device)
-    if warning is not None:
-        say(warning)  # quiet or not
-    if as_json:
+        tell(release, f"private vectors of {release.width} numbers", quiet=output.quiet)
+    if getattr(device.encoder, "exposed", tuple)():
+        say(_NOT_PROTECTED)  # quiet or not
+    if output.as_json:
         print_summary(releases)
 
 
-Public = tuple[list[str | None], list[Any], str]
-"""Texts, labels, and what they are called in the statement."""
+_NOT_PROTECTED = """\
+NOT PROTECTED by the training: the documents that the encoder was trained on,
+  their labels and attributes. The promise is about the noise, for an encoder
+  that stays the same. Keep the encoder to yourself, or train on public rows:
+  --train FILE."""
 
 
-def _public(files: Sequence[Path], sources: Sequence[Path], text: str, label: str | None) -> Public | None:
-    """The public texts of the files.
-
-    Raises:
-        ParameterError: one of them is to be protected; labels without texts.
-    """
-    if not files:
-        if label is not None:
-            raise ParameterError("--public-label names a column of public texts: give these too, with --public FILE")
-        return None
-    for file in files:
-        if any(file.exists() and source.exists() and file.samefile(source) for source in sources):
-            raise ParameterError(
-                f"{file.name!r} is among the inputs: what centre and projection are fitted on is not protected; name "
-                "texts of somebody else as --public"
-            )
-    documents = list(read_documents(files, text=text, label=label))
-    return [each.text for each in documents], [each.label for each in documents], ", ".join(each.name for each in files)
+# -- an encoder that is fitted on public texts, or saved -------------------------------------------------------
 
 
-def build_device(
-    encoder: str,
-    *,
-    public: Public | None,
-    public_label: str | None,
-    epsilon: float | None,
-    choices: dict[str, Any],
-    settings: dict[str, str | float | int | None],
-) -> DeviceEncoder:
-    """The encoder that the options ask for: loaded from a folder that ``--save`` wrote, or fitted.
+def _fit(options: EncoderOptions, sources: Sequence[Path], output: OutputOptions) -> DeviceEncoder:
+    """Fit centre and projection.
 
     Raises:
-        ParameterError: an option that cannot be, or not together with another; no epsilon.
+        ParameterError: an option that cannot be, or not together with another; no epsilon; public texts that are to be
+            protected; labels without texts.
         MissingExtraError: a package for the encoder, or scikit-learn, is not installed.
     """
-    if _is_saved(Path(encoder)):
-        given = [name for name, value in choices.items() if value is not None]
-        given += ["set"] * bool(settings) + ["public"] * (public is not None)
-        return _loaded(encoder, epsilon, given)
+    texts: list[str | None] | None = None
+    labels: list[Any] | None = None
+    if options.public:
+        for file in options.public:
+            if _is_among(file, sources):
+                raise ParameterError(
+                    f"{file.name!r} is among the inputs: what centre and projection are fitted on is not protected; "
+                    "name texts of somebody else as --public"
+                )
+        documents = list(read_documents(options.public, text=options.public_text, label=options.public_label))
+        texts, labels = [each.text for each in documents], [each.label for each in documents]
+        output.say(f"Fitting centre and projection on {len(texts):,} public texts ...")
+    elif options.public_label is not None:
+        raise ParameterError("--public-label names a column of public texts: give these too, with --public FILE")
     from dptext.representations.estimator import PrivateEncoder
 
-    texts, labels, name = public or (None, None, None)
-    wanted = choices["projection"] or (Projection.RANDOM if public is None else Projection.PCA)
-    if (wanted is Projection.SUPERVISED) != (public_label is not None):
+    wanted = options.projection or ("pca" if options.public else "random")
+    if (wanted == "supervised") != (options.public_label is not None):
         raise ParameterError("--projection supervised and --public-label COLUMN belong together")
     fitted = PrivateEncoder(
-        encoder,
-        build_randomizer(choices["randomizer"] or _USUAL_RANDOMIZER, _needed(epsilon), choices["delta"], settings),
-        dimension=_USUAL_DIMENSION if choices["dimension"] is None else choices["dimension"],
-        projection=None if wanted is Projection.NONE else wanted.value,
-        bound=(choices["bound"] or BoundName.AUTO).value,
-        public_name=name,
-    ).fit(texts, labels if wanted is Projection.SUPERVISED else None)
+        options.encoder,
+        build_randomizer(options),
+        projection=None if wanted == "none" else wanted,
+        public_name=", ".join(each.name for each in options.public) or None,
+        **options.shape,
+    ).fit(texts, labels if wanted == "supervised" else None)
     return fitted.release_
 
 
-def _needed(epsilon: float | None) -> float:
-    if epsilon is None:
-        raise ParameterError("say what a text may lose: --epsilon 8 (nats)")
-    return epsilon
-
-
-def _loaded(folder: str, epsilon: float | None, given: Sequence[str]) -> DeviceEncoder:
+def _load(options: EncoderOptions) -> DeviceEncoder:
     from dptext.representations.release import DeviceEncoder
 
-    if given:
-        options = ", ".join(f"--{each}" for each in given)
-        raise ParameterError(f"{folder!r} is a fitted encoder: what {options} would say is decided in it; leave it out")
+    folder, epsilon = options.encoder, options.epsilon
+    if options.decided_in_a_saved_one:
+        given = ", ".join(f"--{each}" for each in options.decided_in_a_saved_one)
+        raise ParameterError(f"{folder!r} is a fitted encoder: what {given} would say is decided in it; leave it out")
     device = DeviceEncoder.load(folder)
     promised = device.randomizer.epsilon
     if epsilon is not None and not math.isclose(epsilon, promised, rel_tol=1e-12):
@@ -335,29 +252,36 @@ def _loaded(folder: str, epsilon: float | None, given: Sequence[str]) -> DeviceE
     return device
 
 
-def build_randomizer(
-    name: str, epsilon: float, delta: float | None, settings: dict[str, str | float | int | None]
-) -> Any:
-    """The randomizer of this name, whatever the case of its letters.
+def build_randomizer(options: EncoderOptions) -> Randomizer:
+    """The randomizer that is asked for, whatever the case of its letters.
 
     Raises:
-        ParameterError: an unknown name, an option that it has not, a value that it refuses, no delta where it needs
-            one.
+        ParameterError: no epsilon, an unknown name, an option that it has not, a value that it refuses, no delta where
+            it needs one.
     """
+    if options.epsilon is None:
+        raise ParameterError("say what a text may lose: --epsilon 8 (nats)")
+    settings = parse_settings(options.settings)
+    name = options.randomizer or "privunit"
     known = {each.casefold(): build for each, build in RANDOMIZERS.items()}
     build: Any = known.get(name.casefold())
     if build is None:
         raise ParameterError(f"expected a randomizer ({', '.join(RANDOMIZERS)}), got {name!r}")
-    options = {each.name for each in fields(build)}
-    given = {**settings, "epsilon": epsilon, **({} if delta is None else {"delta": delta})}
-    foreign = sorted(given.keys() - options) + ["epsilon"] * ("epsilon" in settings)
+    has = {each.name for each in fields(build)}
+    given = {**settings, "epsilon": options.epsilon, **({} if options.delta is None else {"delta": options.delta})}
+    foreign = sorted(given.keys() - has) + ["epsilon"] * ("epsilon" in settings)
     if foreign:
-        further = ", ".join(sorted(options - {"epsilon"})) or "no others"
+        further = ", ".join(sorted(has - {"epsilon"})) or "no others"
         raise ParameterError(f"{build.name} has no option {', '.join(foreign)} to set: besides --epsilon, {further}")
     try:
-        return build(**given)
+        made: Randomizer = build(**given)
     except TypeError:  # a field without a usual value
-        raise ParameterError(f"{build.name} needs more options: {', '.join(sorted(options - given.keys()))}") from None
+        raise ParameterError(f"{build.name} needs more options: {', '.join(sorted(has - given.keys()))}") from None
+    return made
+
+
+def _is_among(file: Path, sources: Sequence[Path]) -> bool:
+    return any(file.exists() and source.exists() and file.samefile(source) for source in sources)
 
 
 def _is_saved(folder: Path) -> bool:
@@ -387,3 +311,156 @@ def _promise_before_start(device: DeviceEncoder) -> str:
         f"  promise   {statement.guarantee}\n"
         f"  epsilon   at most {pure}{at_delta} for a text, {pure} times the number of his texts for a person"
     )
+
+
+# -- an encoder that is trained to hide ------------------------------------------------------------------------
+
+
+def _check_hiding(
+    asked: HidingOptions, options: EncoderOptions, rows: RowOptions, *, resume: bool, ledger: bool
+) -> None:
+    """Refuse options that do not go together, before anything is read.
+
+    Raises:
+        ParameterError: some do not.
+    """
+    if not asked.hide:
+        given = {"task": asked.task, "train": asked.train or None, "alpha": asked.alpha, "epochs": asked.epochs}
+        lonely = [f"--{name}" for name, value in given.items() if value is not None]
+        if lonely:
+            raise ParameterError(f"{', '.join(lonely)} speak of a training that hides something: add --hide COLUMN")
+        return
+    if asked.task is None:
+        raise ParameterError("--hide needs a task to be kept while it hides: --task COLUMN")
+    named = [*asked.hide, asked.task, rows.text]
+    if len({*named}) != len(named):
+        raise ParameterError("--hide, --task and --text must be different columns")
+    shown = [name for name in rows.keep if name in asked.hide]
+    if shown:
+        raise ParameterError(f"--keep {shown[0]} would write what --hide {shown[0]} hides: leave one of them out")
+    others = {"projection": options.projection, "public": options.public or None, "public-label": options.public_label}
+    foreign = [f"--{name}" for name, value in others.items() if value is not None]
+    if foreign:
+        raise ParameterError(f"{', '.join(foreign)} and --hide do not go together: training finds the projection")
+    if resume:
+        raise ParameterError(
+            "a run goes on with the encoder that it was begun with, and --hide trains a new one: give the folder that "
+            "--save wrote as --encoder, and leave --hide out"
+        )
+    if ledger and not asked.train:
+        raise ParameterError(
+            "a ledger cannot charge for a training on the input, which protects none of its rows: train on public "
+            "rows, --train FILE, or leave --ledger out"
+        )
+
+
+def _train(
+    asked: HidingOptions,
+    options: EncoderOptions,
+    rows: RowOptions,
+    sources: Sequence[Path],
+    output: OutputOptions,
+    *,
+    seed: int | None,
+) -> DeviceEncoder:
+    """Train on the files of ``--train``, or on the rows of IN.
+
+    Raises:
+        ParameterError: a fitted encoder; a pipe that would have to be read twice; an option out of range.
+        DataError: no rows, labels that cannot be learnt.
+        MissingExtraError: torch, or what the encoder needs, is not installed.
+    """
+    if _is_saved(Path(options.encoder)):
+        raise ParameterError(f"{options.encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")
+    randomizer = build_randomizer(options)
+    from dptext.hiding.encoder import HidingEncoder
+
+    public, task = bool(asked.train), asked.task or ""
+    if any(_is_among(file, sources) for file in asked.train):
+        raise ParameterError(
+            "a file of --train is among the inputs: --train declares public what the encoder is trained on; leave it "
+            "out to train on the inputs without that"
+        )
+    if not public and any(map(is_pipe, sources)):
+        raise ParameterError("without --train the input is read twice, to train and to encode: name files as IN")
+    files = asked.train or sources
+    reading = rows.reading | {"keep": (task, *asked.hide)} | ({"suffix": None} if public else {})
+    documents = list(read_documents(files, **reading))
+    if not documents:
+        raise DataError("there are no rows to train on")
+    output.say(_begin(len(documents), task, asked.hide, public=public))
+    given: dict[str, Any] = {"alpha": asked.alpha, "epochs": asked.epochs}
+    beside = None if options.save is None else _checkpoint(options.save)
+    hiding = HidingEncoder(
+        options.encoder,
+        randomizer,
+        public=public,
+        public_name=", ".join(each.name for each in files) if public else "the documents of its first release",
+        checkpoint=beside,
+        progress=lambda epoch: output.say(_epoch(epoch, task)),
+        seed=seed,
+        **options.shape,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    attributes = [each.attributes or {} for each in documents]
+    with stopped_with_notes():
+        try:
+            hiding.fit(
+                [each.text for each in documents],
+                task=[each.get(task) for each in attributes],
+                attributes={name: [each.get(name) for each in attributes] for name in asked.hide},
+            )
+        except KeyboardInterrupt as error:
+            if beside is not None and any(each.exists() for each in _files_of(beside)):
+                error.add_note(f"the same command goes on with the training, which {beside} keeps; it is not private")
+            raise
+    output.say(_kept(hiding.epochs_, hiding.best_, task))
+    return hiding.release_
+
+
+def _forget_training(save: Path) -> None:
+    """Remove what was kept of a training beside the folder that it went to."""
+    for file in _files_of(_checkpoint(save)):
+        file.unlink(missing_ok=True)
+
+
+def _checkpoint(save: Path) -> Path:
+    return save.with_name(f"{save.name}.training")
+
+
+def _files_of(checkpoint: Path) -> tuple[Path, Path]:
+    """Of the training, and of that of an auto-encoder before it."""
+    return checkpoint, checkpoint.with_name(f"{checkpoint.name}.gru")
+
+
+def _begin(rows: int, task: str, hidden: Sequence[str], *, public: bool) -> str:
+    whose = "public rows" if public else "rows of the input itself, which this does not protect,"
+    return (
+        f"Training on {rows:,} {whose}\n"
+        f"to keep {task} and to hide {', '.join(hidden)}.\n"
+        "What fresh readers get out of the noisy vectors of rows that are held out\n"
+        "(0: no more than a guess, 1: all of it):"
+    )
+
+
+def _epoch(epoch: HidingEpoch, task: str) -> str:
+    where = f"  epoch {epoch.number:>{len(str(epoch.of))}} of {epoch.of}: "
+    if epoch.phase == "rebuild":
+        return f"{where}reading and writing, loss of a word {epoch.loss:.2f}"
+    if epoch.held_out is None:
+        return f"{where}too few rows to hold any out; loss of {task} {epoch.loss:.3f}"
+    hidden = ", ".join(f"{name} {_share(value)}" for name, value in epoch.held_out.attributes.items())
+    return f"{where}{task} {_share(epoch.held_out.task)} | {hidden}"
+
+
+def _kept(epochs: Sequence[HidingEpoch], best: int, task: str) -> str:
+    """Which epoch it was, and what the numbers are not."""
+    hiding = [each for each in epochs if each.phase == "hide"]
+    kept = _epoch(hiding[best - 1], task).split(": ", 1)[1]
+    return (
+        f"Kept epoch {best}: {kept}.\n  No promise, and it flatters (it chose the epoch): attack the vectors yourself."
+    )
+
+
+def _share(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{max(value, 0.0):.2f}"

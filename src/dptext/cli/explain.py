@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption
+from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.statements import data_agrees, data_and_statement, read_statement

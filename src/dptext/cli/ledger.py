@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +13,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say, stdout
+from dptext.cli.console import print_json, say, stdout
+from dptext.cli.options import OutputOptions, with_options
 from dptext.errors import ParameterError
 from dptext.files.formats import standard_input
 from dptext.ledger.ledger import Balance, Ledger, Release, Summary
@@ -37,7 +37,9 @@ _SHOWN_OF_ID = 12
 
 
 @ledger.command()
+@with_options
 def create(
+    *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the ledger goes: a new file.")],
     epsilon: Annotated[
         float | None, typer.Option(help="What a row may lose over all releases (metric: per unit of distance).")
@@ -46,46 +48,37 @@ def create(
         float | None, typer.Option(help="The same for delta; without it, no release may have one.")
     ] = None,
     releases: Annotated[int | None, typer.Option(help="In how many releases a row may be.")] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    output: OutputOptions,
 ) -> None:
     """Make a ledger. At least one limit is needed; it cannot be changed later."""
     limits = Ledger.create(file, epsilon=epsilon, delta=delta, releases=releases).limits
-    if as_json:
-        typer.echo(json.dumps({"ledger": str(file), "limits": asdict(limits)}))
-    say(f"Made the ledger {file} (limits: {limits}). Keep it as private as the data.", quiet=quiet)
+    if output.as_json:
+        print_json({"ledger": str(file), "limits": asdict(limits)})
+    output.say(f"Made the ledger {file} (limits: {limits}). Keep it as private as the data.")
 
 
 @ledger.command()
-def show(
-    file: FileArgument,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
-) -> None:
+@with_options
+def show(file: FileArgument, output: OutputOptions) -> None:
     """List the releases, and what is left."""
     opened = Ledger(file)
     summary, releases = opened.summary(), opened.releases()
-    if as_json:
-        typer.echo(json.dumps(_as_data(summary, releases), ensure_ascii=False))
-    elif not quiet:
+    if output.as_json:
+        print_json(_as_data(summary, releases))
+    elif not output.quiet:
         _print(file, summary, releases)
 
 
 @ledger.command()
+@with_options
 def left(
+    *,
     file: FileArgument,
     value: Annotated[
         str | None,
         typer.Option(help="The text, or the value in the ledger's column. Default: read from standard input."),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    output: OutputOptions,
 ) -> None:
     """Say what one row or user has left.
 
@@ -96,39 +89,27 @@ def left(
     if value is None:
         value = _read_value()
     balance, terms = opened.left(value), opened.terms()
-    if as_json:
-        typer.echo(json.dumps(asdict(balance)))
-    elif not quiet:
+    if output.as_json:
+        print_json(asdict(balance))
+    elif not output.quiet:
         typer.echo(f"in {_count(balance.releases, 'release')}; {_spent(balance, terms)}; {_left(balance, terms)}")
 
 
 @ledger.command()
-def settle(
-    file: FileArgument,
-    release_id: ReleaseArgument,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
-) -> None:
+@with_options
+def settle(file: FileArgument, release_id: ReleaseArgument, output: OutputOptions) -> None:
     """Say that a pending release is out (a run that died after its output had appeared)."""
     opened = Ledger(file)
     release = _found(opened, release_id)
     opened.settle(release.release_id)
-    if as_json:
-        typer.echo(json.dumps({"settled": release.release_id, "units": release.units}))
-    say(f"Settled {release.release_id}: it is out, and cannot be voided any more.", quiet=quiet)
+    if output.as_json:
+        print_json({"settled": release.release_id, "units": release.units})
+    output.say(f"Settled {release.release_id}: it is out, and cannot be voided any more.")
 
 
 @ledger.command()
-def void(
-    file: FileArgument,
-    release_id: ReleaseArgument,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
-) -> None:
+@with_options
+def void(file: FileArgument, release_id: ReleaseArgument, output: OutputOptions) -> None:
     """Take back a pending release of which nothing came out (a run that died).
 
     Exit code 3: it is released.
@@ -136,9 +117,9 @@ def void(
     opened = Ledger(file)
     release = _found(opened, release_id)
     opened.void(release.release_id)
-    if as_json:
-        typer.echo(json.dumps({"voided": release.release_id, "units": release.units}))
-    say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.", quiet=quiet)
+    if output.as_json:
+        print_json({"voided": release.release_id, "units": release.units})
+    output.say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.")
 
 
 def _found(opened: Ledger, release_id: str) -> Release:

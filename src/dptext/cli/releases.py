@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import typer
 
 from dptext.cli.console import progress_bar, say, stopped_with_notes
-from dptext.cli.places import Place, make_folder
+from dptext.cli.outputs import Place, make_folder
 from dptext.files.documents import NoDocumentsError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Progress, rejects_path, statement_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,18 @@ import typer
 
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS
-from dptext.cli.console import ConfigOption, JsonOption, QuietOption, VerboseOption, say
+from dptext.cli.console import print_json
+from dptext.cli.options import (
+    AnalysisSeedOption,
+    AttackerOption,
+    FoldsOption,
+    ForceOption,
+    MovedVectorsOption,
+    OutputOptions,
+    SamplesOption,
+    TextOption,
+    with_options,
+)
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
 from dptext.release.statements import data_and_statement
@@ -24,11 +35,13 @@ from dptext.report.parts import Measurement
 __all__ = ["report"]
 
 
-def report(
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions:
+    """What a page is to say of a release, by the names that `Question` has for it."""
+
     private: Annotated[
         Path, typer.Argument(metavar="PRIVATE", help="Private texts, or a .parquet of vectors, statement beside it.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.html", help="The page.")],
+    ]
     original: Annotated[
         Path | None,
         typer.Option(
@@ -36,20 +49,48 @@ def report(
             help="What it was made from, for the attacks that hold it. What is computed from it is not covered by the "
             "promise: the page is then for the owner of the data.",
         ),
-    ] = None,
-    text: Annotated[str, typer.Option(help="The column that holds the text, in both files.")] = "text",
+    ] = None
+    text: TextOption = "text"
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What models are trained to name: is the release still useful?")
-    ] = None,
+    ] = None
     attribute: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What an attacker wants to know of who wrote a row.")
-    ] = None,
+    ] = None
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Groups that should be served alike (needs --label).")
-    ] = None,
+    ] = None
     person: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
-    ] = None,
+    ] = None
+    rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen at random.")] = 3000
+    folds: FoldsOption = 5
+    vectors: MovedVectorsOption = None
+    samples: SamplesOption = 200_000
+    seed: AnalysisSeedOption = None
+
+    def question(self, attackers: Sequence[str]) -> Question:
+        """The library's.
+
+        Raises:
+            ParameterError: an option that cannot be, or not with another.
+        """
+        foreign = [each for each in attackers if each not in ATTACKERS]
+        if foreign:
+            raise ParameterError(f"attacker must be some of {', '.join(ATTACKERS)}, got {foreign[0]!r}")
+        names: Any = tuple(dict.fromkeys(attackers)) or ATTACKERS
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        if self.seed is None:
+            del given["seed"]
+        return Question(attackers=names, **given)
+
+
+@with_options
+def report(
+    *,
+    of: QuestionOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.html", help="The page.")],
+    attacker: AttackerOption = (),
     card: Annotated[
         Path | None,
         typer.Option(
@@ -57,69 +98,32 @@ def report(
         ),
     ] = None,
     title: Annotated[str, typer.Option(help="Of the page; default: the name of the private file.")] = "",
-    rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen by lot.")] = 3000,
-    attacker: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Who infers the attribute: {', '.join(ATTACKERS)} (may be repeated); default: all."),
-    ] = None,
-    folds: Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")] = 5,
-    vectors: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
-    ] = None,
-    samples: Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")] = 200_000,
-    seed: Annotated[
-        int | None, typer.Option(help="The same rows, models and intervals again. It is printed on the page.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.html and the card.")] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    force: ForceOption = False,
+    output: OutputOptions,
 ) -> None:
     """Make one page about a release: what is protected, what an attacker gets, what it is still good for.
 
     Exit code 3: the promise is refuted (the page is written all the same, and says so).
     """
-    options: dict[str, Any] = {
-        "original": original,
-        "text": text,
-        "label": label,
-        "attribute": attribute,
-        "group": group,
-        "person": person,
-        "rows": rows,
-        "folds": folds,
-        "vectors": vectors,
-        "samples": samples,
-    }
-    given = {**options, **({} if seed is None else {"seed": seed})}
-    question = Question(private=private, attackers=_attackers(attacker), **given)
+    question = of.question(attacker)
     _check_places(question, out, card, force=force)
-    command = _command(question, options, out, card, title, attacker)
-    made = report_on(question, title=title, command=command, say=lambda line: say(line, quiet=quiet))
-    _write(out, made.html(), owner_only=original is not None or made.has_owner_numbers)
+    command = _command(of, out, attacker, {"card": card, "title": title or None, "seed": question.seed})
+    made = report_on(question, title=title, command=command, say=output.say)
+    _write(out, made.html(), owner_only=question.original is not None or made.has_owner_numbers)
     if card is not None:
         _write(card, made.card())
-    if as_json:
-        typer.echo(json.dumps(_as_json(made, out, card), ensure_ascii=False))
-    say(f"Wrote {out}" + (f" and {card}" if card is not None else "") + ": open it in a browser.", quiet=quiet)
+    if output.as_json:
+        print_json(_as_json(made, out, card))
+    output.say(f"Wrote {out}" + (f" and {card}" if card is not None else "") + ": open it in a browser.")
     if made.has_owner_numbers:
-        say(
+        output.say(
             f"Note: {out} holds numbers computed from the original texts, which the promise does not cover: it is for "
-            "the owner of the data.",
-            quiet=quiet,
+            "the owner of the data."
         )
     if made.refuted:
-        raise RefusedError(f"refuted: the statement of {private.name} promises what does not hold; {out} says more")
-
-
-def _attackers(names: Sequence[str] | None) -> Any:
-    if not names:
-        return ATTACKERS
-    foreign = [each for each in names if each not in ATTACKERS]
-    if foreign:
-        raise ParameterError(f"attacker must be some of {', '.join(ATTACKERS)}, got {foreign[0]!r}")
-    return tuple(dict.fromkeys(names))
+        raise RefusedError(
+            f"refuted: the statement of {question.private.name} promises what does not hold; {out} says more"
+        )
 
 
 def _check_places(question: Question, out: Path, card: Path | None, *, force: bool) -> None:
@@ -138,24 +142,18 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
         check_target(path, replace=force, apart_from={"an input": inputs})
 
 
-def _command(
-    question: Question,
-    options: dict[str, Any],
-    out: Path,
-    card: Path | None,
-    title: str,
-    attacker: Sequence[str] | None,
-) -> str:
+def _command(of: QuestionOptions, out: Path, attacker: Sequence[str], more: dict[str, Any]) -> str:
     """What makes the page again: what differs from the usual, and the seed. Files by their names alone: a card is
     shared, and folders are named after people and projects.
     """
-    usual = {each.name: each.default for each in fields(Question)}
-    words = ["dptext", "report", question.private.name, "-o", out.name]
-    for name, value in (*options.items(), ("card", card), ("title", title or None), ("seed", question.seed)):
+    usual = {each.name: each.default for each in fields(of)}
+    words = ["dptext", "report", of.private.name, "-o", out.name]
+    asked = {name: value for name, value in asdict(of).items() if name not in ("private", "seed")} | more
+    for name, value in asked.items():
         if value is not None and value != usual.get(name):
             is_path = isinstance(value, Path) or name == "vectors"
             words += [f"--{name}", Path(value).name if is_path else str(value)]
-    for each in attacker or ():
+    for each in attacker:
         words += ["--attacker", each]
     return shlex.join(words)
 

@@ -21,6 +21,7 @@ from dptext.own_files import HashedFile
 
 __all__ = [
     "FORMATS",
+    "NAMES_OF_FORMATS",
     "STANDARD",
     "FileFormat",
     "OpenedFile",
@@ -43,6 +44,9 @@ STANDARD = Path("-")
 
 _OTHER_NAMES = {".ndjson": ".jsonl"}
 _COMPRESSIONS = (".gz", ".zst")
+NAMES_OF_FORMATS = f"{', '.join(FORMATS[:-1])}, each may be {' or '.join(_COMPRESSIONS)}; {FORMATS[-1]}"
+"""How names end, for the help of commands."""
+
 _COPIED = 1 << 20
 _PIECE = 1 << 10  # zstandard unpacks all of what it is given: a small bite bounds the memory, to 32 MiB at worst
 

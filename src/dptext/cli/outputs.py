@@ -1,17 +1,20 @@
-"""Which private file each input goes to."""
+"""Where private files go: which output each input has, and what is checked before any work."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dptext.cli.options import RowOptions, RunOptions
 from dptext.errors import ParameterError, StorageError
+from dptext.files.documents import read_documents
 from dptext.files.folders import find_files
-from dptext.files.formats import FORMATS, STANDARD, file_format
+from dptext.files.formats import FORMATS, STANDARD, file_format, is_pipe
+from dptext.release.release import check_output
 
-__all__ = ["Place", "make_folder", "places"]
+__all__ = ["Place", "check_places", "make_folder", "places"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Place:
     is_in_folder: bool = False
 
 
-def places(sources: Sequence[str], out: str, *, in_format: str | None, out_format: str | None) -> list[Place]:
+def places(rows: RowOptions, out: str, *, out_format: str | None) -> list[Place]:
     """One place for all inputs if OUT names a file or a pipe, one for each if it names a folder.
 
     Raises:
@@ -31,9 +34,9 @@ def places(sources: Sequence[str], out: str, *, in_format: str | None, out_forma
         DataError: no inputs.
         StorageError: a folder of inputs cannot be read.
     """
-    files = find_files(sources, any_format=in_format is not None)
+    files = find_files(rows.sources, any_format=rows.in_format is not None)
     target = Path(out)
-    for suffix in (in_format, out_format):
+    for suffix in (rows.in_format, out_format):
         if suffix is not None:
             file_format(Path(f"x{suffix}"))
     if target == STANDARD:
@@ -45,7 +48,7 @@ def places(sources: Sequence[str], out: str, *, in_format: str | None, out_forma
         raise ParameterError(f"{out!r} is no folder, and no file of a known format: name another one as OUT")
     found: dict[Path, Path] = {}
     for path, relative in files:
-        if target.resolve() in path.resolve().parents and any(Path(each).is_dir() for each in sources):
+        if target.resolve() in path.resolve().parents and any(Path(each).is_dir() for each in rows.sources):
             continue  # an earlier output in a folder within the folder of inputs
         if path == STANDARD:
             raise ParameterError("standard input cannot go to a folder: name a file")
@@ -64,6 +67,27 @@ def _renamed(path: Path, suffix: str) -> Path:
         if ending and path.name.lower().endswith(ending):
             path = path.with_name(path.name[: -len(ending)])
     return path.with_name(path.name + suffix)
+
+
+def check_places(
+    to: Sequence[Place], rows: RowOptions, run: RunOptions, *, ledger: Path | None, check_out: Callable[[Path], object]
+) -> None:
+    """Let what can fail do so before the work starts; a pipe can be opened once only.
+
+    Args:
+        to: where from and where to.
+        rows: how the inputs are read.
+        run: whether outputs that are there may be replaced.
+        ledger: the file that must be no output.
+        check_out: refuses an output that cannot hold the columns.
+    """
+    every = [each for place in to for each in place.sources]
+    for place in to:
+        read_documents([each for each in place.sources if not is_pipe(each)], **rows.reading).close()
+        if place.out == STANDARD:
+            continue
+        check_out(place.out)
+        check_output(every, place.out, force=run.force or run.resume, ledger=ledger, makes_folder=place.is_in_folder)
 
 
 def make_folder(folder: Path) -> None:

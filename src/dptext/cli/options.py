@@ -1,0 +1,344 @@
+"""The options that several commands have, each defined once, and how a command takes them: collected into objects.
+
+A command is a function whose parameters are options (``Annotated[..., typer.Option(...)]``) or dataclasses of options.
+`with_options` shows every single one to typer and calls the command with the objects.
+"""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from dptext.attacks.learners import ATTACKERS
+from dptext.cli.console import say
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.files.documents import OnError
+from dptext.files.formats import NAMES_OF_FORMATS
+from dptext.vectors.formats import KNOWN_VECTORS
+from dptext.words.registry import MECHANISMS
+
+__all__ = [
+    "AnalysisSeedOption",
+    "AttackerOption",
+    "BetaOption",
+    "ConfigOption",
+    "FoldsOption",
+    "ForceOption",
+    "FormatOption",
+    "JsonOption",
+    "LedgerOption",
+    "LedgerOptions",
+    "LimitOption",
+    "MechanismOption",
+    "MetricOption",
+    "MovedVectorsOption",
+    "OneOf",
+    "OutputOptions",
+    "ProcessesOption",
+    "QuietOption",
+    "RowOptions",
+    "RunOptions",
+    "SamplesOption",
+    "SeedOption",
+    "SourcesArgument",
+    "TextOption",
+    "VectorsOption",
+    "VerboseOption",
+    "parse_settings",
+    "with_options",
+]
+
+
+# -- from options to objects -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The values of an option where a registry decides them, in its ``Annotated``; else a ``Literal`` says them."""
+
+    values: Iterable[str]
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
+
+    Args:
+        command: its parameters are options, or dataclasses of options. A ``Literal`` (or `OneOf`) offers its values,
+            and a ``tuple[..., ...]`` may be given several times.
+    """
+    options: list[Parameter] = []
+    objects: dict[str, tuple[Any, list[str]]] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for parameter in signature(command).parameters.values():
+        kind = hints[parameter.name]
+        of_object = is_dataclass(kind)
+        found = _options_of(kind) if of_object else [parameter.replace(annotation=kind)]
+        objects[parameter.name] = kind if of_object else _itself, [each.name for each in found]
+        options += found
+    options.sort(key=lambda each: each.default is not Parameter.empty)
+    defaults = {each.name: each.default for each in options}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        values = {name: _plain(value, defaults[name]) for name, value in given.items()}
+        command(**{name: build(**{each: values[each] for each in names}) for name, (build, names) in objects.items()})
+
+    shown: Any = run
+    shown.__signature__ = Signature([_shown_to_typer(each) for each in options])
+    shown.__annotations__ = {}
+    return run
+
+
+def _itself(**option: Any) -> Any:
+    [value] = option.values()
+    return value
+
+
+def _options_of(kind: Any) -> list[Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [each.replace(annotation=hints[each.name]) for each in signature(kind).parameters.values()]
+
+
+def _shown_to_typer(option: Parameter) -> Parameter:
+    """With an enumeration in place of choices, and a list in place of a tuple: typer knows no others."""
+    kind, *about = get_args(option.annotation)
+    [how] = [each for each in about if not isinstance(each, OneOf)]
+    inner: Any = kind
+    if NoneType in get_args(kind):
+        [inner] = (each for each in get_args(kind) if each is not NoneType)
+    choices = [each.values for each in about if isinstance(each, OneOf)]
+    if get_origin(inner) is Literal:
+        choices.append(get_args(inner))
+    default = option.default
+    if choices:
+        enumeration: Any = StrEnum
+        inner = enumeration(option.name, {each: each for each in choices[0]})
+        default = default if default in (None, Parameter.empty) else inner(default)
+    elif get_origin(inner) is tuple:
+        item: Any = get_args(inner)[0]
+        inner, default = list[item], None if default == () else default
+    shown: Any = Annotated
+    annotation = shown[inner | None if default is None else inner, how]
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _plain(value: Any, default: Any) -> Any:
+    """What typer found, as the type that the option is declared with."""
+    if value is None:
+        return () if default == () else None
+    if isinstance(value, StrEnum):
+        return value.value
+    return tuple(value) if isinstance(value, list) else value
+
+
+# -- a file of options, and what is said -----------------------------------------------------------------------
+
+
+def _load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Options from the table of a TOML file that bears the command's name become the command's defaults."""
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as stream:
+            tables = tomllib.load(stream)
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path.name}: expected TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise DataError(
+            f"{path.name}: expected options, got a number of too many digits, or too deep a nesting"
+        ) from None
+    name = _table_name(context)
+    options: Any = tables
+    for part in name.split("."):
+        options = options.get(part) if isinstance(options, dict) else None
+    if not isinstance(options, dict):
+        raise ParameterError(f"{path.name}: expected a table [{name}] with the options of this command")
+    known = {parameter.name for parameter in context.command.params}
+    given: dict[str, Any] = {key.replace("-", "_"): value for key, value in options.items()}
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise ParameterError(f"{path.name}: [{name}] has unknown options: {', '.join(unknown)}")
+    context.default_map = {**(context.default_map or {}), **given}
+    return path
+
+
+def _table_name(context: typer.Context) -> str:
+    """``privatize``, or ``ledger.create`` for a command in a group: TOML reads it as a table in a table."""
+    names: list[str] = []
+    each: Any = context
+    while each.parent is not None:  # the outermost one is the program
+        names.insert(0, each.command.name or "")
+        each = each.parent
+    return ".".join(names)
+
+
+def _set_verbose(wanted: bool) -> bool:
+    if wanted:
+        logger = logging.getLogger("dptext")
+        logger.setLevel(logging.DEBUG)
+        if not logger.handlers:
+            logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
+    return wanted
+
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE.toml", callback=_load_config, is_eager=True, help="Read options from a TOML file."
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say what is being done.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How a command answers: what it prints, and where its options come from besides the command line."""
+
+    as_json: JsonOption = False
+    quiet: QuietOption = False
+    _verbose: VerboseOption = False
+    _config: ConfigOption = None
+
+    def say(self, text: str) -> None:
+        """Lines for the person who runs the command, unless they want none."""
+        say(text, quiet=self.quiet)
+
+
+# -- what is read ----------------------------------------------------------------------------------------------
+
+SourcesArgument = Annotated[
+    tuple[str, ...],
+    typer.Argument(metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."),
+]
+TextOption = Annotated[str, typer.Option(help="The column that holds the text.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """Which rows a command reads, and what it keeps of them."""
+
+    sources: SourcesArgument
+    text: TextOption = "text"
+    keep: Annotated[
+        tuple[str, ...],
+        typer.Option(help="A column to keep as it is (may be repeated); it is exposed. All others are dropped."),
+    ] = ()
+    on_error: Annotated[
+        OnError,
+        typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
+    ] = "fail"
+    in_format: FormatOption = None
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the library reads them, by the names of its parameters."""
+        return {"text": self.text, "keep": self.keep, "on_error": self.on_error, "suffix": self.in_format}
+
+
+# -- how a release is conducted --------------------------------------------------------------------------------
+
+SeedOption = Annotated[
+    int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")
+]
+ProcessesOption = Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace an output that is there, or an interrupted run of it.")
+]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A ledger that charges every row, or every user, or refuses the release."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a run that writes a release is conducted."""
+
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False
+    seed: SeedOption = None
+    force: ForceOption = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerOptions:
+    """What charges the rows."""
+
+    ledger: LedgerOption = None
+    ledger_key: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Which row or person a row is, for the ledger (else: the text)."),
+    ] = None
+
+
+# -- public word vectors, mechanisms ---------------------------------------------------------------------------
+
+VectorsOption = Annotated[
+    str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, file or folder.")
+]
+MovedVectorsOption = Annotated[
+    str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
+]
+LimitOption = Annotated[int, typer.Option(help="Use this many of the most frequent words.")]
+MechanismOption = Annotated[str, OneOf(MECHANISMS), typer.Option(help="How words are replaced.")]
+MetricOption = Annotated[str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")]
+BetaOption = Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")]
+
+Settings = dict[str, str | float | int | None]
+
+
+def parse_settings(settings: Iterable[str]) -> Settings:
+    """``["t=0.5"]`` as ``{"t": 0.5}``: what ``--set`` says.
+
+    Raises:
+        ParameterError: no equals sign, or a name twice.
+    """
+    found: Settings = {}
+    for setting in settings:
+        name, sign, value = setting.partition("=")
+        if not sign or not name or name in found:
+            raise ParameterError(f"--set expects NAME=VALUE, each name once, got {setting!r}")
+        found[name] = _number(value)
+    return found
+
+
+def _number(value: str) -> str | float | int:
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            continue
+        return number if abs(number) < _LARGEST_INTEGER or kind is float else float(value)
+    return value
+
+
+_LARGEST_INTEGER = 2**63
+
+
+# -- attacks and audits ----------------------------------------------------------------------------------------
+
+AttackerOption = Annotated[
+    tuple[str, ...],
+    typer.Option(help=f"Who infers the attribute: {', '.join(ATTACKERS)} (may be repeated); default: all."),
+]
+FoldsOption = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
+SamplesOption = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
+AnalysisSeedOption = Annotated[int | None, typer.Option(help="Make the same random choices again.")]
