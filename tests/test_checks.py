@@ -56,6 +56,11 @@ def test_an_integer_in_range(value):
         checks.whole("x", value, least=1, most=10)
 
 
+def test_large_bounds_are_printed_digit_by_digit():
+    with pytest.raises(ParameterError, match="x must be an integer from 2 to 1,048,576, got 1"):
+        checks.whole("x", 1, least=2, most=2**20)
+
+
 def test_a_choice_is_of_the_type_of_the_choices():
     assert checks.choice("x", "a", ("a", "b")) == "a"
     assert type(checks.choice("x", StrEnum("Letters", {"A": "a"}).A, ("a", "b"))) is str

@@ -149,12 +149,16 @@ def _as_float(value: object) -> float | None:
 
 
 def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
-    low = f"above {above:g}" if above is not None else "" if least is None else f"from {least:,g}"
-    high = f"below {below:,g}" if below is not None else "" if most is None else f"{most:,g}"
+    low = f"above {_digits(above)}" if above is not None else "" if least is None else f"from {_digits(least)}"
+    high = f"below {_digits(below)}" if below is not None else "" if most is None else _digits(most)
     if not high:
-        return f" {low}" if above is not None else f" of at least {least:,g}" if low else ""
+        return f" {low}" if above is not None else f" of at least {_digits(least)}" if least is not None else ""
     if not low:
         return f" {high}" if below is not None else f" of at most {high}"
     if above is not None:
         return f" {low} and {high}" if below is not None else f" {low} and at most {high}"
     return f" {low} to {high}"
+
+
+def _digits(bound: float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:,g}"

@@ -107,7 +107,7 @@ def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
         (["--hide", "gender", "--task", "topic", "--public", "public.jsonl"], "--public and --hide do not go together"),
         (["--hide", "gender", "--task", "topic", "--resume"], "--hide trains a new one"),
         (["--hide", "gender", "--task", "topic", "--train", "in.jsonl"], "is among the inputs"),
-        (["--hide", "gender", "--task", "topic", "--alpha", "-1"], "alpha must be a number"),
+        (["--hide", "gender", "--task", "topic", "--alpha", "-1"], "alpha must be a finite number"),
         (["--hide", "gender", "--task", "topic", "--save", "public.jsonl"], "is there already: choose another name"),
         (["--hide", "gender", "--task", "topic", "--ledger", "book.jsonl"], "a ledger cannot charge for a training on"),
         (["--hide", "gender", "--task", "topic", "--randomizer", "OptimizedUnary"], "sends something else"),

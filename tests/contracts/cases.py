@@ -2,8 +2,9 @@
 
 import dptext
 from dptext import BudgetPolicy, Document
+from dptext.hiding.trained import statement_of_vectors
 from dptext.representations.mean_of_words import MeanOfWords
-from dptext.representations.provenance import Provenance, statement_of_vectors
+from dptext.representations.provenance import Provenance
 from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
 from dptext.representations.registry import RANDOMIZERS
 from dptext.text.masking import mask_words
@@ -36,7 +37,7 @@ def of_vectors(name, kind):
     yield randomizer.statement(DIMENSION)
     yield dptext.statement_for_user(randomizer.statement(DIMENSION), 3)
     for public in (True, False):
-        yield statement_of_vectors(randomizer, {}, Provenance(texts=3, public=public, hidden="age"), DIMENSION, False)
+        yield statement_of_vectors(randomizer, {}, Provenance(texts=3, public=public, hidden="age"), DIMENSION)
 
 
 def of_people():
@@ -55,7 +56,7 @@ def of_others():
     )
     encoder.transform(["tea"])
     yield encoder.statement_
-    yield statement_of_vectors(None, {}, Provenance(hidden="age"), DIMENSION, False)
+    yield statement_of_vectors(None, {}, Provenance(hidden="age"), DIMENSION)
 
     class Said:
         def predict(self, features):

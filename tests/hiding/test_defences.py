@@ -8,8 +8,8 @@ from dptext.representations.published import DPText
 
 torch = pytest.importorskip("torch")
 
-from dptext.hiding.clustering import denial, pushed_apart  # noqa: E402
 from dptext.hiding.encoder import HidingEncoder  # noqa: E402
+from dptext.hiding.game import denial, pushed_apart  # noqa: E402
 
 
 def test_denial_is_the_log_of_what_is_left_to_the_other_classes():

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.hiding.autoencoder import AutoEncoder
-from dptext.hiding.gru_body import GruBody
+from dptext.hiding.autoencoder import AutoEncoder, GruBody
+from dptext.hiding.options import AutoEncoderOptions
 from dptext.representations.gru import GruDecoder, GruEncoder
 from dptext.representations.known_words import END, WordTable
 from dptext.representations.release import DeviceEncoder
@@ -85,7 +85,7 @@ def test_the_sampled_choice_is_the_whole_one_in_the_mean():
     table = WordTable(tuple(f"w{number}" for number in range(60)), 4)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(2)
-        body = GruBody(torch, table, table.rows(["w1"]), 8, 4, "mean")
+        body = GruBody(torch, table, ["w1"], AutoEncoderOptions(units=8, dimension=4))
         parts = body.module.parts
         queries, wanted = torch.empty(200, 8).normal_(std=2.0), torch.arange(200) % table.size
         parts["words_bias"].weight.data.normal_()
@@ -214,7 +214,8 @@ class InterruptedHereError(Exception):
 
 @pytest.mark.parametrize("last", [("rebuild", 1), ("hide", 1)])
 def test_going_on_equals_no_interruption(made_texts, tmp_path, last, monkeypatch):
-    monkeypatch.setattr(AutoEncoder.__init__, "__kwdefaults__", AutoEncoder.__init__.__kwdefaults__ | {"epochs": 2})
+    usual = AutoEncoderOptions.__init__
+    monkeypatch.setattr(usual, "__kwdefaults__", usual.__kwdefaults__ | {"epochs": 2})
 
     def stop(epoch):
         if (epoch.phase, epoch.number) == last:
@@ -232,14 +233,14 @@ def test_going_on_equals_no_interruption(made_texts, tmp_path, last, monkeypatch
 
 def test_bad_arguments_have_one_error_each(made_texts, tmp_path):
     for options, message in (
-        ({"words": 0}, "words must be how many"),
-        ({"words": "abc"}, "words must be how many"),
-        ({"words": True}, "words must be how many"),
+        ({"words": 0}, r"words \(or a list of them\) must be an integer"),
+        ({"words": "abc"}, r"words \(or a list of them\) must be an integer"),
+        ({"words": True}, r"words \(or a list of them\) must be an integer"),
         ({"pooling": "max"}, "pooling must be one of"),
         ({"epochs": 0}, "epochs must be an integer"),
-        ({"learning_rate": 0.0}, "learning_rate must be a number"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
         ({"public_name": 7}, "public_name must be text"),
-        ({"dimension": 1}, "expected a dimension from 2"),
+        ({"dimension": 1}, "dimension must be an integer from 2 to 1,048,576"),
     ):
         with pytest.raises(ParameterError, match=message):
             auto(**options).fit(made_texts.rows)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -13,87 +15,83 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.files.formats import extra
-from dptext.hiding.autoencoder import AutoEncoder
-from dptext.hiding.body import LayersBody
-from dptext.hiding.checkpoint import CheckpointFile
-from dptext.hiding.game import Game
-from dptext.hiding.gru_body import GruBody
+from dptext.hiding.autoencoder import AutoEncoder, GruBody
+from dptext.hiding.game import KINDS, Game, NoiseInTheLoop, domain_and_channel
 from dptext.hiding.held_out import Reader, parted
-from dptext.hiding.inputs import checked_groups, run_digest, texts_to_train_on, vectors_to_train_on
-from dptext.hiding.noise import KINDS, NoiseInTheLoop, domain_and_channel
-from dptext.hiding.options import HidingOptions
-from dptext.hiding.targets import checked_targets
+from dptext.hiding.inputs import (
+    Rows,
+    checked_groups,
+    checked_targets,
+    content_of,
+    texts_to_train_on,
+    vectors_to_train_on,
+)
+from dptext.hiding.options import HidingOptions, with_options
 from dptext.hiding.trained import TrainedEncoder
-from dptext.hiding.training import HidingEpoch, first_weights, run_epochs
-from dptext.privacy.randomness import RandomBits
+from dptext.hiding.training import HidingEpoch, Run
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.representations.additive import L2Laplace
 from dptext.representations.bounds import Bound
 from dptext.representations.capped import CappedLaplace
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import TextEncoder
-from dptext.representations.layers import LayeredEncoder
-from dptext.representations.mlp import one_torch_thread
+from dptext.representations.encoders import Progress, TextEncoder, Vectors
+from dptext.representations.gru import GruDecoder
+from dptext.representations.layers import HidingLayers, LayeredEncoder, layers_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.provenance import Provenance
-from dptext.representations.randomizer import Randomizer, checked_dimension
+from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.release import DeviceEncoder
 from dptext.representations.sources import encoder_of
-from dptext.threads import one_blas_thread
 
 __all__ = ["HidingEncoder"]
 
 _USUAL = PrivUnit(epsilon=8.0)
+_SMALLEST = 1e-30
+_FITTED = ("layers", "text_encoder", "decoder", "randomizer", "bound", "release", "provenance", "epochs", "best")
 
 
-class HidingEncoder(TrainedEncoder):
+class HidingEncoder:
     """Train an encoder against adversaries, with the noise of the release in the loop.
 
     The encoder is trained for a task head and against one adversary an attribute (Beigi et al. 2019, as a min-max
     game), all of which see its vectors only as they will be released: bounded, and with the noise of the randomizer,
-    drawn anew for every batch. What comes out is a public map. It goes into `DeviceEncoder` and `PrivateEncoder` like
-    any other encoder, and ``release_`` has it there already.
+    drawn anew for every batch. What comes out is a public map, ``trained_``, which later calls of ``fit`` do not
+    change. It goes into `DeviceEncoder` and `PrivateEncoder` like any other encoder, and ``release_`` has it there
+    already.
 
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
-    texts whatever, *given the trained encoder*, as ``statement_`` says. Training adds nothing to it: that an attribute
-    is hidden beyond it is an empirical claim, to be attacked by fresh attackers. **The texts, labels and attributes
-    that ``fit`` gets are not protected**: the statement says that it holds for other documents than these; with
-    ``public=True`` the caller declares them public. Without a randomizer nothing is promised at all.
+    texts, *given the trained encoder*, as ``statement_`` says. Training adds nothing to it: that an attribute is hidden
+    beyond it is an empirical claim, to be attacked by fresh attackers. **The texts, labels and attributes that ``fit``
+    gets are not protected**: the statement says that it holds for other documents than these; with ``public=True`` the
+    caller declares them public. Without a randomizer nothing is promised at all.
 
     Args:
         encoder: what is underneath: what `PrivateEncoder` takes (layers are trained on top of it); None, where ``fit``
             gets vectors and no text is ever to be encoded; ``"gru"`` or an `AutoEncoder`: a recurrent network that is
             trained to write its text again, and then as a whole (an `AutoEncoder` that was fitted is not fitted again).
         randomizer: the noise and its budget; None: none, and no promise.
-        dimension: d, of the vectors that are released. Few are better at small budgets.
-        hidden: units of a hidden layer between encoder and vector; None: a linear map.
-        bound: how vectors get a known size: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``,
-            ``"cube"``.
-        learn_epsilon: learn the budget below that of the randomizer, an `L2Laplace`, which is then the cap c1; the
-            statement promises the cap (`dptext.representations.capped`).
-        alpha, lambda_, game, aim, adversary_steps, adversary_units, adversary_layers, adversary_haste, rebuild,
-            learning_rate, batch_size, epochs, class_weight, validation_fraction, patience: see `HidingOptions`.
-        public: whether ``fit`` declares what it gets public.
-        public_name: what that is, for the statement.
-        checkpoint: a file in which the run is kept after every epoch, and from which it goes on if it is there; it
-            is not private (`dptext.hiding.checkpoint`).
-        progress: called with a `HidingEpoch` after every epoch.
-        seed: of training. What ``transform`` draws is fresh whatever the seed.
+        options: ``dimension``, ``epochs``, ``alpha``, ``public``, ``seed`` and all others of
+            `dptext.hiding.options.HidingOptions`.
 
     Attributes:
+        options: as they were checked.
+        trained_: frozen `TrainedEncoder`: all that was learnt. Its parts have names here, too:
         layers_: frozen `HidingLayers`, from vectors of the encoder to vectors before the bound; not of ``"gru"``.
         text_encoder_: frozen, the encoder with the layers on top, or the recurrent one; only where there is an encoder.
         decoder_: frozen `GruDecoder`; only of ``"gru"``.
         randomizer_: the noise of the release, with the budget that was learnt.
         bound_: frozen `Bound`.
         release_: frozen `DeviceEncoder`, to be saved for devices; only with encoder and randomizer.
+        provenance_: frozen `Provenance`: what it was trained on.
         statement_: what the *last* call of ``transform`` promised.
         epochs_: what ``progress`` saw.
         best_: the number of the epoch that was kept.
 
     Raises:
-        ParameterError: an argument out of range (from ``fit``).
+        ParameterError: an argument out of range.
         MissingExtraError: torch is not installed (from ``fit``).
 
+    >>> from dptext.privacy.randomness import RandomBits
     >>> bits = RandomBits(1)
     >>> points = bits.normal(400, 4)  # two coordinates tell the task, a third one the attribute
     >>> kept, hidden = (points[:, 0] + points[:, 1] > 0).tolist(), (points[:, 2] > 0).tolist()
@@ -103,65 +101,30 @@ class HidingEncoder(TrainedEncoder):
     ((400, 2), 8.0)
     """
 
+    trained_: TrainedEncoder
+    layers_: HidingLayers
+    text_encoder_: TextEncoder
+    decoder_: GruDecoder
+    bound_: Bound
+    randomizer_: Randomizer | None
+    release_: DeviceEncoder
+    provenance_: Provenance
+    statement_: PrivacyStatement
     epochs_: tuple[HidingEpoch, ...]
     best_: int
 
-    def __init__(
-        self,
-        encoder: Any = "glove-6b-50d",
-        randomizer: Randomizer | None = _USUAL,
-        *,
-        dimension: int = 64,
-        hidden: int | None = None,
-        bound: str = "auto",
-        learn_epsilon: bool = False,
-        alpha: float = 1.0,
-        lambda_: float = HidingOptions.lambda_,
-        game: str = HidingOptions.game,
-        aim: str = HidingOptions.aim,
-        adversary_steps: int = HidingOptions.adversary_steps,
-        adversary_units: int = HidingOptions.adversary_units,
-        adversary_layers: int = HidingOptions.adversary_layers,
-        adversary_haste: float = HidingOptions.adversary_haste,
-        rebuild: float = HidingOptions.rebuild,
-        learning_rate: float = HidingOptions.learning_rate,
-        batch_size: int = HidingOptions.batch_size,
-        epochs: int = HidingOptions.epochs,
-        class_weight: str | None = HidingOptions.class_weight,
-        validation_fraction: float = HidingOptions.validation_fraction,
-        patience: int = HidingOptions.patience,
-        public: bool = False,
-        public_name: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: Callable[[HidingEpoch], object] | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.randomizer = randomizer
-        self.dimension = dimension
-        self.hidden = hidden
-        self.bound = bound
-        self.learn_epsilon = learn_epsilon
-        self.alpha = alpha
-        self.lambda_ = lambda_
-        self.game = game
-        self.aim = aim
-        self.adversary_steps = adversary_steps
-        self.adversary_units = adversary_units
-        self.adversary_layers = adversary_layers
-        self.adversary_haste = adversary_haste
-        self.rebuild = rebuild
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.public = public
-        self.public_name = public_name
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.seed = seed
+    name = LayeredEncoder.name
+
+    def __init__(self, encoder: Any = "glove-6b-50d", randomizer: Randomizer | None = _USUAL, **options: Any) -> None:
+        self.encoder, self.randomizer = encoder, randomizer
+        self.options = HidingOptions(**options)
+
+    __signature__ = with_options(__init__, HidingOptions)
+
+    @property
+    def dimension(self) -> int:
+        """d, of the vectors that are released."""
+        return self.options.dimension
 
     def fit(
         self,
@@ -180,33 +143,29 @@ class HidingEncoder(TrainedEncoder):
             groups: a group a row (whose text it is); rows of a group are held out together.
 
         Raises:
-            ParameterError: an argument out of range; other numbers of rows.
+            ParameterError: another number of rows; a randomizer through which nothing can be learnt.
             DataError: a target without labels, or of one class; an attribute that says the same as the task; a group
-                that is missing.
+                that is missing; a file that is no checkpoint.
             RefusedError: the checkpoint belongs to another training.
             MissingExtraError: torch, or what the encoder needs, is not installed.
         """
-        options = HidingOptions(**{each.name: getattr(self, each.name) for each in fields(HidingOptions)})
-        dimension = checked_dimension(self.dimension, least=2)
-        domain, channel = domain_and_channel(self.randomizer, dimension, self.bound, learn=bool(self.learn_epsilon))
+        options = self.options
+        domain, channel = domain_and_channel(
+            self.randomizer, options.dimension, options.bound, learn=options.learn_epsilon
+        )
         torch = extra("torch", "train", "HidingEncoder")
-        encoder, auto = self._underneath(dimension)
+        encoder, auto = self._underneath()
         inputs: Any = (
             vectors_to_train_on(texts_or_vectors, encoder) if auto is None else texts_to_train_on(texts_or_vectors)
         )
         kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
-        groups = checked_groups(groups, len(inputs))
-        start = int.from_bytes(RandomBits(self.seed).take(8), "little") >> 1
-        file = None
-        if self.checkpoint is not None:
-            told = asdict(options) | self._told(dimension)
-            file = CheckpointFile(self.checkpoint, run_digest(told, inputs, (kept, *hidden), groups), start)
-            start = file.start
-        parts = parted(len(inputs), groups, kept, hidden, options.validation_fraction, start)
+        whose = checked_groups(groups, len(inputs))
+        run = Run(torch, options, chain([self._identity()], content_of(inputs, (kept, *hidden), whose)))
+        parts = parted(len(inputs), whose, kept, hidden, options.validation_fraction, run.start)
         provenance = Provenance(
-            trained_on=self.public_name,
+            trained_on=options.public_name,
             texts=len(inputs),
-            public=self.public,
+            public=options.public,
             hidden=", ".join(each.name for each in hidden),
         )
         before: tuple[HidingEpoch, ...] = ()
@@ -218,79 +177,166 @@ class HidingEncoder(TrainedEncoder):
                 before = auto.epochs_
                 # one training on the same texts: who declares them public has to do it at both places
                 provenance = replace(provenance.after(auto.text_encoder_.provenance), texts=len(inputs))
-        with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
-            first_weights(torch, start)
-            body: LayersBody | GruBody
-            if auto is None:
-                body = LayersBody(torch, inputs, parts[0], self.hidden, dimension)
-            else:
-                body = auto.body(torch, inputs)
-            noise = NoiseInTheLoop(torch, domain, channel, learn=self.learn_epsilon)
-            reader = Reader(torch, body, body.module, noise, kept, hidden, options.alpha, parts, start)
-            rebuilt = body.rebuilt if isinstance(body, GruBody) else None
-            game = Game(torch, body.module, reader, rebuilt, dimension, kept, hidden, noise, options)
-            after, self.best_ = run_epochs(
-                torch,
-                body,
-                game,
-                parts[0],
-                epochs=options.epochs,
-                batch_size=options.batch_size,
-                patience=options.patience,
-                start=start,
-                progress=self.progress,
-                checkpoint=file,
-            )
-        self.epochs_ = (*before, *after)
-        self._freeze(body, encoder, domain, noise.share, provenance)
+        with run.alone():
+            body = _Layers(torch, inputs, parts[0], options) if auto is None else auto.body(torch, inputs)
+            noise = NoiseInTheLoop(torch, domain, channel, learn=options.learn_epsilon)
+            reader = Reader(body, kept, hidden, options.alpha, parts, run.start)
+            game = Game(torch, body, noise, kept, hidden, options, reader)
+            after, best = run.epochs(body, game, parts[0], patience=options.patience)
+        self._take(self._frozen(body, encoder, domain, noise.share, provenance, (*before, *after), best))
         return self
 
-    def _underneath(self, dimension: int) -> tuple[TextEncoder | None, AutoEncoder | None]:
+    def _underneath(self) -> tuple[TextEncoder | None, AutoEncoder | None]:
         """The encoder that layers are trained on, or the auto-encoder that is trained further."""
-        source = self.encoder
+        source, options = self.encoder, self.options
         if isinstance(source, str) and source == "gru":
-            beside = None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}.gru"
-            names = ("public", "public_name", "progress", "seed")
-            given = {name: getattr(self, name) for name in names}
-            source = AutoEncoder(dimension=dimension, checkpoint=beside, **given)
+            beside = None if options.checkpoint is None else f"{os.fspath(options.checkpoint)}.gru"
+            names = ("dimension", "public", "public_name", "progress", "seed")
+            source = AutoEncoder(checkpoint=beside, **{name: getattr(options, name) for name in names})
         if not isinstance(source, AutoEncoder):
             return None if source is None else encoder_of(source), None
-        if source.dimension != dimension:
+        if source.options.dimension != options.dimension:
             raise ParameterError(
-                f"the auto-encoder has vectors of {source.dimension} numbers, dimension is {dimension}: give both alike"
+                f"the auto-encoder has vectors of {source.options.dimension} numbers, dimension is "
+                f"{options.dimension}: give both alike"
             )
         return None, source
 
-    def _told(self, dimension: int) -> dict[str, Any]:
-        """What a run hangs on beside options and data."""
+    def _identity(self) -> bytes:
+        """What a run depends on beside its data."""
         noise = None if self.randomizer is None else [self.randomizer.name, self.randomizer.options()]
-        auto = self.encoder.described() if isinstance(self.encoder, AutoEncoder) else None
-        told = {name: getattr(self, name) for name in ("hidden", "bound", "learn_epsilon", "seed")}
-        return told | {"dimension": dimension, "randomizer": noise, "auto": auto}
+        auto = self.encoder.identity() if isinstance(self.encoder, AutoEncoder) else None
+        known = self.options.decisive() | {"randomizer": noise, "auto": auto}
+        return json.dumps(known, sort_keys=True, default=str).encode()
 
-    def _freeze(
+    def _frozen(
         self,
-        body: LayersBody | GruBody,
+        body: _Layers | GruBody,
         encoder: TextEncoder | None,
         domain: Domain,
         share: float,
         provenance: Provenance,
-    ) -> None:
-        """Keep what was learnt, and nothing of a training before."""
-        for name in ("layers_", "text_encoder_", "decoder_", "release_", "statement_"):
-            vars(self).pop(name, None)
-        self.provenance_ = provenance
-        self.randomizer_ = self.randomizer
-        if self.learn_epsilon and isinstance(self.randomizer, L2Laplace):
-            self.randomizer_ = CappedLaplace(**self.randomizer.options(), share=share)  # type: ignore[arg-type]
+        epochs: tuple[HidingEpoch, ...],
+        best: int,
+    ) -> TrainedEncoder:
+        """What was learnt."""
+        randomizer = self.randomizer
+        if self.options.learn_epsilon and isinstance(randomizer, L2Laplace):
+            randomizer = CappedLaplace(**randomizer.options(), share=share)  # type: ignore[arg-type]
+        layers, decoder = None, None
+        found: TextEncoder | None = None
         if isinstance(body, GruBody):
-            self.text_encoder_, self.decoder_ = body.encoder(provenance), body.decoder()
+            found, decoder = body.encoder(provenance), body.decoder()
         else:
-            self.layers_ = body.layers()
-            if encoder is not None:
-                self.text_encoder_ = LayeredEncoder(encoder, self.layers_, provenance)
+            layers = body.layers()
+            found = None if encoder is None else LayeredEncoder(encoder, layers, provenance)
         kind = KINDS[domain]
         radius = None if kind == "normalise" else 1.0
-        self.bound_ = Bound(mean=np.zeros(int(self.dimension)), kind=kind, radius=radius)
-        if self.randomizer_ is not None and hasattr(self, "text_encoder_"):
-            self.release_ = DeviceEncoder(self.text_encoder_, self.bound_, self.randomizer_)
+        return TrainedEncoder(
+            layers=layers,
+            text_encoder=found,
+            decoder=decoder,
+            bound=Bound(mean=np.zeros(self.dimension), kind=kind, radius=radius),
+            randomizer=randomizer,
+            provenance=provenance,
+            epochs=epochs,
+            best=best,
+        )
+
+    def _take(self, trained: TrainedEncoder) -> None:
+        """Keep what was learnt, and nothing of a training before."""
+        vars(self).pop("statement_", None)
+        self.trained_ = trained
+        for name in _FITTED:
+            found = getattr(trained, name)
+            if found is not None or name == "randomizer":
+                setattr(self, f"{name}_", found)
+            else:
+                vars(self).pop(f"{name}_", None)
+
+    # -- what is trained, by the names of `TrainedEncoder` ----------------------------------------------------------
+
+    def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
+        """See `TrainedEncoder.transform`; ``statement_`` speaks of this release from now on."""
+        trained = self._fitted()
+        private = trained.transform(texts_or_vectors, seed=seed)
+        self.statement_ = trained.statement(seeded=seed is not None).replace(release_id=new_release_id())
+        return private
+
+    def encode(self, texts: Iterable[str | None] | npt.ArrayLike, *, progress: Progress | None = None) -> Vectors:
+        """See `TrainedEncoder.encode`. *Not private.*"""
+        return self._fitted().encode(texts, progress=progress)
+
+    def clean(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """See `TrainedEncoder.clean`. **Not private.**"""
+        return self._fitted().clean(texts_or_vectors)
+
+    def decode(self, vectors: npt.ArrayLike) -> list[str]:
+        """See `TrainedEncoder.decode`."""
+        return self._fitted().decode(vectors)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """See `TrainedEncoder.save`."""
+        self._fitted().save(folder)
+
+    def statement(self, *, seeded: bool = False) -> PrivacyStatement:
+        """See `TrainedEncoder.statement`."""
+        return self._fitted().statement(seeded=seeded)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """See `TrainedEncoder.parameters`."""
+        return self._fitted().parameters()
+
+    def assumptions(self) -> tuple[str, ...]:
+        """See `TrainedEncoder.assumptions`."""
+        return self._fitted().assumptions()
+
+    def exposed(self) -> tuple[str, ...]:
+        """See `TrainedEncoder.exposed`."""
+        return self._fitted().exposed()
+
+    def _fitted(self) -> TrainedEncoder:
+        if not hasattr(self, "trained_"):
+            raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")
+        return self.trained_
+
+
+class _Layers:
+    """Layers from (n, D) vectors to d dimensions, on standardised inputs; see `dptext.hiding.game.Body`.
+
+    Args:
+        vectors: of all rows.
+        rows: those to train on, whose mean and spread the inputs are standardised by.
+    """
+
+    def __init__(self, torch: Any, vectors: npt.NDArray[np.float32], rows: Rows, options: HidingOptions) -> None:
+        seen = vectors[rows].astype(np.float64)
+        self._centre = seen.mean(axis=0)
+        spread = seen.std(axis=0)
+        # what hardly varies is not blown up, and nothing beyond what float32 holds
+        self._scale = np.maximum(spread, max(1e-3 * (spread.max() or 1.0), _SMALLEST))
+        self._inputs = torch.from_numpy(((vectors - self._centre) / self._scale).astype(np.float32))
+        width = vectors.shape[1]
+        modules: list[Any] = []
+        if options.hidden is not None:
+            modules += [torch.nn.Linear(width, options.hidden), torch.nn.ReLU()]
+            width = options.hidden
+        self.module = torch.nn.Sequential(*modules, torch.nn.Linear(width, options.dimension))
+        self._torch = torch
+
+    def batches(self, order: Rows, size: int) -> Iterator[Rows]:
+        """The rows of each batch, in their order."""
+        for start in range(0, len(order), size):
+            yield order[start : start + size]
+
+    def take(self, rows: Rows) -> Any:
+        """Their inputs."""
+        return self._inputs[self._torch.from_numpy(rows)]
+
+    def rebuilt(self, batch: Any, z: Any) -> Any:  # noqa: ARG002  there is no decoder
+        """Nothing is written again."""
+        return 0.0
+
+    def layers(self) -> HidingLayers:
+        """What was learnt, for vectors as they are."""
+        return layers_of(self.module, self._centre, self._scale)

@@ -6,82 +6,111 @@ With h the encoder, v = bound(h(x)) and z = v + noise, heads D and T attributes,
 
 (Beigi et al. 2019, equation 1, with H_t in place of -L_t) and each adversary its own loss L_t(D_t(z)). By ``aim``,
 
-    confuse: H_t = cross-entropy of D_t's answer to the shares of the classes                           (confuse)
-    oppose:  H_t = -L_t(D_t(z))                                                                         (oppose)
-    deny, decluster: see `dptext.hiding.clustering`
+    oppose:     H_t = -L_t(D_t(z))                                                                       (oppose)
+    confuse:    H_t = cross-entropy of D_t's answer to the shares of the classes                        (confuse)
+    deny:       H_t = -ln(1 - p_t(true class))                                                             (deny)
+    decluster:  H = -||v - v'||^2    of two documents drawn at random, before the noise               (decluster)
+
+The last two are defences of Coavoux, Narayan and Cohen 2018 (*Privacy-preserving Neural Representations of Text*,
+EMNLP). *Multidetasking* (deny) asks two classes for the wrong one, and of more leaves open which. *Declustering* has no
+adversary and looks at no attribute: people who are alike lie close together, so documents are pushed apart. (There over
+hidden states of a recurrent network, with a constant added; here over bounded vectors, so the push ends.)
+
+**The noise.** What heads see of v is z = sample(v), drawn with the channel that the release will use, anew for every
+batch; the gradient is passed on as if z were v plus noise that does not depend on v:
+
+    dL/dv = dL/dz                                                                                      (straight)
+
+That is exact for additive noise, and right in expectation to first order for every unbiased randomizer (PrivUnit).
+Training texts are public here (or not protected), so no privacy rests on this noise; it is drawn by the exact channel
+all the same, because that costs little. The noise of L2-Laplace is in proportion to 1 / epsilon, so that there a budget
+can be *learnt below a cap* c1:
+
+    epsilon = c1 sigmoid(theta),   z = v + (sample(v; c1) - v) c1 / epsilon                              (learnt)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from dptext.hiding.checkpoint import RunState
-from dptext.hiding.clustering import denial, pushed_apart
-from dptext.hiding.noise import NoiseInTheLoop
+import numpy as np
+
+from dptext.checks import choice
+from dptext.errors import ParameterError
+from dptext.hiding.held_out import Reader, TradeOff
+from dptext.hiding.inputs import Source, Target
 from dptext.hiding.options import HidingOptions
-from dptext.hiding.targets import Target
-from dptext.hiding.tradeoff import TradeOff
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.additive import L2Laplace
+from dptext.representations.domains import Domain, Floats
+from dptext.representations.federate import L1NormalisedLaplace
+from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.split_training import L1_SPHERE, bounding
 
-__all__ = ["Game"]
+__all__ = ["KINDS", "Body", "Game", "NoiseInTheLoop", "denial", "domain_and_channel", "pushed_apart"]
+
+KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
+"""The last step of a bound into each domain that a gradient is known into."""
+
+_START = 2.0  # theta: the budget starts at 88% of the cap
+_WITHIN = {
+    Domain.SPHERE: (Domain.SPHERE,),
+    Domain.BALL: (Domain.BALL, Domain.SPHERE),
+    Domain.CUBE: (Domain.CUBE, Domain.BALL, Domain.SPHERE),
+}
+"""Domains whose vectors are all of a domain."""
+
+
+class Body(Source, Protocol):
+    """The network between inputs and raw vectors, with its inputs."""
+
+    module: Any
+
+    def rebuilt(self, batch: Any, z: Any) -> Any:
+        """The loss of writing a batch again from z; 0 where there is no decoder."""
+        ...
 
 
 class Game:
-    """Both sides and their optimisers; see `dptext.hiding.training.Player`.
-
-    Args:
-        torch: the module.
-        body: a module from a batch of inputs to (n, d) raw vectors.
-        reader: looks at held-out rows.
-        rebuilt: its own loss, that of writing a batch again from z; None: it has none.
-        dimension: d.
-        task, attributes: labels of all rows.
-        noise: bound and noise.
-        options: how to train.
-    """
+    """Both sides and their optimisers; see `dptext.hiding.training.Player`."""
 
     phase = "hide"
 
     def __init__(
         self,
         torch: Any,
-        body: Any,
-        reader: Callable[[], TradeOff | None],
-        rebuilt: Callable[[Any, Any], Any] | None,
-        dimension: int,
+        body: Body,
+        noise: NoiseInTheLoop,
         task: Target,
         attributes: Sequence[Target],
-        noise: NoiseInTheLoop,
         options: HidingOptions,
+        reader: Reader,
     ) -> None:
-        self._torch, self._noise, self._options = torch, noise, options
-        self.body, self._rebuilds, self._reader = body, rebuilt, reader
-        self.task = _head(torch, dimension, len(task.classes), options.adversary_units, 1)
-        self.adversaries = torch.nn.ModuleList(
-            _head(torch, dimension, len(each.classes), options.adversary_units, options.adversary_layers)
-            for each in attributes
+        self._torch, self._body, self._noise, self._options, self._reader = torch, body, noise, options, reader
+        units, layers = options.adversary_units, options.adversary_layers
+        self._task = _head(torch, options.dimension, len(task.classes), units, 1)
+        self._adversaries = torch.nn.ModuleList(
+            _head(torch, options.dimension, len(each.classes), units, layers) for each in attributes
         )
         self._labels = [torch.from_numpy(each.codes) for each in (task, *attributes)]
         self._weights = [torch.from_numpy(each.weights) for each in (task, *attributes)]
         self._priors = [torch.from_numpy(each.priors) for each in attributes]
-        ours = [*body.parameters(), *self.task.parameters()]
+        self.module = torch.nn.ModuleDict({"body": body.module, "task": self._task, "adversaries": self._adversaries})
+        ours = [*body.module.parameters(), *self._task.parameters()]
         if noise.theta is not None:
+            self.module.register_parameter("theta", noise.theta)
             ours.append(noise.theta)
         how = {"weight_decay": 2 * options.lambda_, "fused": True}
-        self.ours = torch.optim.Adam(ours, lr=options.learning_rate, **how)
+        self._ours = torch.optim.Adam(ours, lr=options.learning_rate, **how)
         theirs = options.learning_rate * options.adversary_haste
-        self.theirs = torch.optim.Adam(self.adversaries.parameters(), lr=theirs, **how)
-        self.state = RunState(
-            torch,
-            {"body": body, "task": self.task, "adversaries": self.adversaries},
-            {"ours": self.ours, "theirs": self.theirs},
-            {} if noise.theta is None else {"theta": noise.theta},
-        )
+        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=theirs, **how)
+        self.optimisers = {"ours": self._ours, "theirs": self._theirs}
 
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:
         """One step of everybody on a batch; (task loss, mean loss of the adversaries)."""
-        v = self._noise.bound(self.body(batch))
+        v = self._noise.bound(self._body.module(batch))
         if self._options.game == "reversal":
             return self._reversed(batch, v, rows)
         theirs = 0.0
@@ -89,14 +118,14 @@ class Game:
             for _ in range(self._options.adversary_steps):
                 theirs = self._adversaries_move(self._noise.add(v.detach()).detach(), rows)
         z = self._noise.add(v)
-        task = self._loss(0, self.task(z), rows)
+        task = self._loss(0, self._task(z), rows)
         loss = task + self._rebuilt(batch, z)
         if self._options.alpha:
             hidden = pushed_apart(v) if self._options.aim == "decluster" else self._hidden(z, rows)
             loss = loss + self._options.alpha * hidden  # eq. (encoder)
-        self.ours.zero_grad()
+        self._ours.zero_grad()
         loss.backward()
-        self.ours.step()
+        self._ours.step()
         return float(task.detach()), theirs
 
     def begin(self, bits: RandomBits) -> None:
@@ -105,20 +134,27 @@ class Game:
 
     def look(self) -> TradeOff | None:
         """What fresh readers get out of held-out rows."""
-        return self._reader()
+        return self._reader.look(self._arrived)
+
+    def _arrived(self, batch: Any) -> Floats:
+        """(n, d) vectors of a batch as they arrive, noise and all."""
+        with self._torch.no_grad():
+            z = self._noise.add(self._noise.bound(self._body.module(batch)))
+        arrived: Floats = z.numpy().astype(np.float64)
+        return arrived
 
     def _adversaries_move(self, z: Any, rows: Any) -> float:
-        losses = [self._loss(place, head(z), rows) for place, head in enumerate(self.adversaries, 1)]
+        losses = [self._loss(place, head(z), rows) for place, head in enumerate(self._adversaries, 1)]
         loss = sum(losses)
-        self.theirs.zero_grad()
+        self._theirs.zero_grad()
         loss.backward()
-        self.theirs.step()
+        self._theirs.step()
         return float(loss.detach()) / len(losses)
 
     def _hidden(self, z: Any, rows: Any) -> Any:
         """The mean over attributes of H_t."""
         found = []
-        for place, head in enumerate(self.adversaries, 1):
+        for place, head in enumerate(self._adversaries, 1):
             answer = head(z)
             if self._options.aim == "confuse":
                 logs = self._torch.nn.functional.log_softmax(answer, dim=1)
@@ -133,22 +169,20 @@ class Game:
     def _reversed(self, batch: Any, v: Any, rows: Any) -> tuple[float, float]:
         """Gradient reversal (Ganin and Lempitsky 2015): forwards z, backwards -alpha / T of the gradient."""
         z = self._noise.add(v)
-        turned = z.detach() - (z - z.detach()) * (self._options.alpha / len(self.adversaries))
-        task = self._loss(0, self.task(z), rows)
-        theirs = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self.adversaries, 1))
+        turned = z.detach() - (z - z.detach()) * (self._options.alpha / len(self._adversaries))
+        task = self._loss(0, self._task(z), rows)
+        theirs = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self._adversaries, 1))
         loss = task + self._rebuilt(batch, z) + theirs
-        self.ours.zero_grad()
-        self.theirs.zero_grad()
+        self._ours.zero_grad()
+        self._theirs.zero_grad()
         loss.backward()
-        self.ours.step()
-        self.theirs.step()
-        return float(task.detach()), float(theirs.detach()) / len(self.adversaries)
+        self._ours.step()
+        self._theirs.step()
+        return float(task.detach()), float(theirs.detach()) / len(self._adversaries)
 
     def _rebuilt(self, batch: Any, z: Any) -> Any:
         """The loss of writing the batch again, as much of it as counts."""
-        if self._rebuilds is None or not self._options.rebuild:
-            return 0.0
-        return self._options.rebuild * self._rebuilds(batch, z)
+        return self._options.rebuild * self._body.rebuilt(batch, z) if self._options.rebuild else 0.0
 
     def _loss(self, place: int, answer: Any, rows: Any) -> Any:
         """Weighted cross-entropy of the rows that have a label; 0 where none of the batch has."""
@@ -169,3 +203,96 @@ def _head(torch: Any, width: int, classes: int, units: int, layers: int) -> Any:
         modules += [torch.nn.Linear(width, units), torch.nn.ReLU()]
         width = units
     return torch.nn.Sequential(*modules, torch.nn.Linear(width, classes))
+
+
+def denial(torch: Any, answers: Any, labels: Any, weights: Any) -> Any:
+    """The mean of -ln(1 - p(label)) over a batch, equation (deny).
+
+    Of (n, classes) answers before softmax, (n,) labels and (n,) weights; a label counts nothing where its weight is 0.
+    """
+    true = torch.nn.functional.one_hot(labels, answers.shape[1]).bool()
+    others = answers.masked_fill(true, float("-inf")).logsumexp(dim=1)
+    return ((answers.logsumexp(dim=1) - others) * weights).sum() / weights.sum().clamp(min=1e-12)
+
+
+def pushed_apart(vectors: Any) -> Any:
+    """Minus the mean squared distance of neighbours in a batch, whose order is random: equation (decluster)."""
+    return -((vectors - vectors.roll(1, 0)) ** 2).sum(dim=1).mean()
+
+
+# -- the noise -----------------------------------------------------------------------------------------------------
+
+
+class NoiseInTheLoop:
+    """Bound and noise of a training run.
+
+    Args:
+        torch: the module.
+        domain: into which vectors are brought.
+        channel: the noise; None: none (a defence without a promise).
+        learn: whether the budget is learnt below the channel's.
+    """
+
+    def __init__(self, torch: Any, domain: Domain, channel: Channel | None, *, learn: bool) -> None:
+        self._torch, self._channel = torch, channel
+        self._bounded = bounding(torch, L1_SPHERE if isinstance(channel, L1NormalisedLaplace) else domain)
+        self.theta = torch.nn.Parameter(torch.tensor(_START)) if learn else None
+        self._bits = RandomBits()
+
+    def begin(self, bits: RandomBits) -> None:
+        """Draw from this stream from now on."""
+        self._bits = bits
+
+    def bound(self, raw: Any) -> Any:
+        """(n, d) vectors as the encoder has them to (n, d) of the domain, with a gradient."""
+        return self._bounded(raw)
+
+    def add(self, bounded: Any) -> Any:
+        """What arrives of bounded vectors, with a gradient."""
+        if self._channel is None:
+            return bounded
+        before = bounded.detach().numpy().astype(np.float64)
+        drawn = self._torch.from_numpy((self._channel.sample(before, self._bits) - before).astype(np.float32))
+        if self.theta is not None:
+            drawn = drawn / self._torch.sigmoid(self.theta)  # eq. (learnt)
+        return bounded + drawn  # eq. (straight)
+
+    @property
+    def share(self) -> float:
+        """Of the cap, that the learnt budget is; 1 where none is learnt."""
+        return 1.0 if self.theta is None else 1 / (1 + math.exp(-float(self.theta.detach())))
+
+
+def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bool) -> tuple[Domain, Channel | None]:
+    """Where vectors are bounded to, and the noise that is added there.
+
+    ``bound`` is one of `KINDS`, or ``"auto"``: where the randomizer takes its vectors from; the sphere without one.
+
+    Raises:
+        ParameterError: no randomizer, or one through which no gradient is known; a bound that does not go with it; a
+            budget that cannot be learnt.
+    """
+    if randomizer is not None and not isinstance(randomizer, Randomizer):
+        raise ParameterError(
+            f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(randomizer).__name__}"
+        )
+    by_kind = {kind: domain for domain, kind in KINDS.items()}
+    choice("bound", bound, ("auto", *by_kind))
+    if learn and type(randomizer) is not L2Laplace:  # CappedLaplace has learnt already
+        raise ParameterError(
+            "a budget is learnt where the noise is in proportion to 1 / epsilon: give L2Laplace(epsilon=...), whose "
+            "epsilon is the cap"
+        )
+    if randomizer is None:
+        return by_kind.get(bound, Domain.SPHERE), None
+    channel = randomizer.channel(dimension)
+    changed = type(channel).noiseless is not Channel.noiseless and not isinstance(channel, L1NormalisedLaplace)
+    if channel.width != channel.dimension or channel.domain not in KINDS or changed:
+        raise ParameterError(
+            f"an encoder learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
+            "L2Laplace or Gaussian"
+        )
+    domain = by_kind.get(bound, channel.domain)
+    if domain not in _WITHIN[channel.domain]:
+        raise ParameterError(f"{channel.name} takes vectors of the {channel.domain}, bound={bound!r} gives others")
+    return domain, channel

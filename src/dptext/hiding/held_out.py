@@ -1,25 +1,31 @@
-"""Rows that are held out of a training, and what fresh readers get out of them."""
+"""Rows that are held out of a training, and what fresh readers get out of their vectors: how an epoch is judged.
+
+The adversaries of the training are no measure of what it hides: the encoder was made to fool these very ones. So after
+each epoch new readers are fitted, in closed form: least squares on the noisy vectors and on 256 rectified random
+projections of them, which read what is linear and much of what is not, and are the same whenever they are asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError
-from dptext.hiding.noise import NoiseInTheLoop
-from dptext.hiding.targets import Target
-from dptext.hiding.tradeoff import TradeOff, measured
-from dptext.hiding.training import Source, shuffled, stream_of
+from dptext.hiding.inputs import Rows, Source, Target, shuffled, stream_of
+from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.domains import Floats
 
-__all__ = ["Reader", "parted"]
+__all__ = ["Reader", "TradeOff", "advantage", "measured", "parted"]
 
-Rows = npt.NDArray[np.int64]
-
-_LOOKED_AT = 8192  # rows that readers are fitted on
+_FEATURES = 256
+_RIDGE = 1e-2
+_MOST_ROWS = 8192  # that readers are fitted on
 _TOGETHER = 512
 
 
@@ -62,10 +68,7 @@ class Reader:
     """Fresh readers after each epoch.
 
     Args:
-        torch: the module.
         source: inputs.
-        network: from a batch to raw vectors.
-        noise: bound and noise.
         task, attributes: labels.
         alpha: weight of the attributes.
         parts: (kept, held out) rows.
@@ -74,38 +77,104 @@ class Reader:
 
     def __init__(
         self,
-        torch: Any,
         source: Source,
-        network: Any,
-        noise: NoiseInTheLoop,
         task: Target,
         attributes: Sequence[Target],
         alpha: float,
         parts: tuple[Rows, Rows],
         start: int,
     ) -> None:
-        self._torch, self._source, self._network, self._noise = torch, source, network, noise
-        self._targets, self._alpha = (task, attributes), alpha
+        self._source, self._targets, self._alpha = source, (task, attributes), alpha
         kept, self._held = parts
-        self._shown = shuffled(kept, stream_of(start, b"looked at"))[:_LOOKED_AT]
+        self._shown = shuffled(kept, stream_of(start, b"looked at"))[:_MOST_ROWS]
 
-    def __call__(self) -> TradeOff | None:
-        """What they get; None where nothing is held out."""
+    def look(self, arrived: Callable[[Any], Floats]) -> TradeOff | None:
+        """What they get out of vectors, from a batch to (n, d) as they arrive; None where nothing is held out."""
         if not self._held.size:
             return None
-        read = self._arrived(self._shown), self._shown
-        return measured(read, (self._arrived(self._held), self._held), *self._targets, self._alpha)
+        read, held = ((self._vectors(arrived, rows), rows) for rows in (self._shown, self._held))
+        return measured(read, held, *self._targets, self._alpha)
 
-    def _arrived(self, rows: Rows) -> Floats:
-        """(n, d) vectors of rows as they arrive, noise and all."""
+    def _vectors(self, arrived: Callable[[Any], Floats], rows: Rows) -> Floats:
+        batches = list(self._source.batches(rows, _TOGETHER))
+        found = np.concatenate([arrived(self._source.take(batch)) for batch in batches])
         place = np.empty(int(rows.max()) + 1, dtype=np.int64)
-        place[rows] = np.arange(rows.size)
-        found: Floats | None = None
-        with self._torch.no_grad():
-            for some in self._source.batches(rows, _TOGETHER):
-                raw = self._network(self._source.take(some))
-                z = self._noise.add(self._noise.bound(raw)).numpy().astype(np.float64)
-                found = np.empty((rows.size, z.shape[1])) if found is None else found
-                found[place[some]] = z
-        assert found is not None
-        return found
+        place[np.concatenate(batches)] = np.arange(rows.size)
+        return found[place[rows]]
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """How much a fresh reader gets out of held-out vectors. 0: no more than a guess, 1: all of it.
+
+    Each number is (b - 1/k) / (1 - 1/k), with b the mean over the k classes that are held out of the share of their
+    rows that are read right, by a reader who knows which classes these are. NaN: less than two classes are held out, so
+    nothing can be said, and a 0 would look as if all were hidden.
+
+    Attributes:
+        task: of the task.
+        attributes: name to number; may be a little below 0 by chance.
+        score: task - alpha times the mean over the attributes of what is above 0: the larger, the better. NaN where the
+            task is not known, or none of the attributes.
+    """
+
+    task: float
+    attributes: Mapping[str, float] = field(default_factory=dict)
+    score: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+
+def measured(
+    read: tuple[Floats, npt.NDArray[np.intp]],
+    held: tuple[Floats, npt.NDArray[np.intp]],
+    task: Target,
+    attributes: Sequence[Target],
+    alpha: float,
+) -> TradeOff:
+    """Fresh readers fitted on some noisy vectors, ``read``, and judged on others, ``held``: (n, d) and their rows."""
+    fit, fit_rows = read[0][:_MOST_ROWS], read[1][:_MOST_ROWS]
+    scale = float(np.sqrt(np.mean(fit**2))) or 1.0
+    projection = _projection(fit.shape[1])
+    known, asked = _features(fit / scale, projection), _features(held[0] / scale, projection)
+    numbers = {
+        target.name: advantage(known, target.codes[fit_rows], asked, target.codes[held[1]], len(target.classes))
+        for target in attributes
+    }
+    useful = advantage(known, task.codes[fit_rows], asked, task.codes[held[1]], len(task.classes))
+    known_ones = [max(each, 0.0) for each in numbers.values() if not math.isnan(each)]
+    leaked = float(np.mean(known_ones)) if known_ones else math.nan
+    return TradeOff(useful, numbers, useful - alpha * leaked if alpha else useful)
+
+
+def advantage(known: Floats, labels: Rows, asked: Floats, truth: Rows, classes: int) -> float:
+    """Of a least-squares reader that counts each class the same; rows without a label (-1) are left out.
+
+    NaN where nothing can be said: no labels to learn from, or fewer than two classes to tell apart.
+    """
+    kept, judged = labels >= 0, truth >= 0
+    labels, truth = labels[kept], truth[judged]
+    present = np.unique(truth)
+    if not labels.size or len(present) < 2:
+        return math.nan
+    counts = np.bincount(labels, minlength=classes)
+    weights = 1 / np.maximum(counts, 1)[labels]
+    wanted = np.eye(classes)[labels] - 1 / classes
+    inputs = known[kept]
+    gram = (inputs.T * weights) @ inputs
+    gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
+    weighted = np.linalg.solve(gram, (inputs.T * weights) @ wanted)
+    found = present[(asked[judged] @ weighted)[:, present].argmax(axis=1)]
+    shares = [float(np.mean(found[truth == each] == each)) for each in present]
+    return (float(np.mean(shares)) - 1 / len(present)) / (1 - 1 / len(present))
+
+
+def _projection(width: int) -> Floats:
+    """The same every time, so that readers can be compared."""
+    return RandomBits.keyed(seed_bytes(b"fresh readers", width)).normal(width + 1, _FEATURES)
+
+
+def _features(vectors: Floats, projection: Floats) -> Floats:
+    bent = np.maximum(vectors @ projection[:-1] / np.sqrt(vectors.shape[1]) + projection[-1], 0.0)
+    return np.column_stack([vectors, bent, np.ones(len(vectors))])

@@ -1,10 +1,12 @@
-"""What a hiding encoder does once it is trained: encode, bound, randomise, state, and write texts again."""
+"""What a hiding encoder is once it is trained: it encodes, bounds, randomises, states, and writes texts again."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,56 +14,74 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.hiding.inputs import as_vectors
+from dptext.hiding.training import HidingEpoch
+from dptext.privacy.condition import Condition, EncoderStays
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.bounds import Bound
-from dptext.representations.domains import Floats
 from dptext.representations.encoders import Progress, TextEncoder, Vectors
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.provenance import Provenance, exposed_by, statement_of_vectors
+from dptext.representations.provenance import Provenance, exposed_by
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.release import DeviceEncoder
 
-__all__ = ["TrainedEncoder"]
+__all__ = ["TrainedEncoder", "statement_of_vectors"]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TrainedEncoder:
-    """An encoder like any other, with bound and noise of its own: what `dptext.HidingEncoder` is after ``fit``.
+    """An encoder like any other, with bound and noise of its own. Frozen: `dptext.HidingEncoder` trains it.
 
     Attributes:
-        layers_, text_encoder_, decoder_, bound_, randomizer_, release_, statement_: see `dptext.HidingEncoder`.
-        provenance_: what it was trained on.
+        layers, text_encoder, decoder, bound, randomizer, epochs, best: see `dptext.HidingEncoder`; None: not there.
+        provenance: what it was trained on.
     """
 
-    layers_: HidingLayers
-    text_encoder_: TextEncoder
-    decoder_: GruDecoder
-    bound_: Bound
-    randomizer_: Randomizer | None
-    release_: DeviceEncoder
-    statement_: PrivacyStatement
-    provenance_: Provenance
+    layers: HidingLayers | None
+    text_encoder: TextEncoder | None
+    decoder: GruDecoder | None
+    bound: Bound
+    randomizer: Randomizer | None
+    provenance: Provenance
+    epochs: tuple[HidingEpoch, ...]
+    best: int
 
     name = LayeredEncoder.name
 
+    @property
+    def dimension(self) -> int:
+        """d, of its vectors."""
+        return self.bound.dimension
+
+    @cached_property
+    def release(self) -> DeviceEncoder | None:
+        """For devices; only with an encoder of texts and a randomizer."""
+        if self.text_encoder is None or self.randomizer is None:
+            return None
+        return DeviceEncoder(self.text_encoder, self.bound, self.randomizer)
+
     def encode(self, texts: Iterable[str | None] | npt.ArrayLike, *, progress: Progress | None = None) -> Vectors:
         """(n, d) float32, before bound and noise, of texts or of (n, D) vectors. *Not private.*"""
-        self._check_fitted()
         given = as_vectors(texts)
-        if given is None:
-            return self._texts_encoder().encode(texts, progress=progress)  # type: ignore[arg-type]
-        if not hasattr(self, "layers_"):
-            raise ParameterError("a recurrent encoder reads texts, not vectors")
-        return self.layers_.apply(given)
+        if given is not None:
+            if self.layers is None:
+                raise ParameterError("a recurrent encoder reads texts, not vectors")
+            return self.layers.apply(given)
+        if self.text_encoder is None:
+            raise ParameterError(
+                "it was trained on vectors without an encoder: give vectors, or HidingEncoder(encoder)"
+            )
+        return self.text_encoder.encode(texts, progress=progress)  # type: ignore[arg-type]
 
     def clean(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike) -> npt.NDArray[np.float32]:
         """(n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
-        encoded = self.encode(texts_or_vectors)
-        return self.bound_.apply(encoded).astype(np.float32)
+        return self.bound.apply(self.encode(texts_or_vectors)).astype(np.float32)
 
     def transform(self, texts_or_vectors: Iterable[str | None] | npt.ArrayLike, *, seed: int | None = None) -> Private:
-        """(n, d) float32 vectors, bounded and with fresh noise: a new release; ``statement_`` speaks of it.
+        """(n, d) float32 vectors, bounded and with fresh noise: a new release, of which `statement` speaks.
 
         Without a randomizer there is no noise, and the statement says that nothing is promised.
 
@@ -70,20 +90,13 @@ class TrainedEncoder:
             seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
                 vectors (other texts or vectors still get other noise); it voids the promise for whoever knows it.
         """
-        self._check_fitted()
         given = as_vectors(texts_or_vectors)
-        if given is None and hasattr(self, "release_"):
-            private = self.release_.encode(texts_or_vectors, seed=seed)  # type: ignore[arg-type]
-        else:
-            clean = self.bound_.apply(self.encode(texts_or_vectors if given is None else given))
-            private = self._with_noise(clean, given, seed)
-        self.statement_ = self.statement(seeded=seed is not None).replace(release_id=new_release_id())
-        return private
-
-    def _with_noise(self, clean: Floats, given: Floats | None, seed: int | None) -> Private:
-        if self.randomizer_ is None:
+        if given is None and self.release is not None:
+            return self.release.encode(texts_or_vectors, seed=seed)  # type: ignore[arg-type]
+        clean = self.bound.apply(self.encode(texts_or_vectors if given is None else given))
+        if self.randomizer is None:
             return clean.astype(np.float32)
-        channel = self.randomizer_.channel(clean.shape[1])
+        channel = self.randomizer.channel(clean.shape[1])
         if seed is None or given is None:
             return channel.sample(clean, RandomBits(seed))
         # equal noise on other vectors would give them away by subtraction, to those who do not know the seed, too
@@ -100,63 +113,79 @@ class TrainedEncoder:
         Raises:
             ParameterError: an encoder without a decoder (all but ``"gru"``); another shape.
         """
-        self._check_fitted()
-        if not hasattr(self, "decoder_"):
+        if self.decoder is None:
             raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
-        return self.decoder_.decode(vectors)
+        return self.decoder.decode(vectors)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``release_`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there.
+        """Write ``release`` as a folder that `DeviceEncoder.load` reads on a device: numpy is all it takes there.
 
         Raises:
-            ParameterError: there is no ``release_``: no encoder of texts, or no randomizer; something is there already.
+            ParameterError: there is no ``release``: no encoder of texts, or no randomizer; something is there already.
             StorageError: it cannot be written.
         """
-        self._check_fitted()
-        if not hasattr(self, "release_"):
+        if self.release is None:
             raise ParameterError(
                 "a device needs an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"
             )
-        self.release_.save(folder)
+        self.release.save(folder)
 
     def statement(self, *, seeded: bool = False) -> PrivacyStatement:
         """What is promised for one text, or vector, that goes through ``transform``."""
-        self._check_fitted()
-        if hasattr(self, "release_"):
-            return self.release_.statement.replace(seeded=seeded)
-        parameters = {**self.parameters(), **self.bound_.parameters()}
-        return statement_of_vectors(self.randomizer_, parameters, self.provenance_, self.bound_.dimension, seeded)
+        if self.release is not None:
+            return self.release.statement.replace(seeded=seeded)
+        parameters = {**self.parameters(), **self.bound.parameters()}
+        return statement_of_vectors(self.randomizer, parameters, self.provenance, self.dimension, seeded=seeded)
 
     def parameters(self) -> dict[str, Parameter]:
         """What identifies the trained encoder, for statements."""
-        self._check_fitted()
-        if hasattr(self, "text_encoder_"):
-            return self.text_encoder_.parameters()
+        if self.text_encoder is not None:
+            return self.text_encoder.parameters()
+        assert self.layers is not None
         return {
             "encoder": self.name,
-            "encoder_dimension": self.layers_.dimension,
-            "encoder_layers_sha256": self.layers_.sha256,
-            **self.provenance_.parameters(),
+            "encoder_dimension": self.layers.dimension,
+            "encoder_layers_sha256": self.layers.sha256,
+            **self.provenance.parameters(),
         }
 
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted about it, for statements."""
-        self._check_fitted()
-        return self.text_encoder_.assumptions() if hasattr(self, "text_encoder_") else self.provenance_.assumptions()
+        return (self.provenance if self.text_encoder is None else self.text_encoder).assumptions()
 
     def exposed(self) -> tuple[str, ...]:
         """What its training, and that of the encoder underneath, shows of texts that are not public, for statements."""
-        self._check_fitted()
-        trained: Any = self.text_encoder_ if hasattr(self, "text_encoder_") else self.provenance_
+        trained: Any = self.provenance if self.text_encoder is None else self.text_encoder
         return exposed_by(trained)
 
-    def _texts_encoder(self) -> TextEncoder:
-        if not hasattr(self, "text_encoder_"):
-            raise ParameterError(
-                "it was trained on vectors without an encoder: give vectors, or HidingEncoder(encoder)"
-            )
-        return self.text_encoder_
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "bound_"):
-            raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")
+def statement_of_vectors(
+    randomizer: Randomizer | None,
+    parameters: Mapping[str, Parameter],
+    provenance: Provenance,
+    dimension: int,
+    *,
+    seeded: bool = False,
+) -> PrivacyStatement:
+    """What is promised for a vector that goes through a trained map and then through the noise, if there is any."""
+    trained = provenance.exposed()
+    condition = Condition(about="vectors", requirements=(EncoderStays(),) if trained else ())
+    if randomizer is None:
+        return of_release(
+            guarantee=NoGuarantee("empirical: trained against adversaries, and released without noise"),
+            unit=Unit.DOCUMENT,
+            relation=Relation.SUBSTITUTION,
+            condition=condition,
+            trust=Trust.LOCAL,
+            mechanism="HidingEncoder",
+            parameters=parameters,
+            assumptions=provenance.assumptions(),
+            exposed=("the vectors, as they are without noise", *trained),
+        )
+    noise = randomizer.statement(dimension, seeded=seeded)
+    return noise.replace(
+        condition=condition,
+        parameters={**parameters, **noise.parameters},
+        assumptions=tuple(dict.fromkeys((*provenance.assumptions(), *noise.assumptions))),
+        exposed=(*noise.exposed, *trained),
+    )

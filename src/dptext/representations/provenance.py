@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from dptext.errors import ParameterError
-from dptext.privacy.condition import Condition, EncoderStays
-from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.representations.randomizer import Randomizer
+from dptext.privacy.statement import Parameter
 
-__all__ = ["Provenance", "exposed_by", "statement_of_vectors"]
+__all__ = ["Provenance", "exposed_by"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,34 +95,3 @@ def exposed_by(encoder: Any) -> tuple[str, ...]:
     """What the training of an encoder shows of texts that are not public; nothing, of one that was not trained here."""
     exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
     return exposed
-
-
-def statement_of_vectors(
-    randomizer: Randomizer | None,
-    parameters: Mapping[str, Parameter],
-    provenance: Provenance,
-    dimension: int,
-    seeded: bool,
-) -> PrivacyStatement:
-    """What is promised for a vector that goes through a trained map and then through the noise, if there is any."""
-    trained = provenance.exposed()
-    condition = Condition(about="vectors", requirements=(EncoderStays(),) if trained else ())
-    if randomizer is None:
-        return of_release(
-            guarantee=NoGuarantee("empirical: trained against adversaries, and released without noise"),
-            unit=Unit.DOCUMENT,
-            relation=Relation.SUBSTITUTION,
-            condition=condition,
-            trust=Trust.LOCAL,
-            mechanism="HidingEncoder",
-            parameters=parameters,
-            assumptions=provenance.assumptions(),
-            exposed=("the vectors, as they are without noise", *trained),
-        )
-    noise = randomizer.statement(dimension, seeded=seeded)
-    return noise.replace(
-        condition=condition,
-        parameters={**parameters, **noise.parameters},
-        assumptions=tuple(dict.fromkeys((*provenance.assumptions(), *noise.assumptions))),
-        exposed=(*noise.exposed, *trained),
-    )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dptext.hiding.targets import checked_targets
-from dptext.hiding.tradeoff import measured
+from dptext.hiding.held_out import measured
+from dptext.hiding.inputs import checked_targets
 
 
 def looked_at(vectors, labels, task, alpha=1.0):

@@ -5,7 +5,7 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError
-from dptext.hiding.noise import NoiseInTheLoop, domain_and_channel
+from dptext.hiding.game import NoiseInTheLoop, domain_and_channel
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.capped import CappedLaplace
@@ -78,8 +78,8 @@ def test_what_was_learnt_promises_the_cap_and_is_noisier():
     [
         (8.0, "auto", False, "expected a randomizer"),
         (dptext.OptimizedUnary(epsilon=8.0), "auto", False, "sends something else"),
-        (dptext.PrivUnit(epsilon=8.0), "squash", False, "bound must be 'auto' or one of"),
-        (dptext.PrivUnit(epsilon=8.0), 7, False, "bound must be 'auto' or one of"),
+        (dptext.PrivUnit(epsilon=8.0), "squash", False, "bound must be one of 'auto'"),
+        (dptext.PrivUnit(epsilon=8.0), 7, False, "bound must be one of 'auto'"),
         (dptext.PrivUnit(epsilon=8.0), "clip", False, "takes vectors of the unit sphere"),
         (dptext.PrivUnit(epsilon=8.0), "auto", True, "give L2Laplace"),
         (None, "auto", True, "give L2Laplace"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError
-from dptext.hiding.targets import checked_targets
+from dptext.hiding.inputs import checked_targets
 
 TASK = ["a", "b", "a", "b", "b", "b"]
 OTHER = [1, 1, 2, 2, 1, 2]
