@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from dptext.cli.console import reading_bar, say, stopped_with_notes
+from dptext.cli.console import print_json, reading_bar, stopped_with_notes
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
-from dptext.cli.embed_options import (
-    COPIES,
-    Method,
-    UnitName,
-    Word2Vec,
-    check_ledger,
-    check_new_words,
-    check_together,
-    parse_levels,
-    training_options,
-)
 from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
-from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
-from dptext.embeddings.sharing import check_copy, check_place, is_released
+from dptext.cli.options import (
+    LedgerOption,
+    LimitOption,
+    OutputOptions,
+    ProcessesOption,
+    RunOptions,
+    TextOptions,
+    VectorsOption,
+    with_options,
+)
+from dptext.embeddings.dpsgd.recipe import Unit
+from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents
 from dptext.files.folders import find_files
@@ -37,62 +36,38 @@ from dptext.privacy.statement import new_release_id
 from dptext.release.charges import Charges
 from dptext.release.release import charged, end_earlier
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
-from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
+from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["embed"]
 
 
-_WORDS_PER_USER = 100
+@dataclass(frozen=True, kw_only=True)
+class ProtectionOptions:
+    """Who is protected, and how well."""
 
-
-def embed(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="IN...",
-            help="Files (.txt, .jsonl, .csv, .tsv, each may be .gz or .zst; .parquet), folders, patterns, or - for "
-            "standard input. All together make one release.",
-        ),
-    ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder.")],
-    method: Annotated[
-        Method, typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram).")
-    ] = Method.COOCCURRENCES,
-    text: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     user: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose (or --levels).")] = None,
-    delta: Annotated[float, typer.Option(help="The probability that this may fail for a user.")] = 1e-6,
+    ] = None
+    unit: Annotated[
+        Unit,
+        typer.Option(
+            help="What is protected: a user; or a document, or (skip-gram) a pair of words, no promise to a person."
+        ),
+    ] = "user"
+    epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose (or --levels).")] = None
+    delta: Annotated[float, typer.Option(help="The probability that this may fail for a user.")] = 1e-6
     level: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="A public column that says how strictly a user wants to be protected."),
-    ] = None,
+    ] = None
     levels: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(metavar="NAME=EPSILON,...", help="What these levels are (instead of --epsilon)."),
-    ] = None,
+    ] = ()
     default_level: Annotated[
         str | None, typer.Option(metavar="NAME", help="The level of users who chose none. Default: the strictest.")
-    ] = None,
-    vectors: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|PATH", help=f"Public word vectors to start from: {', '.join(KNOWN_VECTORS)}, file or folder."
-        ),
-    ] = "glove-6b-50d",
-    limit: Annotated[int, typer.Option(help="Use this many of the most frequent words.")] = 50_000,
-    new_words: Annotated[
-        float | None,
-        typer.Option(
-            metavar="EPSILON", help="Learn words first that no public list holds; this budget comes on top (opendp)."
-        ),
-    ] = None,
-    new_words_delta: Annotated[float | None, typer.Option(help="The delta for that. Default: --delta.")] = None,
-    words_per_user: Annotated[
-        int | None, typer.Option(help="How many new words a user may bring. Default: 100.")
-    ] = None,
+    ] = None
     public_users: Annotated[
         int | None,
         typer.Option(
@@ -100,86 +75,187 @@ def embed(
             help="A public number that the users do not exceed, to check delta; for skip-gram about as many as there "
             "are, by which sums are divided. Never a count.",
         ),
-    ] = None,
-    unit: Annotated[
-        UnitName,
+    ] = None
+
+    def check(self, method: str) -> None:
+        """Which of them belong together.
+
+        Raises:
+            ParameterError: one is missing, or one too many.
+        """
+        if self.unit == "user" and self.user is None:
+            raise ParameterError(
+                "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
+                "no promise to a person: --unit document)"
+            )
+        if self.unit != "user" and self.user is not None:
+            raise ParameterError(
+                f"--unit {self.unit} promises nothing to a user: leave --user out, or protect users (--unit user)"
+            )
+        if self.unit == "pair" and method != "skip-gram":
+            raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
+        if self.levels and self.epsilon is not None:
+            raise ParameterError("--levels hold the epsilons: leave --epsilon out")
+        if not self.levels and self.epsilon is None:
+            raise ParameterError(
+                "say what a user may lose: --epsilon 8 (nats), or --level COLUMN --levels strict=1,open=8"
+            )
+        if bool(self.levels) != (self.level is not None):
+            raise ParameterError("--level COLUMN says which level a user has, --levels what it means: give both")
+        if self.default_level is not None and not self.levels:
+            raise ParameterError("--default-level is one of the --levels: give these too")
+
+    @property
+    def budgets(self) -> Any:
+        """One epsilon, or one for each level."""
+        return parse_levels(self.levels) if self.levels else self.epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewWordsOptions:
+    """The learning of words that no public list holds."""
+
+    new_words: Annotated[
+        float | None,
         typer.Option(
-            help="What is protected: a user; or a document, or (skip-gram) a pair of words, no promise to a person."
+            metavar="EPSILON", help="Learn words first that no public list holds; this budget comes on top (opendp)."
         ),
-    ] = UnitName.USER,
+    ] = None
+    new_words_delta: Annotated[float | None, typer.Option(help="The delta for that. Default: --delta.")] = None
+    words_per_user: Annotated[int | None, typer.Option(help="How many new words a user may bring. Default: 100.")] = (
+        None
+    )
+
+    def check(self, *, unit: Unit, seed: int | None) -> None:
+        """Whether new words can be learned in this way.
+
+        Raises:
+            ParameterError: they cannot.
+        """
+        if self.new_words is None:
+            if self.new_words_delta is not None or self.words_per_user is not None:
+                raise ParameterError(
+                    "--new-words-delta and --words-per-user belong to --new-words EPSILON: give it too"
+                )
+            return
+        if self.words_per_user is not None and self.words_per_user < 1:
+            raise ParameterError(f"--words-per-user must be at least 1, got {self.words_per_user}")
+        if unit != "user":
+            raise ParameterError(
+                f"new words are learned under a promise to users: leave out --new-words or --unit {unit}"
+            )
+        if seed is not None:
+            raise ParameterError("the noise on new words takes no seed: leave out --new-words or --seed")
+
+    def budget(self, delta: float) -> ApproxDP | None:
+        """What they cost, if they are learned; ``delta`` where they have none of their own."""
+        if self.new_words is None:
+            return None
+        return ApproxDP(self.new_words, delta if self.new_words_delta is None else self.new_words_delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """Those of skip-gram alone, by the names that `SkipGram` has for them."""
+
+    steps: Annotated[int | None, typer.Option(help="Of skip-gram. Default: 1000.")] = None
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="The chance of a user to take part in a step of skip-gram. Default: 0.05."),
+    ] = None
+    dimension: Annotated[
+        int | None,
+        typer.Option(help="Start skip-gram at random in so many dimensions, with the words of --vectors alone."),
+    ] = None
+    trained_words: Annotated[
+        int | None, typer.Option(metavar="N", help="The most frequent words that skip-gram trains. Default: 5000.")
+    ] = None
+    pairs: Annotated[
+        int | None, typer.Option(help="Pairs of words of a user in a step of skip-gram. Default: 500.")
+    ] = None
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep where skip-gram has come to: private, deleted at the end.")
+    ] = None
+
+    def given(self, method: str, *, resume: bool, new_words: bool) -> dict[str, Any]:
+        """Those that were given, with ``resume``.
+
+        Raises:
+            ParameterError: they are for another method, or for no such training.
+        """
+        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        said = {name: value for name, value in found.items() if value is not None}
+        if resume:
+            said["resume"] = True
+        if said and method != "skip-gram":
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in said)
+            raise ParameterError(f"{names}: for --method skip-gram, which goes step by step; give that too")
+        if resume and self.checkpoint is None:
+            raise ParameterError("--resume goes on from a checkpoint: say which, --checkpoint FILE")
+        if self.checkpoint is not None and new_words:
+            raise ParameterError(
+                "new words are drawn anew in each run, so no run goes on with those of another: leave out --checkpoint "
+                "or --new-words"
+            )
+        return said
+
+
+@with_options
+def embed(
+    *,
+    texts: TextOptions,
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="FOLDER", help="A new folder (--force: or one that this command wrote)."),
+    ],
+    method: Annotated[
+        Literal["co-occurrences", "skip-gram"],
+        typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram)."),
+    ] = "co-occurrences",
+    protection: ProtectionOptions,
+    vectors: VectorsOption = "glove-6b-50d",
+    limit: LimitOption = 50_000,
+    new: NewWordsOptions,
     window: Annotated[
         int | None,
         typer.Option(help="How many words on either side count as context. Default: 10; for skip-gram 5."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Of skip-gram. Default: 1000.")] = None,
-    sampling_rate: Annotated[
-        float | None,
-        typer.Option(metavar="RATE", help="The chance of a user to take part in a step of skip-gram. Default: 0.05."),
-    ] = None,
-    dimension: Annotated[
-        int | None,
-        typer.Option(help="Start skip-gram at random in so many dimensions, with the words of --vectors alone."),
-    ] = None,
-    trained_words: Annotated[
-        int | None, typer.Option(metavar="N", help="The most frequent words that skip-gram trains. Default: 5000.")
-    ] = None,
-    pairs: Annotated[
-        int | None, typer.Option(help="Pairs of words of a user in a step of skip-gram. Default: 500.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep where skip-gram has come to: private, deleted at the end.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False,
+    training: TrainingOptions,
     word2vec: Annotated[
-        Word2Vec, typer.Option(help="A copy for gensim: vectors.bin, vectors.txt, or none.")
-    ] = Word2Vec.BINARY,
-    processes: Annotated[int, typer.Option(help="How many processes work; the release does not depend on it.")] = 1,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A ledger that charges every user once, or refuses the release."),
-    ] = None,
-    in_format: Annotated[
-        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace FOLDER, if it is one that this command wrote.")
-    ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+        Literal["binary", "text", "none"], typer.Option(help="A copy for gensim: vectors.bin, vectors.txt, or none.")
+    ] = "binary",
+    run: RunOptions,
+    processes: ProcessesOption = 1,
+    ledger: LedgerOption = None,
+    output: OutputOptions,
 ) -> None:
-    """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card."""
-    files = [path for path, _ in find_files(sources, any_format=in_format is not None)]
-    check_together(
-        user=user, unit=unit, method=method, level=level, levels=levels, epsilon=epsilon, default_level=default_level
-    )
-    check_new_words(new_words, new_words_delta, words_per_user, unit=unit, seed=seed)
-    of_training: dict[str, Any] = {"steps": steps, "sampling_rate": sampling_rate, "dimension": dimension}
-    of_training |= {"trained_words": trained_words, "pairs": pairs, "checkpoint": checkpoint, "resume": resume}
-    of_training = training_options(method, of_training, new_words=new_words)
-    if any(map(is_pipe, files)) and (new_words is not None or ledger is not None):
-        given = "--new-words" if new_words is not None else "--ledger"
+    """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card.
+
+    All files of IN together make one release.
+    """
+    files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
+    protection.check(method)
+    new.check(unit=protection.unit, seed=run.seed)
+    of_training = training.given(method, resume=run.resume, new_words=new.new_words is not None)
+    if any(map(is_pipe, files)) and (new.new_words is not None or ledger is not None):
+        given = "--new-words" if new.new_words is not None else "--ledger"
         raise ParameterError(f"{given} reads the input twice, and what went through a pipe is gone: name files as IN")
     if ledger is not None:
-        check_ledger(unit=unit, seed=seed, checkpoint=checkpoint)
-    charges = Charges(ledger, user if ledger is not None else None)
+        _check_ledger(protection.unit, run, training)
+    charges = Charges(ledger, protection.user if ledger is not None else None)
 
     def is_out(name: str) -> bool:
         return is_released(out, name)
 
-    end_earlier(Path(out), charges, is_out, restart=force)
-    place = check_place(out, replace=force)
-    if checkpoint is not None:
+    end_earlier(Path(out), charges, is_out, restart=run.force)
+    place = check_place(out, replace=run.force)
+    if training.checkpoint is not None:
         never = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
-        check_target(checkpoint, replace=resume, apart_from=never, by="go on from it with --resume")
+        check_target(training.checkpoint, replace=run.resume, apart_from=never, by="go on from it with --resume")
 
     def read() -> DocumentReader:
-        kept = () if level is None else (level,)
-        return read_documents(files, text=text, user=user, keep=kept, suffix=in_format)
+        kept = () if protection.level is None else (protection.level,)
+        return read_documents(files, text=texts.text, user=protection.user, keep=kept, suffix=texts.in_format)
 
     readings: list[list[bytes]] = []
 
@@ -191,53 +267,91 @@ def embed(
 
     reader = read()  # what can fail fails before the work starts
     public = load_vectors(vectors, limit=limit)
-    check_copy(public.words, COPIES[word2vec])
-    how: dict[str, Any] = {"epsilon": epsilon if levels is None else parse_levels(levels), "delta": delta}
-    how |= {"unit": unit.value, "level": level, "default_level": default_level, "window": window}
+    copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
+    check_copy(public.words, copy)
+    how: dict[str, Any] = {"epsilon": protection.budgets, "delta": protection.delta, "unit": protection.unit}
+    how |= {"level": protection.level, "default_level": protection.default_level, "window": window}
     learning: Learning
-    if method is Method.SKIP_GRAM:
-        learning = Training(public, **how, public_users=public_users, options=of_training)
+    if method == "skip-gram":
+        learning = Training(public, **how, public_users=protection.public_users, options=of_training)
     else:
         learning = Cooccurrences(public, **how)
-    more = None if new_words is None else ApproxDP(new_words, delta if new_words_delta is None else new_words_delta)
-    promises = promises_of(learning, more, seeded=seed is not None)
-    say(promise_before_start(learning, promises, more, user), quiet=quiet)
-    warn_of_delta(max(each.delta for each in promises.values()), public_users, quiet=quiet)
+    more = new.budget(protection.delta)
+    promises = promises_of(learning, more, seeded=run.seed is not None)
+    output.say(promise_before_start(learning, promises, more, protection.user))
+    warn_of_delta(max(each.delta for each in promises.values()), protection.public_users, quiet=output.quiet)
     release_id = new_release_id()
     # what can be interrupted and resumed has no ledger, and its notes are of its own
     with stopped_with_notes(), charged(place, charges, release_id, lambda: charge_of(learning, more), read, is_out):
         vocabulary = None
         if more is not None:
-            most = _WORDS_PER_USER if words_per_user is None else words_per_user
-            vocabulary = _learn(compared(read()), more, most, public, processes, quiet=quiet)
-        options = {"public_users": public_users, "processes": processes, "seed": seed}
+            vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)
+        options = {"public_users": protection.public_users, "processes": processes, "seed": run.seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)  # said already
-            model = learning.fit(compared(reader), vocabulary, options, release_id=release_id, quiet=quiet)
+            model = learning.fit(compared(reader), vocabulary, options, release_id=release_id, quiet=output.quiet)
         for seen in readings:
             charges.check_same(seen)
-        model.save(place, word2vec=COPIES[word2vec], replace=force)
-    tell(model, out, quiet=quiet)
-    if as_json:
-        typer.echo(json.dumps(summary(model, out), ensure_ascii=False))
+        model.save(place, word2vec=copy, replace=run.force)
+    tell(model, out, quiet=output.quiet)
+    if output.as_json:
+        print_json(summary(model, out))
 
 
 def _learn(
-    reader: DocumentReader, budget: ApproxDP, words_per_user: int, public: WordVectors, processes: int, *, quiet: bool
+    reader: DocumentReader,
+    budget: ApproxDP,
+    asked: NewWordsOptions,
+    public: WordVectors,
+    processes: int,
+    *,
+    quiet: bool,
 ) -> PrivateVocabulary:
     """The words that no public list holds."""
     with reading_bar("new words", "choosing new words", quiet=quiet) as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already, of all together
-        _watched(reader, show)
+        reader.watch(lambda _block: show(reader))
         return private_vocabulary(
             reader,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            words_per_user=words_per_user,
+            words_per_user=100 if asked.words_per_user is None else asked.words_per_user,
             known=public.vocabulary,
             processes=processes,
         )
 
 
-def _watched(reader: DocumentReader, show: Callable[[DocumentReader], None]) -> None:
-    reader.watch(lambda _block: show(reader))
+def _check_ledger(unit: Unit, run: RunOptions, training: TrainingOptions) -> None:
+    """Whether a ledger can count this release.
+
+    Raises:
+        ParameterError: it cannot.
+    """
+    if run.seed is not None:
+        raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
+    if unit == "pair":
+        raise ParameterError("a ledger charges users or documents, and nobody can count pairs of words: leave it out")
+    if training.checkpoint is not None:
+        raise ParameterError(
+            "a ledger charges who is in the input when the release appears, and steps before an interruption may have "
+            "seen others: leave out --ledger or --checkpoint"
+        )
+
+
+def parse_levels(given: Sequence[str]) -> dict[str, float]:
+    """``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``.
+
+    Raises:
+        ParameterError: no name, no number, or a name twice.
+    """
+    found: dict[str, float] = {}
+    for each in (part for one in given for part in one.split(",")):
+        name, sign, value = (part.strip() for part in each.rpartition("="))
+        try:
+            epsilon = float(value)
+        except ValueError:
+            sign = ""
+        if not sign or not name or name in found:
+            raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
+        found[name] = epsilon
+    return found

@@ -36,7 +36,6 @@ __all__ = [
     "ConfigOption",
     "FoldsOption",
     "ForceOption",
-    "FormatOption",
     "JsonOption",
     "LedgerOption",
     "LedgerOptions",
@@ -52,8 +51,8 @@ __all__ = [
     "RunOptions",
     "SamplesOption",
     "SeedOption",
-    "SourcesArgument",
     "TextOption",
+    "TextOptions",
     "VectorsOption",
     "VerboseOption",
     "parse_settings",
@@ -222,22 +221,29 @@ class OutputOptions:
 
 # -- what is read ----------------------------------------------------------------------------------------------
 
-SourcesArgument = Annotated[
-    tuple[str, ...],
-    typer.Argument(metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."),
-]
 TextOption = Annotated[str, typer.Option(help="The column that holds the text.")]
-FormatOption = Annotated[
-    str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowOptions:
+class TextOptions:
+    """Which texts a command reads."""
+
+    sources: Annotated[
+        tuple[str, ...],
+        typer.Argument(
+            metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."
+        ),
+    ]
+    text: TextOption = "text"
+    in_format: Annotated[
+        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions(TextOptions):
     """Which rows a command reads, and what it keeps of them."""
 
-    sources: SourcesArgument
-    text: TextOption = "text"
     keep: Annotated[
         tuple[str, ...],
         typer.Option(help="A column to keep as it is (may be repeated); it is exposed. All others are dropped."),
@@ -246,7 +252,6 @@ class RowOptions:
         OnError,
         typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
     ] = "fail"
-    in_format: FormatOption = None
 
     @property
     def reading(self) -> dict[str, Any]:
