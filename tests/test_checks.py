@@ -10,6 +10,7 @@ import pytest
 
 from dptext import checks
 from dptext.errors import ParameterError
+from dptext.privacy.unit import Relation
 
 
 @pytest.mark.parametrize("value", [1, 1.5, np.float32(1.5), np.int64(1), Fraction(3, 2)])
@@ -59,6 +60,28 @@ def test_an_integer_in_range(value):
 def test_large_bounds_are_printed_digit_by_digit():
     with pytest.raises(ParameterError, match="x must be an integer from 2 to 1,048,576, got 1"):
         checks.whole("x", 1, least=2, most=2**20)
+
+
+def test_infinity_passes_where_it_may_and_an_integer_beyond_every_float_never():
+    assert checks.number("x", np.float32(math.inf), least=0, infinite=True) == math.inf
+    for value in (10**400, math.nan, -math.inf):
+        with pytest.raises(ParameterError, match=r"^x must be a number of at least 0, got "):
+            checks.number("x", value, least=0, infinite=True)
+
+
+def test_a_member_of_an_enumeration_may_be_given_by_its_name():
+    for value in ("add/remove", Relation.ADD_REMOVE):
+        assert checks.choice("relation", value, Relation) is Relation.ADD_REMOVE
+    for value in ("ADD_REMOVE", None, [1], 3, math.nan):
+        with pytest.raises(ParameterError, match=r"^relation must be one of 'substitution', 'add/remove', got "):
+            checks.choice("relation", value, Relation)
+
+
+def test_a_text_is_not_empty():
+    assert checks.text("x", "a text") == "a text"
+    for value in ("", None, b"a", ["a"]):
+        with pytest.raises(ParameterError, match=r"^x must be text, got "):
+            checks.text("x", value)
 
 
 def test_a_choice_is_of_the_type_of_the_choices():

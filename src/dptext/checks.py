@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from dptext.errors import ParameterError
 
-__all__ = ["choice", "names", "number", "path", "shown", "whole"]
+__all__ = ["choice", "names", "number", "path", "shown", "text", "whole"]
 
 T = TypeVar("T")
 _A_NAME = re.compile(r"[A-Za-z][\w+-]{0,30}")
@@ -30,8 +30,11 @@ def number(
     above: float | None = None,
     most: float | None = None,
     below: float | None = None,
+    infinite: bool = False,
 ) -> float:
     """``value`` as a finite float within the bounds: ``least`` and ``most`` included, ``above`` and ``below`` not.
+
+    With ``infinite``, infinity passes too; an integer that no float holds never does.
 
     Raises:
         ParameterError: it is no number (a bool is none), not finite, or outside.
@@ -46,13 +49,14 @@ def number(
     found = _as_float(value)
     if (
         found is None
-        or not math.isfinite(found)
+        or not (math.isfinite(found) or (infinite and value == found))
         or (least is not None and found < least)
         or (above is not None and found <= above)
         or (most is not None and found > most)
         or (below is not None and found >= below)
     ):
-        finite = "" if (most, below) != (None, None) and (least, above) != (None, None) else "finite "
+        bounded = (most, below) != (None, None) and (least, above) != (None, None)
+        finite = "" if bounded or infinite else "finite "
         raise ParameterError(f"{name} must be a {finite}number{_range(least, above, most, below)}, got {shown(value)}")
     return found
 
@@ -95,6 +99,17 @@ def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
             return each
     listed = ", ".join(repr(str(each)) if isinstance(each, str) else repr(each) for each in known)
     raise ParameterError(f"{name} must be one of {listed}{also}, got {shown(value)}")
+
+
+def text(name: str, value: object) -> str:
+    """``value`` as a text that is not empty.
+
+    Raises:
+        ParameterError: it is none, or empty.
+    """
+    if not isinstance(value, str) or not value:
+        raise ParameterError(f"{name} must be text, got {'none' if value == '' else shown(value)}")
+    return str(value)
 
 
 def names(name: str, value: object) -> tuple[str, ...]:

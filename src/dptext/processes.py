@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dptext.errors import ParameterError, StorageError
+from dptext.checks import whole
+from dptext.errors import StorageError
 from dptext.own_files import scratch_folder
 from dptext.threads import available_cores, use_cores
 
@@ -28,14 +29,8 @@ _AHEAD = 2  # pieces that wait for a process, for each process
 
 
 def checked_processes(processes: int) -> int:
-    """The number of processes, when it is one.
-
-    Raises:
-        ParameterError: it is not an integer of at least 1.
-    """
-    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
-        raise ParameterError(f"processes must be an integer of at least 1, got {processes!r}")
-    return processes
+    """The number of processes, when it is one."""
+    return whole("processes", processes, least=1)
 
 
 def in_order(
@@ -53,7 +48,7 @@ def in_order(
     Raises:
         StorageError: a process died (out of memory, most likely).
     """
-    if checked_processes(processes) == 1:
+    if whole("processes", processes, least=1) == 1:
         for kept, sent in pieces:
             yield kept, work(sent)
         return

@@ -189,7 +189,7 @@ BAD_INPUT = {
     "beta": ("in.jsonl", None, ["--beta", "1"], 2, "beta must lie between 0 and 1"),
     "threshold": ("in.jsonl", None, ["--threshold", "1000"], 2, "use a threshold of at most"),
     "half a budget": ("in.jsonl", None, ["--max-words", "10"], 2, "give both or none"),
-    "limit": ("in.jsonl", None, ["--limit", "1"], 2, "limit must be at least 2"),
+    "limit": ("in.jsonl", None, ["--limit", "1"], 2, "limit must be an integer of at least 2"),
     "mechanism": ("in.jsonl", None, ["--mechanism", "magic"], 2, "'magic' is not one of"),
     "unknown option": ("in.jsonl", None, ["--colour", "red"], 2, "No such option"),
 }

@@ -181,7 +181,7 @@ def test_void_of_what_is_out_is_refused(run, filled):
     [
         (("create", "my.ledger", "--epsilon", 1), 4, "'my.ledger' is there already: a ledger is never overwritten"),
         (("create", "x"), 2, "a ledger needs a limit: give an epsilon, a number of releases, or both"),
-        (("create", "x", "--epsilon", "-1"), 2, "epsilon must be a number above 0 and finite, got -1.0"),
+        (("create", "x", "--epsilon", "-1"), 2, "epsilon must be a number above 0 and at most 1e+300, got -1.0"),
         (("create", "x", "--epsilon", "many"), 2, "Invalid value for '--epsilon'"),
         (("create", "x", "--delta", 1e-6), 2, "a ledger needs a limit"),
         (("create", "no/x", "--epsilon", 1), 4, "cannot write 'no/x': No such file or directory"),

@@ -156,7 +156,7 @@ def test_wrong_arguments_are_refused(wrong):
 def test_every_budget_that_is_taken_has_noise(epsilon, delta):
     """OpenDP's conversion from zCDP overflows at an epsilon of several hundred: an error of its own, not ours."""
     assert thresholded_counts(epsilon=epsilon, delta=delta, keys=100).scale > 0
-    with pytest.raises(ParameterError, match=r"between 0\.001 and 100, got 400"):
+    with pytest.raises(ParameterError, match=r"from 0\.001 to 100, got 400"):
         thresholded_counts(epsilon=400.0, delta=delta, keys=100)
 
 

@@ -160,12 +160,13 @@ def test_the_ends_and_large_numbers():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"epsilon": -1.0}, "epsilon must be at least 0"),
-        ({"epsilon": math.nan}, "epsilon must be at least 0"),
-        ({"epsilon": "1"}, "epsilon must be a number, got str"),
-        ({"mu": 1.5}, "mu must be a chance"),
-        ({"mu": math.nan}, "mu must be a chance"),
-        ({"mu": True}, "mu must be a number, got bool"),
+        ({"epsilon": -1.0}, "epsilon must be a number of at least 0"),
+        ({"epsilon": math.nan}, "epsilon must be a number of at least 0"),
+        ({"epsilon": 10**400}, "epsilon must be a number of at least 0, got an integer of more than 18 digits"),
+        ({"epsilon": "1"}, "epsilon must be a number of at least 0, got another text"),
+        ({"mu": 1.5}, "mu must be a number from 0 to 1, got"),
+        ({"mu": math.nan}, "mu must be a number from 0 to 1, got"),
+        ({"mu": True}, "mu must be a number from 0 to 1, got True"),
         ({"words": 0}, "words must be an integer"),
         ({"words": 1.0}, "words must be an integer"),
         ({"base": "document"}, "base must be"),
@@ -269,4 +270,4 @@ def test_words_that_are_nearly_always_masked_round_up():
     for words in (1, 2, 3, 7):
         exact = math.log1p(float(1 - Fraction(mu) ** words) * math.expm1(3.0))
         assert exact <= amplified_by_dropout(3.0, mu, words=words) <= exact * (1 + 1e-12)
-    assert amplified_by_dropout(10**400, 0.5) == math.inf
+    assert amplified_by_dropout(math.inf, 0.5) == math.inf

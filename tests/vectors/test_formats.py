@@ -170,7 +170,7 @@ KNOWN = (
     "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
     "KeyedVectors, got "
 )
-PATH = "expected a path: a string that is not empty and holds no NUL"
+PATH = "source must be a path, got one that no file has"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, prot
 
 @pytest.mark.parametrize("limit", [1, 0, -5, True, 2.5, "9"])
 def test_a_limit_below_two_is_refused(limit):
-    with pytest.raises(dptext.ParameterError, match="limit must be at least 2"):
+    with pytest.raises(dptext.ParameterError, match="limit must be an integer of at least 2, got"):
         dptext.load_vectors("glove-6b-50d", limit=limit)
 
 

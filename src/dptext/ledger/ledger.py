@@ -27,14 +27,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 from unicodedata import normalize
 
+from dptext.checks import choice
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.ledger.store import (
     Connection,
@@ -91,8 +91,6 @@ __all__ = [
 ]
 
 PENDING, RELEASED = "pending", "released"
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def describe(
     elif unit is None or relation is None:
         raise ParameterError("a guarantee alone does not say whom it protects: give its unit and its relation too")
     else:
-        guarantee, unit, relation = promise, _choice("unit", Unit, unit), _choice("relation", Relation, relation)
+        guarantee, unit, relation = promise, choice("unit", unit, Unit), choice("relation", relation, Relation)
     terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
     about = {
         "guarantee": guarantee_to_dict(guarantee),
@@ -223,13 +221,6 @@ def refusal(over: Overspent, units: int, limits: Limits, terms: Terms, *, pendin
             else f" ({pending:,} pending, which count: dptext ledger show says what to do of a dead run)"
         )
     )
-
-
-def _choice(name: str, choices: type[_Choice], value: str) -> _Choice:
-    try:
-        return choices(value)
-    except ValueError:
-        raise ParameterError(f"{name} must be one of {', '.join(choices)}, got another value") from None
 
 
 _PATIENCE = 600.0

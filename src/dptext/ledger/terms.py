@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dptext.checks import number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import (
     ZCDP,
@@ -27,6 +28,9 @@ TEXT = "text"
 
 TOLERANCE = 1e-9
 """A sum passes up to limit * (1 + TOLERANCE): floats add up with an error, of about 1e-16 an addition."""
+
+
+_LARGEST = 1e300  # what is near the largest float would limit nothing
 
 
 class Currency(StrEnum):
@@ -165,18 +169,12 @@ class Limits:
             raise ParameterError("a ledger needs a limit: give an epsilon, a number of releases, or both")
         if self.delta is not None and self.epsilon is None:
             raise ParameterError("a delta limits nothing without an epsilon: give both")
-        for name, top in (("epsilon", math.inf), ("delta", 1.0)):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < min(top, 1e300):
-                expected = "above 0 and finite" if name == "epsilon" else "above 0 and below 1"
-                raise ParameterError(f"{name} must be a number {expected}, got {value!r}")
-            object.__setattr__(self, name, float(value))
-        if self.releases is not None and (
-            isinstance(self.releases, bool) or not isinstance(self.releases, int) or not 1 <= self.releases < 2**31
-        ):
-            raise ParameterError(f"releases must be a whole number of at least 1, got {self.releases!r}")
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, above=0, most=_LARGEST))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
+        if self.releases is not None:
+            object.__setattr__(self, "releases", whole("releases", self.releases, least=1, most=2**31 - 1))
 
     def __str__(self) -> str:
         parts = [f"{name} {value:g}" for name in ("epsilon", "delta") if (value := getattr(self, name)) is not None]

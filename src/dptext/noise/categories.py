@@ -17,8 +17,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
-from dptext.privacy.accounting import checked_amount
+from dptext.checks import number, whole
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["RandomizedResponse"]
@@ -55,14 +54,8 @@ class RandomizedResponse:
     epsilon: float
 
     def __post_init__(self) -> None:
-        count = self.categories
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= _MOST_CATEGORIES:
-            raise ParameterError(f"categories must be an integer between 1 and {_MOST_CATEGORIES:,}, got {count!r}")
-        epsilon = checked_amount("epsilon", self.epsilon)
-        if epsilon > _MOST_EPSILON:
-            raise ParameterError(f"epsilon must be at most {_MOST_EPSILON:g} for a category, got {epsilon:g}")
-        object.__setattr__(self, "categories", int(count))
-        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "categories", whole("categories", self.categories, least=1, most=_MOST_CATEGORIES))
+        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, above=0, most=_MOST_EPSILON))
 
     @cached_property
     def threshold(self) -> int:

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.checks import number, whole
+from dptext.errors import MissingExtraError
 
 __all__ = ["NoiseKind", "ThresholdedCounts", "gaussian_tail", "laplace_tail", "thresholded_counts"]
 
@@ -79,7 +80,9 @@ def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> Thresholde
         MissingExtraError: OpenDP is not installed.
         ParameterError: an argument out of range.
     """
-    _check(epsilon, delta, keys)
+    epsilon = number("epsilon", epsilon, least=1e-3, most=100)
+    delta = number("delta", delta, least=1e-100, below=1)
+    keys = whole("the counts that a user may be in", keys, least=1, most=1 << 20)
     found = [_laplace(epsilon, delta, keys), *(_gaussian(epsilon, delta, keys, share) for share in _SHARES)]
     return min(found, key=lambda each: each.threshold)
 
@@ -142,18 +145,6 @@ def _threshold(tail: Callable[[int], float], most: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if tail(middle) <= most else (middle, high)
     return high + 1
-
-
-def _check(epsilon: float, delta: float, keys: int) -> None:
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    if not 1e-3 <= epsilon <= 100:
-        raise ParameterError(f"epsilon must be between 0.001 and 100, got {epsilon}")
-    if not 1e-100 <= delta < 1:
-        raise ParameterError(f"delta must be above 0 (at least 1e-100) and below 1, got {delta}")
-    if isinstance(keys, bool) or not isinstance(keys, int) or not 1 <= keys <= 1 << 20:
-        raise ParameterError(f"a user must be in 1 to {1 << 20:,} counts, got {keys!r}")
 
 
 def _measurement(opendp: Any, noise: NoiseKind, scale: float, threshold: int) -> Any:

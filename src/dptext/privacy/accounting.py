@@ -33,19 +33,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-
+from dptext.checks import choice, number
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import ZCDP, ApproxDP, approx_from_zcdp, product_upwards
 from dptext.privacy.unit import Relation
 
 __all__ = [
     "GaussianRelease",
-    "checked_amount",
-    "checked_delta",
-    "checked_relation",
     "compose_gaussians",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -144,49 +139,14 @@ _FARTHEST = 2.0**500  # a ratio and its square are floats with all their digits
 _UP = 1 + 1e-15  # covers the rounding of a few float operations
 
 
-def checked_amount(name: str, value: Any) -> float:
-    """A finite number above 0, as a float.
-
-    Raises:
-        ParameterError: it is none.
-    """
-    number = _number(name, value)
-    if not 0 < number < math.inf:
-        raise ParameterError(f"{name} must be a finite number above 0, got {number}")
-    return number
+def checked_amount(name: str, value: object) -> float:
+    """A finite number above 0."""
+    return number(name, value, above=0)
 
 
-def checked_delta(value: Any) -> float:
-    """A delta above 0 and below 1, as a float.
-
-    Raises:
-        ParameterError: it is none.
-    """
-    number = _number("delta", value)
-    if not 0 < number < 1:
-        raise ParameterError(f"delta must be above 0 and below 1, got {number}")
-    return number
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond every float
-        return math.inf if value > 0 else -math.inf
-
-
-def checked_relation(value: Any) -> Relation:
-    """The neighbouring relation, also when it is given by name.
-
-    Raises:
-        ParameterError: it is none.
-    """
-    try:
-        return Relation(value)
-    except (ValueError, TypeError):
-        raise ParameterError(f"relation must be one of {', '.join(Relation)}, got another value") from None
+def checked_delta(value: object) -> float:
+    """A delta above 0 and below 1."""
+    return number("delta", value, above=0, below=1)
 
 
 def l2_sensitivity(norm: float, relation: Relation) -> float:
@@ -197,8 +157,8 @@ def l2_sensitivity(norm: float, relation: Relation) -> float:
     >>> l2_sensitivity(1.0, Relation.ADD_REMOVE), l2_sensitivity(1.0, Relation.SUBSTITUTION)
     (1.0, 2.0)
     """
-    norm = checked_amount("norm", norm)
-    return norm if checked_relation(relation) is Relation.ADD_REMOVE else 2 * norm
+    norm = number("norm", norm, above=0)
+    return norm if choice("relation", relation, Relation) is Relation.ADD_REMOVE else 2 * norm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,8 +191,8 @@ class GaussianRelease:
 
     def __post_init__(self) -> None:
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, checked_amount(name, getattr(self, name)))
-        object.__setattr__(self, "relation", checked_relation(self.relation))
+            object.__setattr__(self, name, number(name, getattr(self, name), above=0))
+        object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
         if not _FARTHEST**-1 < self.sensitivity / self.sigma < _FARTHEST:
             raise ParameterError(
                 "sensitivity and sigma are too far apart for floats: nothing that follows from their ratio would be so"
@@ -247,8 +207,8 @@ class GaussianRelease:
         Raises:
             ParameterError: an argument is out of range, or so small that no float holds the noise.
         """
-        epsilon, delta = checked_amount("epsilon", epsilon), checked_delta(delta)
-        sensitivity = checked_amount("sensitivity", sensitivity)
+        epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
+        sensitivity = number("sensitivity", sensitivity, above=0)
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         if not 0 < sigma < 2.0**1000:
             raise ParameterError(
@@ -265,12 +225,14 @@ class GaussianRelease:
 
     def epsilon(self, *, delta: float) -> float:
         """The least epsilon at this delta, rounded up."""
-        return gaussian_epsilon(self.sigma, delta=checked_delta(delta), sensitivity=self.sensitivity)
+        return gaussian_epsilon(
+            self.sigma, delta=number("delta", delta, above=0, below=1), sensitivity=self.sensitivity
+        )
 
     def delta(self, *, epsilon: float) -> float:
         """The least delta at this epsilon, rounded up."""
         if epsilon != 0:
-            epsilon = checked_amount("epsilon", epsilon)
+            epsilon = number("epsilon", epsilon, above=0)
         return gaussian_delta(self.sigma, epsilon=float(epsilon), sensitivity=self.sensitivity)
 
     def guarantee(self, *, delta: float) -> ApproxDP:
@@ -295,7 +257,7 @@ class GaussianRelease:
         >>> [round(part.sigma, 3) for part in parts], round(compose_gaussians(*parts).sigma, 9)
         ([2.236, 1.118], 1.0)
         """
-        given = [checked_amount("a share", share) for share in shares]
+        given = [number("a share", share, above=0) for share in shares]
         if not given or math.fsum(given) > 1 + 1e-12:  # thirds add up to a little more than 1
             raise ParameterError("shares must be at least one number above 0, and at most 1 together")
         whole = max(1.0, math.fsum(given))
@@ -345,7 +307,7 @@ def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     >>> round(tighter_approx_from_zcdp(ZCDP(0.5), delta=1e-6).epsilon, 3)
     5.222
     """
-    delta = checked_delta(delta)
+    delta = number("delta", delta, above=0, below=1)
     simple = approx_from_zcdp(guarantee, delta=delta)
     rho = float(guarantee.rho)
     if rho == 0.0 or math.isinf(rho):

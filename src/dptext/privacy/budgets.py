@@ -14,8 +14,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from dptext.checks import choice, number
 from dptext.errors import ParameterError
-from dptext.privacy.accounting import GaussianRelease, checked_amount, checked_delta, checked_relation, gaussian_sigma
+from dptext.privacy.accounting import GaussianRelease, gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, at_most, rounded_down, rounded_up
 from dptext.privacy.unit import Relation
 
@@ -123,8 +124,8 @@ class PersonalBudgets:
         floor: float = DEFAULT_FLOOR,
     ) -> None:
         given = levels if isinstance(levels, Mapping) else {_ONLY: levels}
-        delta = checked_delta(delta)
-        floor = 0.0 if not isinstance(floor, bool) and floor == 0 else checked_amount("floor", floor)
+        delta = number("delta", delta, above=0, below=1)
+        floor = number("floor", floor, least=0)
         if not given:
             raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
         checked: dict[str, float] = {}
@@ -198,7 +199,7 @@ class PersonalBudgets:
             ParameterError: no such level; another level under add/remove.
         """
         norm = self.clipping_norm(level)
-        if checked_relation(relation) is Relation.SUBSTITUTION:
+        if choice("relation", relation, Relation) is Relation.SUBSTITUTION:
             norm += self.clipping_norm(self.level(level) if other is None else other)
         elif other is not None:
             raise ParameterError("other is the level of a replacement: under add/remove nobody replaces the user")
@@ -268,12 +269,12 @@ def _checked_level(place: str, name: Any, epsilon: Any, delta: float, floor: flo
         raise ParameterError(f"the name of {place} must be text")
     if isinstance(epsilon, tuple | list | Mapping | ApproxDP):
         raise ParameterError(f"{place} must be one number, its epsilon: all levels share one delta, given as delta=")
-    number = checked_amount(f"the epsilon of {place}", epsilon)
-    if number < floor:
-        crowd = gaussian_sigma(epsilon=number, delta=delta, sensitivity=1.0)
+    value = number(f"the epsilon of {place}", epsilon, above=0)
+    if value < floor:
+        crowd = gaussian_sigma(epsilon=value, delta=delta, sensitivity=1.0)
         raise ParameterError(
-            f"the epsilon of {place} is {number:g}, below the floor of {floor:g}: its share of the release would be "
+            f"the epsilon of {place} is {value:g}, below the floor of {floor:g}: its share of the release would be "
             f"too small to pay ({crowd:,.0f} users who all say the same would just match the noise); raise it, or "
             "leave those users out (dptext.PersonalBudgets takes a lower floor=)"
         )
-    return number
+    return value

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.unit import Relation, Unit
 
@@ -92,7 +93,7 @@ class WordsChanged(Requirement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_count("words", self.words)
+        whole("words of a condition", self.words, least=1, most=_MOST_TEXTS)
 
     def implies(self, other: Requirement) -> bool:  # noqa: D102
         if isinstance(other, WordsChanged):
@@ -113,7 +114,7 @@ class TextsOfOne(Requirement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_count("most", self.most)
+        whole("most of a condition", self.most, least=1, most=_MOST_TEXTS)
 
     def implies(self, other: Requirement) -> bool:  # noqa: D102
         return isinstance(other, TextsOfOne) and other.most >= self.most
@@ -422,11 +423,6 @@ def _strongest(given: Iterable[Requirement]) -> tuple[Requirement, ...]:
     distinct = list(dict.fromkeys(given))
     kept = [each for each in distinct if not any(other is not each and other.implies(each) for other in distinct)]
     return tuple(sorted(kept, key=lambda each: (_ORDER[each.kind], str(each))))
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_TEXTS:
-        raise ParameterError(f"{name} of a condition must be a whole number of at least 1")
 
 
 ANY_TWO = Condition()

@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
 
+from dptext.checks import number, text, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.unit import Relation
 
@@ -49,13 +50,11 @@ __all__ = [
 _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
 
 
-def _check(name: str, value: float, *, low: float = 0.0, high: float = math.inf) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    if isinstance(value, int) and abs(value) > 2**1000:
-        raise ParameterError(f"{name} must be a number that a float can hold, got a larger integer")
-    if math.isnan(value) or not low <= value <= high:
-        raise ParameterError(f"{name} must be between {low:g} and {high:g}, got {value}")
+def _check(guarantee: Guarantee, name: str, *, most: float | None = None) -> None:
+    """Check a number of a guarantee and keep it as Python has it: a whole one as it was given, for statements."""
+    value = getattr(guarantee, name)
+    found = number(name, value, least=0, most=most, infinite=most is None)
+    object.__setattr__(guarantee, name, value if type(value) is int and value == found else found)
 
 
 def rounded_up(value: float, digits: int) -> float:
@@ -95,11 +94,6 @@ def at_most(value: float, digits: int) -> str:
     return f"{rounded_up(value, digits):.{digits}g}"
 
 
-def _check_words(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise ParameterError(f"{name} must be said in words, got {type(value).__name__ if value else 'none'}")
-
-
 @dataclass(frozen=True)
 class PureDP:
     """Pure differential privacy: for all neighbours and outputs, P(o | x) <= e^epsilon P(o | x')."""
@@ -108,7 +102,7 @@ class PureDP:
     kind: ClassVar[str] = "pure"
 
     def __post_init__(self) -> None:
-        _check("epsilon", self.epsilon)
+        _check(self, "epsilon")
 
     def __str__(self) -> str:
         return f"{at_most(self.epsilon, 4)}-differential privacy (pure)"
@@ -123,8 +117,8 @@ class ApproxDP:
     kind: ClassVar[str] = "approximate"
 
     def __post_init__(self) -> None:
-        _check("epsilon", self.epsilon)
-        _check("delta", self.delta, high=1.0)
+        _check(self, "epsilon")
+        _check(self, "delta", most=1)
 
     def __str__(self) -> str:
         return f"({at_most(self.epsilon, 4)}, {at_most(self.delta, 3)})-differential privacy"
@@ -138,7 +132,7 @@ class ZCDP:
     kind: ClassVar[str] = "zero-concentrated"
 
     def __post_init__(self) -> None:
-        _check("rho", self.rho)
+        _check(self, "rho")
 
     def __str__(self) -> str:
         return f"{at_most(self.rho, 4)}-zero-concentrated differential privacy"
@@ -164,12 +158,12 @@ class MetricDP:
     kind: ClassVar[str] = "metric"
 
     def __post_init__(self) -> None:
-        _check("epsilon", self.epsilon)
-        _check_words("metric", self.metric)
+        _check(self, "epsilon")
+        text("metric", self.metric)
         if self.max_distance is not None:
-            _check("max_distance", self.max_distance)
+            _check(self, "max_distance")
         if self.space is not None:
-            _check_words("space", self.space)
+            text("space", self.space)
 
     @property
     def pure_epsilon(self) -> float:
@@ -191,7 +185,7 @@ class NoGuarantee:
     kind: ClassVar[str] = "none"
 
     def __post_init__(self) -> None:
-        _check_words("reason", self.reason)
+        text("reason", self.reason)
 
     def __str__(self) -> str:
         return f"no guarantee: {self.reason}"
@@ -331,7 +325,7 @@ def zcdp_from_pure(guarantee: PureDP) -> ZCDP:
 
 def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
     """rho-zCDP is (rho + 2 sqrt(rho ln(1/delta)), delta)-DP (Bun and Steinke 2016, Proposition 3)."""
-    _check("delta", delta, high=1.0)
+    delta = number("delta", delta, least=0, most=1)
     if delta == 0.0 and guarantee.rho > 0.0:
         raise RefusedError("zCDP has no finite epsilon at delta = 0: choose a delta above 0")
     rho = float(guarantee.rho)
@@ -352,10 +346,7 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
     >>> for_group(PureDP(0.5), 4)
     PureDP(epsilon=2.0)
     """
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise ParameterError(f"size must be an integer, got {type(size).__name__}")
-    if size < 1:
-        raise ParameterError(f"size must be at least 1, got {size}")
+    size = whole("size", size, least=1)
     if size == 1 and not isinstance(guarantee, MetricDP):
         return guarantee
     match guarantee:

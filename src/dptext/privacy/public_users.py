@@ -20,12 +20,8 @@ condemn: delta >= 1/N is then too large for certain, but delta < 1/N shows nothi
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
-import numpy as np
-
-from dptext.errors import ParameterError
-from dptext.privacy.accounting import checked_delta
+from dptext.checks import number, whole
 
 __all__ = ["ASSUMED_USERS", "DeltaWarning", "delta_too_large", "warn_of_delta"]
 
@@ -56,7 +52,8 @@ def delta_too_large(delta: float, *, public_users: int | None = None) -> str | N
     >>> print(delta_too_large(1e-3, public_users=10_000))
     delta 0.001 is not below 1 / 10,000, ... take a tenth of that or less
     """
-    delta, users = checked_delta(delta), _checked_users(public_users)
+    delta = number("delta", delta, above=0, below=1)
+    users = ASSUMED_USERS if public_users is None else whole("public_users", public_users, least=1, most=10**18)
     if delta * users < 1:
         return None
     stated = (
@@ -81,13 +78,3 @@ def warn_of_delta(delta: float, *, public_users: int | None = None, stacklevel: 
     problem = delta_too_large(delta, public_users=public_users)
     if problem is not None:
         warnings.warn(problem, DeltaWarning, stacklevel=stacklevel + 1)
-
-
-def _checked_users(value: Any) -> int:
-    if value is None:
-        return ASSUMED_USERS
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ParameterError(f"public_users must be an integer or None, got {type(value).__name__}")
-    if not 1 <= value < 2**63:
-        raise ParameterError("public_users must be at least 1, and a number of people")
-    return int(value)

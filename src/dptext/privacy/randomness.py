@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 
 __all__ = ["NoiseKey", "RandomBits", "seed_bytes"]
@@ -44,9 +45,7 @@ def seed_bytes(purpose: bytes, seed: object) -> bytes:
     Raises:
         ParameterError: the seed is not an integer.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise ParameterError(f"seed must be an integer or None, got {type(seed).__name__}")
-    return hashlib.sha256(purpose + b"\0" + str(int(seed)).encode()).digest()
+    return hashlib.sha256(purpose + b"\0" + str(whole("seed", seed)).encode()).digest()
 
 
 class RandomBits:

@@ -31,10 +31,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-import numpy as np
-
+from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import OneGroup, Requirement, SameLayout, SameWordCount, Stated, TextsOfOne, WordsChanged
 from dptext.privacy.guarantee import (
@@ -106,9 +105,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
     """
     if statement.unit is not Unit.DOCUMENT:
         raise ParameterError(f"expected a statement for one text (unit document), got one for a {statement.unit}")
-    if isinstance(texts, bool) or not isinstance(texts, int | np.integer) or not 1 <= texts <= _MOST_TEXTS:
-        raise ParameterError(f"texts must be an integer from 1 to {_MOST_TEXTS:,}, got {texts!r}")
-    count = int(texts)
+    count = whole("texts", texts, least=1, most=_MOST_TEXTS)
     alone = statement.trust is Trust.LOCAL and statement.relation is Relation.SUBSTITUTION
     parameters = dict(statement.parameters)
     if alone:
@@ -195,11 +192,10 @@ def amplified_by_dropout(
     >>> round(amplified_by_dropout(1.5, 0.5), 3), round(amplified_by_dropout(1.5, 0.5, words=2), 3)
     (1.008, 1.284)
     """
-    epsilon, mu, words = _checked(epsilon, mu, words)
-    if base not in ("any two texts", "one word"):
-        raise ParameterError("base must be 'any two texts' or 'one word', got another")
-    if masks not in ("independent", "dependent"):
-        raise ParameterError("masks must be 'independent' or 'dependent', got another")
+    epsilon, mu = number("epsilon", epsilon, least=0, infinite=True), number("mu", mu, least=0, most=1)
+    words = whole("words", words, least=1)
+    choice("base", base, get_args(Base))
+    choice("masks", masks, get_args(Masks))
     if masks == "dependent" and base == "one word":
         raise RefusedError(
             "masks that hang together (a fixed number of them) do not lower an epsilon that holds for one word only "
@@ -285,19 +281,3 @@ def _dropout(epsilon: float, shown: float) -> float:
     large = epsilon > 700  # a / e^epsilon counts for nothing beside 1 - a
     lowered = epsilon + math.log(shown) if large else math.log1p(shown * math.expm1(epsilon))
     return min(epsilon, lowered * (1 + 2.0**-48))
-
-
-def _checked(epsilon: Any, mu: Any, words: Any) -> tuple[float, float, int]:
-    for name, value in (("epsilon", epsilon), ("mu", mu)):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ParameterError(f"{name} must be a number, got {type(value).__name__}")
-    if not epsilon >= 0:
-        raise ParameterError(f"epsilon must be at least 0, got {epsilon}")
-    if not 0 <= mu <= 1:
-        raise ParameterError(f"mu must be a chance, from 0 to 1, got {mu}")
-    if isinstance(words, bool) or not isinstance(words, int) or words < 1:
-        raise ParameterError("words must be an integer of at least 1")
-    try:
-        return float(epsilon), float(mu), words
-    except OverflowError:  # an integer beyond every float
-        return math.inf, float(mu), words

@@ -36,21 +36,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
+from dptext.checks import choice, number, whole
 from dptext.errors import MissingExtraError, ParameterError
-from dptext.privacy.accounting import (
-    GaussianRelease,
-    checked_amount,
-    checked_delta,
-    checked_relation,
-    l2_sensitivity,
-)
+from dptext.privacy.accounting import GaussianRelease, l2_sensitivity
 from dptext.privacy.guarantee import ApproxDP, rounded_down, rounded_up
 from dptext.privacy.unit import Relation
 
@@ -92,13 +85,15 @@ class SampledGaussian:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        noise = checked_amount("noise_multiplier", self.noise_multiplier)
-        if noise < _LEAST_NOISE:
-            raise ParameterError(f"noise_multiplier must be at least {_LEAST_NOISE}, got {noise:g}: less hides nobody")
-        object.__setattr__(self, "noise_multiplier", noise)
-        object.__setattr__(self, "sampling_rate", _checked_rate(self.sampling_rate))
-        object.__setattr__(self, "steps", _checked_steps(self.steps))
-        object.__setattr__(self, "relation", checked_relation(self.relation))
+        # less noise hides nobody
+        object.__setattr__(
+            self, "noise_multiplier", number("noise_multiplier", self.noise_multiplier, least=_LEAST_NOISE)
+        )
+        object.__setattr__(
+            self, "sampling_rate", number("sampling_rate", self.sampling_rate, least=_LEAST_RATE, most=1)
+        )
+        object.__setattr__(self, "steps", whole("steps", self.steps, least=1, most=_MOST_STEPS))
+        object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
 
     def epsilon(self, *, delta: float) -> float:
         """The epsilon that is reported; infinite where the loss is in the thousands of nats.
@@ -107,7 +102,7 @@ class SampledGaussian:
             MissingExtraError: dp-accounting is not installed (not needed where everybody is always sampled).
             ParameterError: delta is outside (0, 1) or below what the numbers hold.
         """
-        return _epsilon(self, checked_delta(delta))
+        return _epsilon(self, number("delta", delta, above=0, below=1))
 
     def guarantee(self, *, delta: float) -> ApproxDP:
         """What the steps promise together at this delta, under the relation."""
@@ -131,15 +126,14 @@ def least_noise_multiplier(
     >>> least_noise_multiplier(epsilon=3.0, delta=1e-6, sampling_rate=0.05, steps=1000).noise_multiplier
     2.594
     """
-    epsilon, delta, relation = checked_amount("epsilon", epsilon), checked_delta(delta), checked_relation(relation)
-    rate, steps = _checked_rate(sampling_rate), _checked_steps(steps)
+    asked = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
+    epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
 
     def at(weakness: float) -> SampledGaussian:
-        noise = rounded_up(1 / weakness, _DIGITS)
-        return SampledGaussian(noise_multiplier=noise, sampling_rate=rate, steps=steps, relation=relation)
+        return replace(asked, noise_multiplier=rounded_up(1 / weakness, _DIGITS))
 
     # log1p(..) is 1 / z^2 in the central limit, mu = q sqrt(T (e^(1/z^2) - 1)) (Bu, Dong, Long and Su 2020): a guess
-    guess = math.sqrt(math.log1p(_mu(epsilon, delta, relation) ** 2 / (rate**2 * steps)))
+    guess = math.sqrt(math.log1p(_mu(epsilon, delta, asked.relation) ** 2 / (asked.sampling_rate**2 * asked.steps)))
     return _greatest(at, guess, (1e-9, 1 / _LEAST_NOISE), epsilon, delta)
 
 
@@ -164,16 +158,15 @@ def greatest_sampling_rate(
     >>> greatest_sampling_rate(epsilon=3.0, delta=1e-6, noise_multiplier=1.5, steps=1000).sampling_rate
     0.02607
     """
-    epsilon, delta = checked_amount("epsilon", epsilon), checked_delta(delta)
-    steps, relation = _checked_steps(steps), checked_relation(relation)
+    everybody = SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=1.0, steps=steps, relation=relation)
+    epsilon, delta = number("epsilon", epsilon, above=0), number("delta", delta, above=0, below=1)
 
     def at(rate: float) -> SampledGaussian:
-        rate = rounded_down(min(1.0, rate), _DIGITS)
-        return SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=rate, steps=steps, relation=relation)
+        return replace(everybody, sampling_rate=rounded_down(min(1.0, rate), _DIGITS))
 
-    everybody = at(1.0)
-    limit = math.sqrt(steps * math.expm1(1 / everybody.noise_multiplier**2))  # mu / q (Bu, Dong, Long and Su 2020)
-    return _greatest(at, _mu(epsilon, delta, relation) / limit, (_LEAST_RATE, 1.0), epsilon, delta)
+    # mu / q (Bu, Dong, Long and Su 2020)
+    limit = math.sqrt(everybody.steps * math.expm1(1 / everybody.noise_multiplier**2))
+    return _greatest(at, _mu(epsilon, delta, everybody.relation) / limit, (_LEAST_RATE, 1.0), epsilon, delta)
 
 
 def _mu(epsilon: float, delta: float, relation: Relation) -> float:
@@ -266,18 +259,3 @@ def _library() -> Any:
             "accounting of Poisson samples needs the package 'dp-accounting'; install it with: "
             'pip install "dptext[accounting]"'
         ) from None
-
-
-def _checked_rate(value: Any) -> float:
-    rate = checked_amount("sampling_rate", value)
-    if not _LEAST_RATE <= rate <= 1:
-        raise ParameterError(f"sampling_rate must be between {_LEAST_RATE:g} and 1, got {rate:g}")
-    return rate
-
-
-def _checked_steps(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ParameterError(f"steps must be an integer, got {type(value).__name__}")
-    if not 1 <= value <= _MOST_STEPS:
-        raise ParameterError(f"steps must be between 1 and {_MOST_STEPS:,}, got {value if value < 1 else 'more'}")
-    return int(value)

@@ -13,11 +13,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, get_args
 
+from dptext.checks import choice, number
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OfLevel, OneGroup
 from dptext.privacy.guarantee import (
@@ -99,10 +99,13 @@ class PrivacyStatement:
     software: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", _choice("unit", Unit, self.unit))
-        object.__setattr__(self, "relation", _choice("relation", Relation, self.relation))
-        object.__setattr__(self, "trust", _choice("trust", Trust, self.trust))
+        object.__setattr__(self, "unit", choice("unit", self.unit, Unit))
+        object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
+        object.__setattr__(self, "trust", choice("trust", self.trust, Trust))
         object.__setattr__(self, "condition", Condition.read(self.condition))
+        number("slack", self.slack, least=0)
+        if self.claimed_epsilon is not None:
+            number("claimed_epsilon", self.claimed_epsilon, least=0, infinite=True)
         for name, (holds, expected) in _EXPECTED.items():
             if not holds(getattr(self, name)):
                 raise ParameterError(f"{name} must be {expected}")
@@ -331,20 +334,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LEVEL_IN_WORDS = re.compile(r"""the level ['"](.*?)['"](?= himself|,|;|$)""", re.DOTALL)
 
 
-def _choice(name: str, choices: type[StrEnum], value: Any) -> StrEnum:
-    try:
-        return choices(value)
-    except (ValueError, TypeError):
-        raise ParameterError(f"{name} must be one of {', '.join(choices)}, got another value") from None
-
-
 _LARGEST = 2**1000
-
-
-def _is_amount(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value >= 0 and not (isinstance(value, int) and value > _LARGEST)
 
 
 def _is_parameter(value: object) -> bool:
@@ -376,8 +366,6 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "assumptions": (_are_sentences, "a sequence of sentences"),
     "exposed": (_are_sentences, "a sequence of sentences"),
-    "slack": (lambda value: _is_amount(value) and math.isfinite(value), "a finite number of nats >= 0"),
-    "claimed_epsilon": (lambda value: value is None or _is_amount(value), "a number of nats >= 0, or none"),
     "seeded": (lambda value: isinstance(value, bool), "true or false"),
     "data_sha256": (
         lambda value: value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None),

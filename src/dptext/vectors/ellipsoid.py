@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import ParameterError
 
 __all__ = ["Ellipsoid"]
@@ -46,8 +47,7 @@ class Ellipsoid:
     """
 
     def __init__(self, matrix: npt.NDArray[np.float32], lambda_: float) -> None:
-        if isinstance(lambda_, bool) or not isinstance(lambda_, int | float) or not 0 <= lambda_ <= 1:
-            raise ParameterError(f"lambda must be a number from 0 to 1, got {lambda_!r}")
+        lambda_ = number("lambda", lambda_, least=0, most=1)
         size, dimension = matrix.shape
         self._matrix = matrix
         shape = (1 - lambda_) * np.eye(dimension) + lambda_ * _scaled_covariance(matrix)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext import checks
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
 from dptext.own_files import replacing
 from dptext.privacy.statement import PrivacyStatement
@@ -162,8 +163,7 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
     >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0]})["cat"]
     array([1., 0.], dtype=float32)
     """
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 2):
-        raise ParameterError(f"limit must be at least 2 (one word and {UNKNOWN!r}), got {limit}")
+    limit = None if limit is None else checks.whole("limit", limit, least=2)  # a word and the unknown one
     vectors = _load(source, limit)
     return vectors if statement is None else vectors.with_statement(statement)
 
@@ -186,7 +186,7 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(vectors, WordVectors):
         raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
-    target = _path(path)
+    target = checks.path("path", path)
     suffix = target.suffix.lower()
     if suffix and suffix not in _WRITERS:
         raise ParameterError(
@@ -232,7 +232,7 @@ def _load(source: Source, limit: int | None) -> WordVectors:
 def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVectors:
     if source == "glove-6b-50d":
         return words_of_pair(*_packaged_glove(), limit=limit, source="glove-6b-50d")
-    path = _path(source)
+    path = checks.path("source", source)
     there = _exists(path)
     if isinstance(source, str) and not path.suffix and not there:
         raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
@@ -242,16 +242,6 @@ def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVector
     if format_suffix(path) == ".bin":
         return select_words(binary_rows(path), place=f"{name}, row", source=name, limit=limit)
     return select_words(text_rows(path), place=f"{name}, line", source=name, limit=limit)
-
-
-def _path(path: str | os.PathLike[str]) -> Path:
-    try:
-        name = os.fspath(path)
-    except TypeError:
-        name = ""
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise ParameterError("expected a path: a string that is not empty and holds no NUL")
-    return Path(name)
 
 
 def _exists(path: Path) -> bool:
