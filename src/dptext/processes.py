@@ -20,17 +20,12 @@ from dptext.errors import StorageError
 from dptext.own_files import scratch_folder
 from dptext.threads import available_cores, use_cores
 
-__all__ = ["checked_processes", "in_order", "leave_with_the_parent", "start_worker"]
+__all__ = ["in_order", "leave_with_the_parent", "start_worker"]
 
 Kept = TypeVar("Kept")
 Sent = TypeVar("Sent")
 Result = TypeVar("Result")
 _AHEAD = 2  # pieces that wait for a process, for each process
-
-
-def checked_processes(processes: int) -> int:
-    """The number of processes, when it is one."""
-    return whole("processes", processes, least=1)
 
 
 def in_order(

@@ -53,7 +53,7 @@ def test_it_does_not_show_its_secret():
 
 @pytest.mark.parametrize("seed", [True, 1.5, "7"])
 def test_a_seed_is_an_integer(seed):
-    with pytest.raises(ParameterError, match="seed must be an integer or None"):
+    with pytest.raises(ParameterError, match="seed must be an integer"):
         NoiseKey(seed=seed)
 
 

@@ -110,7 +110,7 @@ def test_arguments_are_checked_by_fit(small):
             WordPrivatizer(mechanism, vectors=small).fit()
     with pytest.raises(ParameterError, match="epsilon must be a finite number above 0"):
         WordPrivatizer(epsilon=0, vectors=small).fit()
-    with pytest.raises(ParameterError, match="limit must be at least 2"):
+    with pytest.raises(ParameterError, match="limit must be an integer of at least 2"):
         WordPrivatizer(vectors=small, limit=1).fit()
 
 

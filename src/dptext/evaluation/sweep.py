@@ -39,10 +39,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from dptext.evaluation.sweep_table import Sweep
-from dptext.processes import checked_processes, leave_with_the_parent
+from dptext.processes import leave_with_the_parent
 from dptext.threads import use_cores
 
 __all__ = ["Progress", "grid", "read_sweep", "sweep"]
@@ -128,7 +129,7 @@ def sweep(
         StorageError: the file cannot be written, another process is at it, or a worker died.
     """
     cells = _cells(settings, seeds)
-    if checked_processes(processes) > 1:
+    if whole("processes", processes, least=1) > 1:
         _check_pickle(run)
     experiment = experiment_of(run, name, constants or {}, packages, not_compared)
     with SweepFile(Path(path), experiment, restart=restart) as file:

@@ -139,16 +139,6 @@ _FARTHEST = 2.0**500  # a ratio and its square are floats with all their digits
 _UP = 1 + 1e-15  # covers the rounding of a few float operations
 
 
-def checked_amount(name: str, value: object) -> float:
-    """A finite number above 0."""
-    return number(name, value, above=0)
-
-
-def checked_delta(value: object) -> float:
-    """A delta above 0 and below 1."""
-    return number("delta", value, above=0, below=1)
-
-
 def l2_sensitivity(norm: float, relation: Relation) -> float:
     """How far a sum moves when every unit adds a vector of Euclidean norm at most ``norm``.
 

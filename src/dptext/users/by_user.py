@@ -18,9 +18,10 @@ from typing import Any, get_args
 
 import numpy as np
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.files.documents import Document, DocumentReader
-from dptext.processes import checked_processes, in_order
+from dptext.processes import in_order
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.authored import Digester, Level, LevelCodes, UserUnit, parts_of
 from dptext.users.sorted_runs import Lengths, Prolific, Rows, SortedRuns
@@ -161,7 +162,7 @@ def grouped_users(
         isinstance(most_words, bool) or not isinstance(most_words, int | np.integer) or most_words < 1
     ):
         raise ParameterError(f"most_words must be an integer of at least 1, or None, got {most_words!r}")
-    checked_processes(processes)
+    whole("processes", processes, least=1)
     names = Digester(seed)
     levels = LevelCodes()
     with closing(SortedRuns(folder)) as runs:

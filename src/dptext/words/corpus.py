@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.files.blocks import Block
 from dptext.files.documents import OnError, PathLike, read_documents
@@ -17,7 +18,6 @@ from dptext.files.writers import DocumentWriter
 from dptext.own_files import HashedFile, check_target
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
-from dptext.processes import checked_processes
 from dptext.release.release import (
     Piece,
     Progress,
@@ -134,7 +134,7 @@ def privatize_file(
         StorageError: a file cannot be read or written; a process died.
     """
     out = Path(out)
-    checked_processes(processes)
+    whole("processes", processes, least=1)
     writer = DocumentWriter(out, text=text, keep=keep)
     options = {**mechanism.parameters(), "mechanism": mechanism.name, "output": asdict(writer.format)}
     released = release_file(

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.noise.bits import SCALE
-from dptext.privacy.accounting import checked_delta, gaussian_epsilon
+from dptext.privacy.accounting import gaussian_epsilon
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
@@ -69,7 +70,7 @@ class Participation:
     default: str = EVERYONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
         rates: dict[str, float] = {}
         for level, rate in self.rates.items():
             # the checks of a SampledGaussian hold without noise too, and its numbers are Python's, whatever was given
