@@ -18,8 +18,6 @@ from dptext.embeddings import cooccurrence, sharing
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import as_approx
 
-pytest.importorskip("safetensors")
-
 MARKER = "qsecretq"
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
 

@@ -14,7 +14,6 @@ from dptext.cli import console, main
 from dptext.embeddings.skipgram_run import Run
 from dptext.ledger.ledger import Ledger
 
-pytest.importorskip("safetensors")
 pytest.importorskip("numba")
 
 MARKER = "qsecretq"

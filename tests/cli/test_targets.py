@@ -10,7 +10,6 @@ from dptext.files.documents import DocumentReader
 from dptext.ledger.ledger import Ledger
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("safetensors")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and devices of POSIX")
 
 ENDING = {"privatize": ".jsonl", "encode": ".parquet", "embed": "", "report": ".html", "calibrate": ".png"}

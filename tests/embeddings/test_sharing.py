@@ -18,8 +18,6 @@ from dptext.embeddings import sharing
 from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import save_release, statement_files
 
-pytest.importorskip("safetensors")
-
 WORDS = ["tea", "cup", "tax", "law", "cat", "dog", "rain", "sun"]
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
 MARKER = "qsecretq"
@@ -211,13 +209,6 @@ def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
         model.save("a\0b")
     with pytest.raises(dptext.ParameterError, match="carry no statement"):
         save_release(tmp_path / "shared", vectors, {})
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_missing_package_is_said_before_anything_is_written(model, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    with pytest.raises(dptext.MissingExtraError, match=re.escape('pip install "dptext[files]"')):
-        model.save(tmp_path / "shared")
     assert os.listdir(tmp_path) == []
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pyarrow")
-pytest.importorskip("safetensors")
 pytest.importorskip("numba")
 
 from faults.injection import compiler

@@ -18,11 +18,11 @@ from sklearn.neural_network import MLPClassifier
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.files.tensors import tensor_bytes
 from dptext.privacy.guarantee import NoGuarantee, PureDP
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.release import DeviceEncoder
-from dptext.representations.tensors import tensor_bytes
 
 pytest.importorskip("torch")
 
@@ -331,7 +331,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     with pytest.raises(DataError, match="run is broken"):
         small(checkpoint=file)
     before = tensor_bytes({"body.weight": np.ones(2)}, {"training": '{"format": "dptext hiding training 1"}'})
-    for other in (b"", b"".join(before), b"\x80\x02c__builtin__\nexec\n."):  # of version 0.1; a pickle that runs code
+    for other in (b"", before, b"\x80\x02c__builtin__\nexec\n."):  # of version 0.1; a pickle that runs code
         file.write_bytes(other)
         with pytest.raises(DataError, match="or no checkpoint that this version of dptext wrote"):
             small(checkpoint=file)

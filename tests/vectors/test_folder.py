@@ -8,11 +8,10 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import dptext
 from dptext.vectors.folder import announces_vectors, check_folder
-
-save_file = pytest.importorskip("safetensors.numpy").save_file
 
 
 @pytest.fixture
@@ -191,16 +190,6 @@ def test_a_broken_save_leaves_nothing(tmp_path, small, monkeypatch):
     with pytest.raises(dptext.StorageError, match=r"cannot write '.*saved': No space left on device$"):
         dptext.save_vectors(small, tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("package", ["safetensors", "safetensors.numpy"])
-def test_a_missing_safetensors_is_answered_with_its_install_line(saved, small, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    for use in (lambda: dptext.load_vectors(saved), lambda: dptext.save_vectors(small, saved.parent / "other")):
-        with pytest.raises(
-            dptext.MissingExtraError, match=r"'safetensors'; install .* pip install \"dptext\[files\]\""
-        ):
-            use()
 
 
 # -- further statements ---------------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ def _use(word2vec: str | None) -> list[str]:
         "",
         "Run from within this folder. `<unk>` stands for all words that have no vector.",
         "",
-        'With dptext (`pip install "dptext[files]"`), which checks the files and keeps the promise with the vectors:',
+        "With dptext (`pip install dptext`), which checks the files and keeps the promise with the vectors:",
         "",
         "```python",
         "import dptext",

@@ -167,7 +167,6 @@ class Cooccurrence:
 
         Raises:
             ParameterError: nothing was learned yet; something is there already.
-            MissingExtraError: the package safetensors is not installed.
             StorageError: it cannot be written.
         """
         if not hasattr(self, "vectors_"):

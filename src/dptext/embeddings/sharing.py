@@ -24,7 +24,6 @@ from typing import Literal, TypeAlias, get_args
 
 from dptext.embeddings.card import card_of
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.formats import extra
 from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.folder import announces_vectors, write_folder
@@ -64,7 +63,6 @@ def save_release(
     Raises:
         ParameterError: vectors without a statement; another format; something is there already.
         DataError: a word that a format cannot hold; the row is named.
-        MissingExtraError: the package safetensors is not installed.
         StorageError: it cannot be written.
     """
     if vectors.statement is None:
@@ -109,7 +107,6 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
 
     Raises:
         ParameterError: something is there already: with ``replace``, something that `save_release` did not write.
-        MissingExtraError: the package safetensors is not installed.
         StorageError: the folder around it is missing or read-only.
     """
     try:
@@ -136,7 +133,6 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
             "another name"
         )
     check_folder_around(target)
-    extra("safetensors.numpy", "files", f"the folder {target.name!r}")
     return target
 
 

@@ -267,7 +267,6 @@ class SkipGram:
 
         Raises:
             ParameterError: nothing was learned yet, or it was learned without a promise; something is there already.
-            MissingExtraError: the package safetensors is not installed.
             StorageError: it cannot be written.
         """
         if not hasattr(self, "vectors_"):

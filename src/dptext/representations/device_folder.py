@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.formats import read_stored
+from dptext.files.formats import file_digest, read_stored
+from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import check_released, sweep, whole_folder
 from dptext.privacy.agreement import disagreements, same_value
 from dptext.privacy.statement import PrivacyStatement
@@ -27,7 +28,6 @@ from dptext.representations.encoders import TextEncoder
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.stored_encoders import described, rebuilt, unknown_names
-from dptext.representations.tensors import read_tensors, tensor_bytes
 
 __all__ = ["StoredDevice", "check_promise", "read_device", "write_device"]
 
@@ -83,7 +83,7 @@ def write_device(
     tensors["mean"] = bound.mean
     if bound.directions is not None:
         tensors["directions"] = bound.directions
-    files = {_TENSORS: b"".join(tensor_bytes(tensors)), _PRIVACY: (statement.to_json() + "\n").encode()}
+    files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: (statement.to_json() + "\n").encode()}
     if training is not None:
         files[_TRAINING] = (training.to_json() + "\n").encode()
     announced = {
@@ -109,19 +109,19 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
     place = _path(folder)
     source = place.name or str(place)
     config = _config(place, source)
-    # into memory, not mapped: what is changed on the disk later changes no promise
-    files = {name: read_stored(place / name) for name in (_TENSORS, _PRIVACY)}
+    statements = {_PRIVACY: read_stored(place / _PRIVACY)}
     if _TRAINING in config["sha256"] or (place / _TRAINING).exists():
-        files[_TRAINING] = read_stored(place / _TRAINING)
-    for name, content in files.items():
-        if hashlib.sha256(content).hexdigest() != config["sha256"].get(name):
+        statements[_TRAINING] = read_stored(place / _TRAINING)
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in statements.items()}
+    for name, digest in {_TENSORS: file_digest(place / _TENSORS), **digests}.items():
+        if digest != config["sha256"].get(name):
             raise DataError(
                 f"{source}: {name} is not the file that {_CONFIG} announces: it was cut, changed or mixed up; get the "
                 "folder again"
             )
-    tensors = read_tensors(files[_TENSORS], source=f"{source}: {_TENSORS}")
-    statement = _statement(files[_PRIVACY], source, _PRIVACY)
-    training = _statement(files[_TRAINING], source, _TRAINING) if _TRAINING in files else None
+    tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+    statement = _statement(statements[_PRIVACY], source, _PRIVACY)
+    training = _statement(statements[_TRAINING], source, _TRAINING) if _TRAINING in statements else None
     try:
         bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
         randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
+from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
 from dptext.representations.known_words import END, WordTable, padded
 from dptext.representations.provenance import Provenance
-from dptext.representations.tensors import read_metadata, read_tensors, tensor_bytes
 
 __all__ = ["POOLINGS", "GruDecoder", "GruEncoder"]
 
@@ -192,8 +192,7 @@ class GruDecoder:
         arrays: dict[str, npt.NDArray[Any]] = dict(self.arrays)
         arrays["words"] = np.frombuffer("\n".join(self.table.words).encode(), dtype=np.uint8)
         with replacing(path) as file:
-            for part in tensor_bytes(arrays, told):
-                file.write(part)
+            file.write(tensor_bytes(arrays, told))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GruDecoder:
@@ -204,11 +203,7 @@ class GruDecoder:
             DataError: it is damaged, or something else.
         """
         name = Path(path).name
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise StorageError.of("read", path, error) from None
-        arrays, told = read_tensors(content, source=name), read_metadata(content, source=name)
+        arrays, told = read_tensors(path, source=name)
         try:
             if told["format"] == _DECODER:
                 words = arrays.pop("words").tobytes().decode().split("\n")

@@ -14,8 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
 from dptext.errors import DataError, StorageError
-from dptext.files.formats import extra, open_stored, read_stored
+from dptext.files.formats import open_stored, read_stored
 from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.vocabulary import UNKNOWN
@@ -35,11 +38,9 @@ def save_folder(vectors: WordVectors, folder: Path) -> None:
     """Write a folder whole or not at all: under a temporary name beside it, renamed at the end.
 
     Raises:
-        MissingExtraError: the package safetensors is not installed.
         DataError: a word that no line of a text file can hold.
         StorageError: the folder cannot be written.
     """
-    _safetensors(folder)  # what can fail fails before anything is written
     with whole_folder(folder) as part:
         write_folder(vectors, part, name=folder)
 
@@ -57,9 +58,8 @@ def write_folder(
             statements and their digests: ``{"strict": {"file": ..., "sha256": ...}}``.
 
     Raises:
-        MissingExtraError, DataError, StorageError: see `save_folder`.
+        DataError, StorageError: see `save_folder`.
     """
-    safetensors = _safetensors(name)
     for row, word in enumerate(vectors.words):
         if "\n" in word:
             raise DataError(f"row {row}: the word holds a line feed, which {_WORDS} cannot; leave it out")
@@ -78,9 +78,9 @@ def write_folder(
     (part / _WORDS).write_bytes(b"".join(word + b"\n" for word in encoded_words(vectors.words)))
     (part / _CONFIG).write_bytes((json.dumps({**config, **further}, indent=2) + "\n").encode())
     try:
-        safetensors.numpy.save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
+        save_file({_TENSOR: vectors.matrix}, part / _TENSORS)
         (part / _TENSORS).chmod((part / _WORDS).stat().st_mode)  # it is to be shared like the others
-    except safetensors.SafetensorError:
+    except SafetensorError:
         raise StorageError(f"cannot write {str(name)!r}: is there room on the disk?") from None
 
 
@@ -91,7 +91,7 @@ def check_folder(folder: Path) -> frozenset[str]:
         The files of these statements.
 
     Raises:
-        MissingExtraError, StorageError, DataError: as `load_folder`; they are not.
+        StorageError, DataError: as `load_folder`; they are not.
     """
     main = load_folder(folder, limit=2, source=folder.name)
     found = set() if main.statement is None else {_PRIVACY}
@@ -125,7 +125,6 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
     """The words of a folder; its fingerprint is checked over all rows, whatever the limit.
 
     Raises:
-        MissingExtraError: the package safetensors is not installed.
         StorageError: a file cannot be read.
         DataError: a file is missing, broken or not as the others say.
     """
@@ -137,10 +136,9 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             f"{source}: expected as many lines in {_WORDS} as {_CONFIG} says ({config['words']:,}), got "
             f"{len(words):,}; copy the folder again"
         )
-    safetensors = _safetensors(folder)
     open_stored(folder / _TENSORS).close()  # of a pipe the library would wait for a writer
     try:
-        with safetensors.safe_open(folder / _TENSORS, framework="np") as tensors:
+        with safe_open(folder / _TENSORS, framework="np") as tensors:
             tensor = _tensor(tensors, config, source)
             _check_fingerprint(words, tensor, config["sha256"], source)
             row = words.index(UNKNOWN) if UNKNOWN in words else None
@@ -152,7 +150,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             return vectors if statement is None else vectors.with_statement(statement)
     except OSError as error:
         raise StorageError.of("read", folder / _TENSORS, error) from None
-    except safetensors.SafetensorError:
+    except SafetensorError:
         pass  # raised below: this error may hold what stands in the file
     raise DataError(f"{source}: {_TENSORS} is broken or cut; copy the folder again")
 
@@ -247,9 +245,3 @@ def _rows(words: list[str], tensor: Any) -> RowStream:
     for start in range(0, len(words), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(words))  # a slice beyond the end is an error here
         yield SourceRows(range(start + 1, stop + 1), words[start:stop], tensor[start:stop])
-
-
-def _safetensors(folder: Path) -> Any:
-    what = f"the folder {folder.name!r}"
-    extra("safetensors.numpy", "files", what)
-    return extra("safetensors", "files", what)

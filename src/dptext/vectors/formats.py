@@ -174,14 +174,13 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     Args:
         vectors: as `load_vectors` gives them.
         path: ``.txt`` or ``.vec`` for word2vec text, ``.bin`` for word2vec binary, no suffix for a folder with
-            safetensors, words and fingerprint (extra ``files``), the only form that holds the statement of vectors
-            that have one. It appears whole or not at all.
+            safetensors, words and fingerprint, the only form that holds the statement of vectors that have one. It
+            appears whole or not at all.
 
     Raises:
         ParameterError: another suffix, or something is there already; a suffix for vectors with a statement, which
             would come back as public ones.
         DataError: a word that the format cannot hold; the row is named.
-        MissingExtraError: a folder without the package safetensors.
         StorageError: it cannot be written.
     """
     if not isinstance(vectors, WordVectors):
