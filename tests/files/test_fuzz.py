@@ -15,6 +15,8 @@ from dptext.files.documents import read_documents
 from files.sample_files import LINES, SUFFIXES, WITH_COLUMNS, packed, put, table
 from files.secrecy import MARKER, assert_silent
 
+pytestmark = pytest.mark.slow
+
 FUZZ = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 pieces = st.lists(

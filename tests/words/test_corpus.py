@@ -307,6 +307,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])

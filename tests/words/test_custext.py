@@ -125,6 +125,7 @@ def test_an_audit_of_groups_asks_for_them(small, mechanism):
         dptext.audit(dptext.TEM(small, epsilon=1.0), labels=mechanism.groups)
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_large_vocabulary_takes_whole_groups(glove):
     mechanism = CusText(glove, epsilon=EPSILON)
     verdict = dptext.audit(mechanism, labels=mechanism.groups, seed=1)

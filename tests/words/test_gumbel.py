@@ -51,6 +51,7 @@ def test_the_least_loss_of_every_pair_is_a_lower_bound(mechanism, words, shares)
         assert (mechanism.least_loss(word) <= np.maximum(really, 0.0) + 1e-6).all()
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("word", ["people", "the"])
 def test_draws_fit_the_quadrature_and_another_scale_is_rejected(mechanism, words, shares, word):
     row = words.vocabulary.row(word)
@@ -75,6 +76,7 @@ def test_the_printed_promise_is_refuted(mechanism, shares, words):
     assert dptext.audit(Broken(mechanism, shares), printed).refuted
 
 
+@pytest.mark.slow
 def test_at_twenty_thousand_words_the_loss_is_beyond_all_measure(glove):
     mechanism = TruncatedGumbel(glove, epsilon=100.0, scale=25.0, unsafe_as_published=True)
     size, mean = len(glove), math.log(len(glove))

@@ -111,6 +111,7 @@ def worst_lower_bound(counts, points, epsilon):
     return worst
 
 
+@pytest.mark.statistical
 def test_sampled_losses_stay_below_the_promise_and_too_little_noise_is_refuted():
     vectors, counts = losses_on_a_line(1.0)
     points = vectors.matrix[:3, 0].astype(np.float64)

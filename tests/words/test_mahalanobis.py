@@ -52,6 +52,7 @@ def test_the_noise_is_laplace_in_the_regularised_norm_and_not_in_another(glove, 
         assert stats.kstest(lengths(shape_of(glove, 0.9)), expected.cdf).pvalue < FALSE_ALARM
 
 
+@pytest.mark.statistical
 def test_whitened_noise_has_no_direction(glove, monkeypatch):
     rows = np.random.default_rng(2).integers(0, len(glove), 60_000)
     noise = noise_of(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=0.5), rows)
@@ -108,6 +109,7 @@ def worst_lower_bound(counts, allowed):
     return float(np.max(np.array(losses) - allowed))
 
 
+@pytest.mark.statistical
 def test_sampled_losses_stay_below_the_promise_and_broken_twins_do_not():
     vectors, epsilon = long_cloud(), 0.5
     mechanism = Mahalanobis(vectors, epsilon=epsilon, lambda_=1.0)

@@ -49,6 +49,7 @@ def test_all_pairs_keep_the_promise_which_is_attained(small, epsilon, order):
     assert dptext.audit(mechanism, lie, labels=mechanism.places).refuted
 
 
+@pytest.mark.slow
 def test_far_words_have_finite_logs_and_an_audit_uses_them(glove):
     mechanism = OrderedList(glove, epsilon=3.0, order="principal")
     words = [glove.words[row] for row in principal_order(glove)[[0, 10_000, -1]]]

@@ -88,6 +88,7 @@ def test_real_probabilities_agree_with_brute_force_within_the_slack(mechanism, f
     assert np.abs(logs - log_formula(far, EPSILON, mechanism.threshold)).max() <= mechanism.slack
 
 
+@pytest.mark.slow
 def test_no_pair_loses_more_than_promised(mechanism, far, logs, rows):
     pairs = len(rows) * (len(rows) - 1) / 2
     assert pairs >= 1e5
@@ -98,6 +99,7 @@ def test_no_pair_loses_more_than_promised(mechanism, far, logs, rows):
     assert (loss > 0.5 * EPSILON * np.minimum(far[0, rows[1:]], mechanism.threshold)).any()
 
 
+@pytest.mark.slow
 def test_algorithm_two_is_the_same_distribution_and_its_wrong_bottom_is_rejected(mechanism, far, logs, rows):
     right = log_algorithm_two(far, EPSILON, mechanism.threshold, lambda size, within: size - within)
     assert np.abs(logs - right).max() <= mechanism.slack
@@ -106,6 +108,7 @@ def test_algorithm_two_is_the_same_distribution_and_its_wrong_bottom_is_rejected
     assert worst_excess(wrong, far[:, rows], EPSILON, mechanism.threshold) > mechanism.slack
 
 
+@pytest.mark.slow
 def test_a_float32_cumulative_sum_is_rejected(mechanism, far, rows):
     weights = np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)).astype(np.float32)
     summed = np.cumsum(weights, axis=1, dtype=np.float32)
@@ -130,6 +133,7 @@ def chi_square(counts, probabilities):
     return stats.chisquare(observed[wanted > 0], wanted[wanted > 0], sum_check=False).pvalue
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("word", ["doctor", "<unk>"])
 def test_a_million_draws_fit_the_probabilities(glove, word):
     mechanism = TEM(glove, epsilon=4.0)
@@ -151,6 +155,7 @@ def test_draws_in_one_batch_of_many_words_fit_each_words_probabilities(small):
     assert worst > FALSE_ALARM / len(small)
 
 
+@pytest.mark.statistical
 def test_the_gumbel_form_of_algorithm_two_agrees_as_an_oracle(small):
     epsilon, threshold, word = 2.0, 2.0, 11
     far = distances(small, [word])[0]

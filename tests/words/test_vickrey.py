@@ -70,6 +70,7 @@ def frequencies(mechanism, samples=300_000):
     return np.stack([np.bincount(each, minlength=4) for each in drawn])
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("t", [0.25, 0.5, 1.0])
 @pytest.mark.parametrize("published", [False, True])
 def test_output_frequencies_follow_the_papers_law_and_another_t_is_rejected(t, published):
