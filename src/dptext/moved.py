@@ -20,6 +20,7 @@ MOVED = {
     "dptext.embeddings.dpsgd.torch_ranks": "dptext.embeddings.dpsgd.ranks",
     "dptext.embeddings.personal": "dptext.embeddings.dpsgd.participation",
     "dptext.privacy.ledger": "dptext.ledger.ledger",
+    "dptext.report.corpus": "dptext.report.measure",
     "dptext.representations.hiding": "dptext.hiding",
     "dptext.representations.hiding.erasure": "dptext.hiding.erasure",
     "dptext.representations.hiding.federate": "dptext.representations.federate",

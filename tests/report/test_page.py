@@ -12,10 +12,9 @@ from dptext.attacks.score import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.estimates import Estimate
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
-from dptext.report.brief import answers
-from dptext.report.checks import Check
-from dptext.report.page import GroupGap, Measurement, Report, Sample
-from dptext.report.score_figures import scores_figure
+from dptext.report.figures import promise_figure, scores_figure
+from dptext.report.file_audit import Check
+from dptext.report.page import GroupGap, Measurement, Report, Sample, answers
 
 NASTY = '<script>alert("x")</script>&'
 
@@ -149,7 +148,7 @@ def test_a_seed_is_warned_of():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True))
     assert "A seed was used" in report.html()
     assert "against somebody who knows or guesses the seed" in report.html()
-    assert "a seed was used" in report.card()
+    assert "A seed was used" in report.card()
 
 
 def test_a_failed_check_refutes_and_is_said_first():
@@ -295,20 +294,15 @@ def test_a_figure_that_is_no_picture_is_refused():
 
 def test_pictures_are_drawn_without_a_window():
     pytest.importorskip("matplotlib")
-    from dptext.report.score_figures import curve_figure, promise_figure, scores_figure
-
     estimate = Estimate(0.6, 0.5, 0.7, 5, "runs")
     pictures = [
         promise_figure([("TEM", _verdict(Outcome.CONSISTENT, 1.0)), ("other", _verdict(Outcome.REFUTED, 6.0))]),
         scores_figure([("linkage", estimate, 0.5)], measure="accuracy"),
-        curve_figure([("TEM", [(1.0, estimate), (2.0, estimate)])], x="epsilon", y="accuracy", logarithmic=True),
     ]
     assert all(each.startswith(b"\x89PNG") and len(each) > 5000 for each in pictures)
     assert "matplotlib.pyplot" not in sys.modules
     with pytest.raises(ParameterError, match="at least one row"):
         scores_figure([], measure="accuracy")
-    with pytest.raises(ParameterError, match="told apart in grey"):
-        curve_figure([("x", [(1.0, estimate)])] * 7, x="x", y="y")
 
 
 def test_who_is_not_a_neighbour_is_not_said_to_be_protected():

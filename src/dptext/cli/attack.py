@@ -31,8 +31,8 @@ from dptext.cli.options import (
     with_options,
 )
 from dptext.errors import DataError, ParameterError
-from dptext.report.linking import by_layout, by_likelihood
-from dptext.report.sides import Side, aligned, channel_of, read_attribute, read_side, rebuilt
+from dptext.report.file_attacks import aligned, by_layout, by_likelihood, channel_of, rebuilt
+from dptext.report.inputs import Rows, read_rows
 
 __all__ = ["attack"]
 
@@ -58,14 +58,14 @@ class PairOptions:
     vectors: MovedVectorsOption = None
     seed: AnalysisSeedOption = None
 
-    def read(self) -> tuple[Side, Side]:
+    def read(self) -> tuple[Rows, Rows]:
         """Both.
 
         Raises:
             DataError: they do not belong together, or hold too few rows.
         """
-        before = read_side(self.original, text=self.text, group=self.group)
-        after = read_side(self.private, text=self.text)
+        before = read_rows(self.original, text=self.text, person=self.group, vector=None)
+        after = read_rows(self.private, text=self.text, vector=None)
         if before.size != after.size:
             raise DataError(
                 f"{self.private.name} must have as many rows as {self.original.name}, {before.size:,}, got "
@@ -175,10 +175,11 @@ def attribute_command(
 
     Attackers are trained on a part of the private rows with their labels, and judged on other people's rows.
     """
-    features, labels, people, kind = read_attribute(file, text=text, vector=vector, label=label, group=group)
+    rows = read_rows(file, text=text, columns=(label,), person=group, vector=vector)
+    labels, kind = rows.columns[label], "texts" if rows.vectors is None else "vectors"
     output.say(f"Training attackers on {len(labels):,} private {kind} ...")
     names: Any = attacker or ATTACKERS
-    scores = attribute_inference(features, labels, people=people, attackers=names, folds=folds, seed=seed)
+    scores = attribute_inference(rows.features, labels, people=rows.people, attackers=names, folds=folds, seed=seed)
     _answer(
         scores,
         did=(

@@ -17,9 +17,7 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.statements import data_and_statement, read_statement
-from dptext.report.checks import Check
-from dptext.report.vector_files import audit_vector_file, is_of_vectors
-from dptext.report.word_files import audit_word_file
+from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["audit"]

@@ -28,9 +28,8 @@ from dptext.cli.options import (
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
 from dptext.release.statements import data_and_statement
-from dptext.report.corpus import Question, report_on
-from dptext.report.page import Report
-from dptext.report.parts import Measurement
+from dptext.report.measure import Question, report_on
+from dptext.report.page import Measurement, Report
 
 __all__ = ["report"]
 

@@ -1,20 +1,23 @@
-"""Figures for people: readable in grey, drawn by matplotlib (extra ``report``), written to a file."""
+"""Figures, readable in grey, drawn by matplotlib (extra ``report``): files of a calibration, pictures of a page."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Deniability
 from dptext.errors import ParameterError
+from dptext.estimates import Estimate
 from dptext.files.formats import extra
 from dptext.own_files import check_target, replacing
 
-__all__ = ["calibration_figure", "figure_format"]
+__all__ = ["calibration_figure", "figure_format", "promise_figure", "scores_figure"]
 
 FORMATS = (".png", ".pdf", ".svg")
 _STYLES = (
@@ -50,7 +53,7 @@ def calibration_figure(
     """Keep rate and support over epsilon, and how far replacements go in dense and in sparse regions.
 
     Args:
-        path: where it goes; see `figure_format`.
+        path: see `figure_format`.
         curves: for each mechanism its measurements, by ascending epsilon.
         at_half: for each mechanism its measurement at the epsilon of the third panel.
         source: the vectors, for the title.
@@ -59,12 +62,7 @@ def calibration_figure(
         StorageError: the file cannot be written.
     """
     kind = figure_format(path)
-    figure_module, canvas_module = (
-        extra("matplotlib.figure", "report", "a figure"),
-        extra("matplotlib.backends.backend_agg", "report", "a figure"),
-    )
-    figure = figure_module.Figure(figsize=(13.0, 4.4), layout="constrained")
-    canvas_module.FigureCanvasAgg(figure)  # no window, no state of its own
+    figure = _figure(13.0, 4.4)
     left, middle, right = figure.subplots(1, 3)
     for style, (name, found) in zip(_STYLES, curves.items(), strict=False):
         _draw_keep(left, name, found, style)
@@ -133,3 +131,94 @@ def _finish(axes: Any, title: str, x: str, y: str) -> None:
     axes.grid(visible=True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.legend(fontsize=8)
+
+
+# -- pictures of a page, as PNG bytes ----------------------------------------------------------------------------
+
+
+def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
+    """For each audit: the epsilon that is promised, the loss that was shown, and the most that could have been.
+
+    Raises:
+        ParameterError: there is nothing to draw.
+        MissingExtraError: matplotlib is not installed.
+    """
+    _check_any(verdicts)
+
+    def draw(axes: Any) -> None:
+        for place, (_, verdict) in enumerate(verdicts):
+            bar = {"height": 0.34, "edgecolor": "black", "linewidth": 0.8}
+            axes.barh(place - 0.19, verdict.allowed, color="0.82", label="promised at most", **bar)
+            shown = {"color": "white", "hatch": "///"} if verdict.refuted else {"color": "0.35"}
+            name = "shown: the promise is broken" if verdict.refuted else "shown by the audit"
+            axes.barh(place + 0.19, max(verdict.loss, 0.0), label=name, **shown, **bar)
+            if verdict.strongest < 1e6:
+                axes.plot([verdict.strongest] * 2, [place - 0.42, place + 0.42], "k:", label="could have been shown")
+        _name_rows(axes, [name for name, _ in verdicts])
+        axes.set_xlabel("privacy loss in nats (epsilon)")
+
+    return _picture(draw, len(verdicts))
+
+
+def scores_figure(
+    scores: Sequence[tuple[str, Estimate, float]], *, measure: str, limits: tuple[float, float] | None = None
+) -> bytes:
+    """A row each: name, number with its interval, and what is reached without the data.
+
+    Args:
+        scores: name, number, baseline.
+        measure: what the axis says.
+        limits: of the axis; None: what the numbers need.
+
+    Raises:
+        ParameterError: there is nothing to draw.
+        MissingExtraError: matplotlib is not installed.
+    """
+    _check_any(scores)
+
+    def draw(axes: Any) -> None:
+        for place, (_, score, baseline) in enumerate(scores):
+            axes.plot([score.low, score.high], [place, place], color="black", linewidth=2, solid_capstyle="butt")
+            axes.plot(score.value, place, "o", color="black", label="result, 95% interval")
+            axes.plot([baseline] * 2, [place - 0.3, place + 0.3], color="0.5", linewidth=3, label="without the data")
+        _name_rows(axes, [name for name, _, _ in scores])
+        axes.set_xlabel(measure)
+        if limits is not None:
+            axes.set_xlim(*limits)
+
+    lines = sum(1 + name.count("\n") for name, _, _ in scores)
+    return _picture(draw, max(round(0.55 * lines), 2))
+
+
+def _check_any(rows: Sequence[Any]) -> None:
+    if not rows:
+        raise ParameterError("expected at least one row to draw, got none")
+
+
+def _name_rows(axes: Any, names: Sequence[str]) -> None:
+    # the name of a column may hold a dollar: it is no formula
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x", color="0.9", linewidth=0.6)
+
+
+def _picture(draw: Callable[[Any], None], rows: int) -> bytes:
+    figure = _figure(8.0, 1.5 + 0.42 * max(rows, 1))
+    axes = figure.subplots()
+    draw(axes)
+    axes.set_axisbelow(True)
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the table beside it holds the name in letters
+        figure.savefig(stream, format="png", dpi=150, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _figure(width: float, height: float) -> Any:
+    """An empty figure without a window or a state of its own."""
+    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=(width, height), layout="constrained")
+    extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)
+    return figure

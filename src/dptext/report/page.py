@@ -1,40 +1,91 @@
 """One self-contained HTML page and a Markdown card: promise, audit, attacks, use and fairness of one release.
 
-The page loads nothing from anywhere: its figures are inside it, it runs no script, and it prints well. Whatever comes
-from outside (file names, column names, samples) is escaped.
+The page loads nothing from anywhere: its figures are inside it, it runs no script, and it prints well. What it says of
+the promise comes from `dptext.privacy.wording`; the rest stands in ``templates``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dptext.attacks.score import AttackScore
-from dptext.audits.verdict import Verdict
+from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
+from dptext.estimates import Estimate
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import explanation_html, not_protected, protected
-from dptext.report.brief import answers
-from dptext.report.card import card_of
-from dptext.report.checks import Check
-from dptext.report.parts import GroupGap, Measurement, Sample
-from dptext.report.style import STYLE
-from dptext.report.tables import (
-    attack_tables,
-    brief,
-    escaped,
-    figure,
-    glossary,
-    listed,
-    measurement_table,
-    sample_table,
-    tests,
-)
+from dptext.privacy.wording import explanation_html, filled, not_protected, of_words, protected, strength_in_brief
+from dptext.report.file_audit import Check
+from dptext.text.tokens import Kind, split
+from dptext.words.rewriter import PLACEHOLDERS
 
-__all__ = ["GroupGap", "Measurement", "Report", "Sample"]
+__all__ = ["Answer", "GroupGap", "Measurement", "Picture", "Report", "Sample", "answers", "main_scores"]
 
 Picture = tuple[str, bytes]
 """A caption and a PNG picture."""
+_EXACT = 1e-9  # an interval this narrow holds rounding only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What the release is still good for, or how good it is for one group.
+
+    Attributes:
+        what: the task or the group.
+        measure: what the number is; higher is better unless ``lower_is_better``.
+        score: the number with its interval.
+        baseline: what is reached without the texts.
+        baseline_name: how ("majority class", "mean").
+        lower_is_better: whether the number counts errors.
+        gain: how much better than the baseline on the same rows, where that was measured; above 0 is better.
+        detail: how it was measured, in one sentence.
+        owner_only: whether original rows had a part in it: the promise does not cover the number.
+    """
+
+    what: str
+    measure: str
+    score: Estimate
+    baseline: float
+    baseline_name: str
+    lower_is_better: bool = False
+    gain: Estimate | None = None
+    detail: str = ""
+    owner_only: bool = False
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether it is beyond the baseline with the whole interval: of the gain, where that is known."""
+        if self.gain is not None:
+            return self.gain.low > 0
+        return self.score.high < self.baseline if self.lower_is_better else self.score.low > self.baseline
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupGap:
+    """How far the groups lie apart that one model serves.
+
+    Attributes:
+        words: the largest gap, in a sentence.
+        is_shown: whether it is more than chance explains.
+        of_release: whether the model is one that whoever has the release could train.
+        owner_only: whether original rows, or columns, had a part in it.
+    """
+
+    words: str
+    is_shown: bool
+    of_release: bool = True
+    owner_only: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A *public or synthetic* text before and after."""
+
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,66 +144,300 @@ class Report:
 
     def html(self) -> str:
         """The page."""
-        body = "\n".join(
-            [
-                f"<h1>{escaped(self.title)}</h1>",
-                self._warning(),
-                brief(answers(self)),
-                f'<div class="sides"><div><h3>Protected</h3>{listed(protected(self.statement))}</div>'
-                f"<div><h3>Not protected</h3>{listed(not_protected(self.statement))}</div></div>",
-                *_section("Before and after", sample_table(self.samples)),
-                *_section(
-                    "What an attacker gets",
-                    self._picture("attacks") + attack_tables(self.owner_attacks, self.attacks),
-                ),
-                *_section(
-                    "What it is still good for", self._picture("utility") + measurement_table(self.utility, "task")
-                ),
-                *_section(
-                    "Is it equally good for everybody?",
-                    "".join(f"<p>{escaped(each.words)}</p>" for each in self.gaps)
-                    + measurement_table(self.fairness, "group"),
-                ),
-                *_section(
-                    "Was the promise put to the test?", tests(self.checks, self.verdicts) + self._picture("audit")
-                ),
-                *_section("What was promised, in full", explanation_html(self.statement)),
-                *_section("Pictures", "".join(figure(*each) for each in self.figures)),
-                *_section("Words on this page", glossary()),
-                *_section("How to make this page again", self._made()),
-            ]
-        )
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escaped(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        marked = [*((each, True) for each in self.owner_attacks), *((each, False) for each in self.attacks)]
+        main = {id(each) for each in (*main_scores(self.owner_attacks), *main_scores(self.attacks))}
+        return filled(
+            "report/templates/page.html",
+            report=self,
+            answers=answers(self),
+            protected=protected(self.statement),
+            not_protected=not_protected(self.statement),
+            samples=[(each.before, list(_new_words(each))) for each in self.samples],
+            attacks=[_attack_row(each, owner) for each, owner in marked if id(each) in main],
+            more_attacks=[_attack_row(each, owner) for each, owner in marked if id(each) not in main],
+            utility=list(map(_measured_row, self.utility)),
+            fairness=list(map(_measured_row, self.fairness)),
+            explanation=explanation_html(self.statement),
+            headline=_headline,
+            base64=lambda picture: base64.b64encode(picture).decode(),
         )
 
     def card(self) -> str:
         """The same in Markdown, short, for the folder that is shared: without what only its owner should see."""
-        return card_of(self)
+        command = _to_share(self.command)
+        return filled(
+            "report/templates/card.md",
+            report=self,
+            statement=self.statement,
+            protected=protected(self.statement),
+            not_protected=not_protected(self.statement),
+            attacks=[(each.attack, each) for each in self.attacks],
+            utility=[(each.what, each) for each in self.utility if not each.owner_only],
+            fairness=[(each.what, each) for each in self.fairness if not each.owner_only],
+            command=command,
+            fence="`" * (2 + max(map(len, re.findall("`+", command)), default=1)),  # longer than any in a name
+            headline=_headline,
+        )
 
-    def _warning(self) -> str:
-        found = []
-        if self.refuted:
-            found.append("The promise of this release was refuted: its statement says more than is true.")
-        if self.statement.seeded:
-            found.append("A seed was used: the promise does not hold towards whoever knows it.")
-        if self.has_owner_numbers:
-            found.append(
-                "This page is for the owner of the data. Numbers marked “owner” were computed from the original texts; "
-                "the promise does not cover them. Publish them knowingly, or make the page without the originals."
+
+def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
+    """The first number of each attack, which says how often he was right; the others say it in other ways."""
+    first: dict[str, AttackScore] = {}
+    for each in scores:
+        first.setdefault(each.attack, each)
+    return list(first.values())
+
+
+def _to_share(command: str) -> str:
+    """A command line without what it says of its owner: folders, and which file the original is.
+
+    No number on a card was computed from the original, so the command makes them all without it. One that cannot be
+    read is left out.
+    """
+    try:
+        words = iter(shlex.split(command))
+    except ValueError:
+        return ""
+    kept = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option == "--original":
+            if not equals:
+                next(words, None)
+            continue
+        named = word if not (equals and option.startswith("-")) else value
+        name = re.split(r"[/\\]", named.rstrip("/\\"))[-1]
+        kept.append(name if named is word else f"{option}={name}")
+    return shlex.join(kept)
+
+
+def _headline(verdict: Verdict) -> str:
+    """A verdict in a line."""
+    match verdict.outcome:
+        case Outcome.REFUTED:
+            return f"REFUTED: {verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
+        case Outcome.EXACT:
+            return (
+                f"kept, computed exactly: the pair that comes closest gives away {verdict.loss:.3g} nats where "
+                f"{verdict.allowed:.3g} are promised."
             )
-        return "".join(f'<p class="warning">{escaped(each)}</p>' for each in found)
-
-    def _picture(self, name: str) -> str:
-        return figure(*self.pictures[name]) if name in self.pictures else ""
-
-    def _made(self) -> str:
-        command = f"<pre>{escaped(self.command)}</pre>" if self.command else ""
-        software = f"<p>The release was made with {escaped(self.statement.software or '')}.</p>"
-        return command + listed(self.notes) * bool(self.notes) + (software if self.statement.software else "")
+        case _ if not verdict.refutable:
+            return (
+                f"not tested: these samples can show {verdict.strongest:.3g} nats, {verdict.allowed:.3g} are promised."
+            )
+        case _:
+            return f"not refuted: {verdict.loss:.3g} nats were shown where {verdict.allowed:.3g} are promised."
 
 
-def _section(heading: str, content: str) -> list[str]:
-    return [f"<section><h2>{escaped(heading)}</h2>{content}</section>"] if content else []
+# -- rows of tables ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A result beside its baseline, as the page shows it."""
+
+    kind: str
+    name: str
+    measure: str
+    number: str
+    interval: str
+    baseline: str
+    baseline_name: str
+    words: str
+    detail: str
+    good: bool
+    owner_only: bool
+
+
+def _attack_row(score: AttackScore, owner_only: bool) -> _Row:
+    words = "the attacker learns something" if score.succeeded else "no better than somebody who sees nothing"
+    return _row(score, score.attack, score.measure, words, good=not score.succeeded, owner_only=owner_only)
+
+
+def _measured_row(found: Measurement) -> _Row:
+    measure = found.measure + (" (lower is better)" if found.lower_is_better else "")
+    words = "better than without the texts" if found.is_useful else "no better than without the texts"
+    return _row(found, found.what, measure, words, good=found.is_useful, owner_only=found.owner_only)
+
+
+def _row(
+    found: AttackScore | Measurement, name: str, measure: str, words: str, *, good: bool, owner_only: bool
+) -> _Row:
+    shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else "{:.3f}".format
+    score: Estimate = found.score
+    exact = score.high - score.low < _EXACT
+    return _Row(
+        kind=next((kind for kind in _KINDS if name.startswith(kind)), ""),
+        name=name,
+        measure=measure,
+        number=shown(score.value),
+        interval="exact" if exact else f"{shown(score.low)} to {shown(score.high)}",
+        baseline=shown(found.baseline),
+        baseline_name=found.baseline_name,
+        words=words,
+        detail=found.detail,
+        good=good,
+        owner_only=owner_only,
+    )
+
+
+_KINDS = ("linkage", "word recovery", "attribute inference")
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%" if value >= 0.001 or value == 0 else f"{100 * value:.2g}%"
+
+
+def _new_words(sample: Sample) -> Iterator[tuple[str, bool]]:
+    """The tokens of the text after, and whether each is a new word."""
+    known = {token.text.lower() for token in split(sample.before)}
+    known |= {each.strip("<>") for each in PLACEHOLDERS.values()}
+    for token in split(sample.after):
+        yield token.text, token.kind is Kind.WORD and token.text not in known
+
+
+# -- questions and answers ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question, what is known about it, and whether that is good news (None: neither)."""
+
+    question: str
+    words: str
+    good: bool | None = None
+
+
+def answers(report: Report) -> list[Answer]:
+    """What a reader should know, most important first."""
+    found = [
+        _what_was_done(report),
+        Answer("How strong is the promise?", *strength_in_brief(report.statement)),
+        _held(report),
+    ]
+    found += _attackers([*report.owner_attacks, *report.attacks])
+    found += _use(report)
+    if report.gaps:
+        found.append(_groups(report.gaps))
+    return found
+
+
+def _groups(gaps: Sequence[GroupGap]) -> Answer:
+    """About models of the release; what the original rows do to groups stands beside it."""
+    ours, theirs = ([each for each in gaps if each.of_release is wanted] for wanted in (True, False))
+    shown, before = (any(each.is_shown for each in some) for some in (ours, theirs))
+    words = (
+        "No: a model of private rows serves some groups worse than others, more than chance explains."
+        if shown
+        else "No difference between groups was shown for a model of private rows."
+    )
+    if theirs:
+        words += f" For one of original rows {'a difference was shown' if before else 'none was shown either'}."
+    return Answer("Is it equally good for everybody?", words.replace("shown either", "shown"), good=not shown)
+
+
+def _what_was_done(report: Report) -> Answer:
+    statement = report.statement
+    if of_words(statement):
+        words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
+        if report.stays is not None:
+            words += (
+                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones "
+                "is not shown."
+            )
+    elif (width := statement.parameters.get("width")) is not None:
+        words = f"Each text became a list of {width} numbers with random noise. The texts are not in the file."
+    else:
+        words = f"The data went through the mechanism {statement.mechanism}."
+    return Answer("What was done to the texts?", words)
+
+
+def _held(report: Report) -> Answer:
+    question = "Is the promise true?"
+    if report.refuted:
+        return Answer(question, "NO: it was refuted. Do not rely on this release.", good=False)
+    if not report.verdicts:
+        return Answer(question, "It was not put to the test here: it rests on its proof.")
+    if all(each.outcome is Outcome.EXACT for each in report.verdicts):
+        return Answer(
+            question,
+            "It was put to the test and held: computed exactly, for all pairs of words that were looked at.",
+            good=True,
+        )
+    if any(each.refutable for each in report.verdicts):
+        return Answer(
+            question, "It was put to the test and could not be refuted. That is evidence, no proof.", good=True
+        )
+    return Answer(question, "The test could not have refuted it: it rests on its proof.")
+
+
+def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
+    best: dict[str, AttackScore] = {}
+    for each in main_scores(scores):
+        kind = _kind(each)
+        if kind not in best or each.score.value > best[kind].score.value:
+            best[kind] = each
+    found = []
+    for kind, each in best.items():
+        question, can = _asked(kind)
+        share, blind = _of_hundred(each.score.value), _of_hundred(each.baseline)
+        words = can.format(share) + (
+            f"; without looking at the release, for {blind}."
+            if each.succeeded
+            else f", no better than without looking at the release ({blind})."
+        )
+        # where nine of ten have the same answer a share of right ones hides who is told apart: any number counts
+        others = [other for other in scores if _kind(other) == kind and other.succeeded]
+        if others and not each.succeeded:
+            other = max(others, key=lambda score: score.advantage)
+            words += (
+                f" But the attacker learns something: {other.measure} {other.score.value:.2f}, where somebody who sees "
+                f"nothing has {other.baseline:.2f} ({other.attack})."
+            )
+        found.append(Answer(question, words, good=not others))
+    return found
+
+
+def _kind(score: AttackScore) -> str:
+    """What is attacked, without who attacks; a column may have brackets in its name."""
+    return score.attack.rpartition(" (")[0] or score.attack
+
+
+def _asked(kind: str) -> tuple[str, str]:
+    if kind == "linkage":
+        return (
+            "Can a private text be traced back?",
+            "Whoever holds the original texts finds the right one for {} of 100 private texts",
+        )
+    if kind == "word recovery":
+        return "Can the words be read again?", "An attacker names the original word rightly for {} of 100 words"
+    what = kind.removeprefix("attribute inference").removeprefix(" of ") or "the attribute"
+    return (
+        f"Does it give {what} away?",
+        f"An attacker who knows it of other people names {what.replace('{', '').replace('}', '')} rightly for "
+        "{} of 100 rows",
+    )
+
+
+def _use(report: Report) -> list[Answer]:
+    if not report.utility:
+        return []
+    ours = report.utility[0]
+    if ours.measure != "accuracy":
+        return [Answer("Is it still useful?", "Yes." if ours.is_useful else "Not shown.", good=ours.is_useful)]
+    words = f"A model that learns from private rows is right for {_of_hundred(ours.score.value)} of 100"
+    other = [each for each in report.utility if each.what.startswith("trained on original")]
+    if other:
+        words += f"; one that learns from the originals, for {_of_hundred(other[0].score.value)}"
+    words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
+    return [Answer("Is it still useful?", words, good=ours.is_useful)]
+
+
+def _of_hundred(value: float) -> str:
+    """A share as a reader pictures it."""
+    count = 100 * value
+    if 0 < count < 1:
+        return "fewer than 1"
+    if 99 < count < 100:
+        return "more than 99"
+    return f"{count:.0f}"

@@ -9,8 +9,8 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.release.release import write_statement
-from dptext.report.corpus import Question, report_on
-from dptext.report.sample_rows import chosen_rows, columns_of, count_rows, read_rows
+from dptext.report.inputs import chosen_rows, columns_of, count_rows, read_rows
+from dptext.report.measure import Question, report_on
 from dptext.words.corpus import privatize_file
 
 pytest.importorskip("matplotlib")

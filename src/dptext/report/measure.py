@@ -9,30 +9,30 @@ them*. They are marked, and `Report.card` leaves them out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS, Attacker
+from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.fairness import SMALLEST_GROUP
+from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
+from dptext.evaluation.utility import Predictions, predictions
 from dptext.files.formats import extra, shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.statements import data_and_statement, read_statement
-from dptext.report.page import Report
-from dptext.report.parts import GroupGap, Measurement, Sample
-from dptext.report.pictures import picture_of_attacks, picture_of_promise, picture_of_use
-from dptext.report.sample_rows import Rows, chosen_rows, columns_of, count_rows, read_rows
-from dptext.report.sentences import SENTENCES
-from dptext.report.sides import Side
-from dptext.report.tried import expect_recovery, infer, link, recover
-from dptext.report.usefulness import as_measurement, frequent, served, useful
-from dptext.report.vector_files import audit_vector_file, is_of_vectors
-from dptext.report.word_files import audit_word_file
+from dptext.report.figures import promise_figure, scores_figure
+from dptext.report.file_attacks import expect_recovery, infer, link, recover
+from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.report.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.report.page import GroupGap, Measurement, Picture, Report, Sample, main_scores
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.rewriter import privatize
@@ -41,6 +41,15 @@ __all__ = ["Question", "report_on"]
 
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _SEEDS = 2**31
+_SENTENCES = (
+    "The doctor said that my knee will be fine in three weeks.",
+    "Please book a table for two at an Italian restaurant tomorrow.",
+    "My sister lost her job at the bank and moved to London.",
+    "I was angry about the long wait, but the nurse was kind.",
+    "Write to anna@example.org or call 555 0100 before Friday.",
+    "The film was too long and the music was terrible.",
+)
+"""Made up for this library: what a page shows before and after, in place of anybody's texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +156,7 @@ class _Making:
             self._attacks += expect_recovery(self._mechanism)
         is_its_data = checks[0].held is not False
         if rows is not None:
-            if raw is not None and raw.texts is not None and rows.texts is not None:
+            if raw is not None and raw.vectors is None and rows.vectors is None:
                 self._attack_texts(rows, raw, is_its_data=is_its_data)
             elif raw is not None:
                 self._notes.append(
@@ -156,11 +165,10 @@ class _Making:
                 )
             self._infer(rows)
             self._measure_use(rows, raw)
-        utility = self._utility
         pictures = {
-            "audit": picture_of_promise([verdict]),
-            "attacks": picture_of_attacks([*self._owner_attacks, *self._attacks]),
-            "utility": picture_of_use(utility),
+            "audit": _picture_of_promise(verdict),
+            "attacks": _picture_of_attacks([*self._owner_attacks, *self._attacks]),
+            "utility": _picture_of_use(self._utility),
         }
         return Report(
             title=title or f"What is known about {shown(self._data)}",
@@ -169,7 +177,7 @@ class _Making:
             verdicts=[verdict],
             attacks=self._attacks,
             owner_attacks=self._owner_attacks,
-            utility=utility,
+            utility=self._utility,
             fairness=self._fairness,
             gaps=self._gaps,
             samples=self._samples(),
@@ -226,7 +234,7 @@ class _Making:
     def _frequent(self, rows: Rows, name: str, least: int) -> list[int]:
         """Places of the rows whose value is not too rare to learn from."""
         values = self._column(rows, name) or []
-        kept = frequent(values, self._column(rows, self._asked.person), least)
+        kept = _frequent(values, self._column(rows, self._asked.person), least)
         if len({value for value, stays in zip(values, kept, strict=True) if stays}) < 2:
             raise ParameterError(
                 f"the column {name!r} must hold at least two kinds of values that {least} people or more have, got "
@@ -241,16 +249,15 @@ class _Making:
 
     # -- what is asked ------------------------------------------------------------------------------------
 
-    def _audit(self) -> Any:
+    def _audit(self) -> tuple[list[Check], Verdict]:
         how: dict[str, Any] = {"samples": self._asked.samples, "error": self._asked.error, "seed": self._asked.seed}
         if self._mechanism is None:
             return audit_vector_file(self._statement, self._data, **how)
         return audit_word_file(self._statement, self._data, self._mechanism, text=self._asked.text, **how)
 
     def _attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        asked, numbers = self._asked, [int(each) + 1 for each in rows.chosen]
-        people = self._column(rows, asked.person)
-        before, after = Side(raw.texts or [], people, numbers), Side(rows.texts or [], None, numbers)
+        asked = self._asked
+        before, after = replace(raw, people=self._column(rows, asked.person)), rows
         self._say(f"Linking {before.size:,} private rows to their originals ...")
         self._owner_attacks += link(before, after, seed=asked.seed)
         if self._mechanism is None or not is_its_data:
@@ -289,7 +296,7 @@ class _Making:
         labels = _at(self._column(rows, asked.label), places)
         self._say(f"Training models on {len(places):,} rows ...")
         comparable = raw is not None and _widths(raw) == _widths(rows)
-        forms = useful(
+        forms = _useful(
             _at(rows.features, places),
             None if raw is None else _at(raw.features, places),
             labels,
@@ -300,15 +307,15 @@ class _Making:
         )
         private = self._is_private(asked.label, asked.person)
         task = f"naming {asked.label!r}, {len(set(labels))} classes"
-        self._utility = [as_measurement(each, task, owner_only=private) for each in forms]
+        self._utility = [_as_measurement(each, task, owner_only=private) for each in forms]
         if asked.group is None:
             return
         names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
         for form in (forms[0], *forms[-1:]) if len(forms) > 1 else forms:
-            measured, gap = served(form, names, people, owner_only=private or hidden)
+            measured, gap = _served(form, names, people, owner_only=private or hidden)
             self._fairness += measured
             self._gaps.append(gap)
-        left = len(names) - int(frequent(names, people, SMALLEST_GROUP).sum())
+        left = len(names) - int(_frequent(names, people, SMALLEST_GROUP).sum())
         if left:
             self._notes.append(
                 f"{left:,} rows were left out of the groups: fewer than {SMALLEST_GROUP} people in theirs."
@@ -329,8 +336,8 @@ class _Making:
     def _samples(self) -> list[Sample]:
         if self._mechanism is None:
             return []
-        after = privatize(SENTENCES, self._mechanism).texts
-        return [Sample(before, out or "") for before, out in zip(SENTENCES, after, strict=True)]
+        after = privatize(_SENTENCES, self._mechanism).texts
+        return [Sample(before, out or "") for before, out in zip(_SENTENCES, after, strict=True)]
 
     def _stays(self) -> float | None:
         if self._mechanism is None:
@@ -348,3 +355,177 @@ def _at(values: Any, places: list[int]) -> Any:
     if values is None or hasattr(values, "shape"):
         return values if values is None else values[places]
     return [values[place] for place in places]
+
+
+# -- use and fairness ---------------------------------------------------------------------------------------------
+
+Mask = npt.NDArray[np.bool_]
+_WORDS = {"private": "private rows", "raw": "original rows"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """Models of one kind: what they are trained and tested on, and their answers."""
+
+    trained_on: str
+    tested_on: str
+    answers: Predictions
+
+    @property
+    def owner_only(self) -> bool:
+        """Whether original rows had a part in it."""
+        return "raw" in (self.trained_on, self.tested_on)
+
+    @property
+    def name(self) -> str:
+        """For the reader."""
+        return f"trained on {_WORDS[self.trained_on]}, tested on {_WORDS[self.tested_on]}"
+
+
+def _frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, least: int) -> Mask:
+    """(rows,) whether at least so many people (rows, where nobody is named) have the value of this row."""
+    whose = range(len(values)) if people is None else people
+    holders: dict[Hashable, set[Hashable]] = {}
+    for value, person in zip(values, whose, strict=True):
+        holders.setdefault(value, set()).add(person)
+    return np.array([len(holders[value]) >= least for value in values], dtype=bool)
+
+
+def _useful(
+    private: Any,
+    raw: Any,
+    labels: Sequence[str],
+    *,
+    people: Sequence[Hashable] | None,
+    folds: int,
+    seed: int,
+    comparable: bool = True,
+) -> list[_Form]:
+    """Train on private rows and test on private ones; where there are original rows, also on these.
+
+    Args:
+        private: texts or vectors.
+        raw: the same rows as they were; None: not at hand.
+        labels: (rows,) what a model has to name.
+        people: (rows,) whose row each is.
+        folds, seed: of `predictions`.
+        comparable: whether a model of private rows can read original ones (not where vectors came from texts).
+
+    Raises:
+        ParameterError: one kind of label only, fewer rows or people than folds.
+    """
+    whose = None if people is None else np.asarray([str(each) for each in people])
+    how: dict[str, Any] = {"people": whose, "folds": folds, "seed": seed}
+    wanted = np.asarray(labels)
+    forms = [_Form("private", "private", predictions(private, wanted, **how))]
+    if raw is not None and comparable:
+        forms.append(_Form("private", "raw", predictions(private, wanted, test_rows=raw, **how)))
+    if raw is not None:
+        forms.append(_Form("raw", "raw", predictions(raw, wanted, trained_on="raw", **how)))
+    return forms
+
+
+def _as_measurement(form: _Form, task: str, *, owner_only: bool) -> Measurement:
+    """The accuracy of a form, for a page."""
+    found = form.answers.score("accuracy")
+    return Measurement(
+        what=form.name,
+        measure="accuracy",
+        score=found.score,
+        baseline=found.baseline,
+        baseline_name=found.baseline_name,
+        gain=found.gain,
+        owner_only=owner_only or form.owner_only,
+        detail=f"{task}: {found.rows:,} rows, {found.folds} folds, {found.model}, {found.features}",
+    )
+
+
+def _served(
+    form: _Form, groups: Sequence[str], people: Sequence[Hashable] | None, *, owner_only: bool
+) -> tuple[list[Measurement], GroupGap]:
+    """How good a form is for each group, and the largest gap in words.
+
+    Args:
+        form: its models.
+        groups: (rows,) the name of each row's group, of which rows are left out that are in too small ones.
+        people: (rows,) whose row each is.
+        owner_only: whether the columns stand in the original file alone.
+
+    Raises:
+        ParameterError: fewer than two groups that are large enough, or somebody in two groups.
+    """
+    names = [groups[row] for row in form.answers.rows]
+    whose = None if people is None else [str(people[row]) for row in form.answers.rows]
+    large = _frequent(names, whose, SMALLEST_GROUP)
+    if len(set(np.asarray(names)[large])) < 2:
+        raise ParameterError(
+            f"group: expected at least two groups of {SMALLEST_GROUP} people or more among the rows that were looked "
+            "at, got fewer: name another column, or look at more rows"
+        )
+    found = fairness(
+        form.answers.true[large],
+        form.answers.predicted[large],
+        np.asarray(names)[large],
+        people=None if whose is None else np.asarray(whose)[large],
+    )
+    measured = [
+        Measurement(
+            what=each.group,
+            measure="accuracy",
+            score=each.score,
+            baseline=each.baseline,
+            baseline_name=each.baseline_name,
+            owner_only=owner_only or form.owner_only,
+            detail=f"{each.people:,} {'rows' if people is None else 'people'}, {form.name}",
+        )
+        for each in found.groups
+    ]
+    gap = found.largest
+    shown = "more than chance explains" if gap.is_shown else "which chance may explain"
+    words = (
+        f"{form.name[0].upper()}{form.name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} "
+        f"above {gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {shown}."
+    )
+    return measured, GroupGap(
+        words=words,
+        is_shown=gap.is_shown,
+        of_release=form.trained_on == "private",
+        owner_only=owner_only or form.owner_only,
+    )
+
+
+# -- pictures -----------------------------------------------------------------------------------------------------
+
+_SHARES = (-0.02, 1.02)
+
+
+def _picture_of_promise(verdict: Verdict) -> Picture | None:
+    """What was promised beside what the audit showed."""
+    if verdict.allowed >= 1e6:
+        return None
+    return (
+        "For the pair of words (or vectors) that comes closest: the most it may give away, and what the audit showed",
+        promise_figure([(f"worst pair found, {verdict.method.partition(',')[0]}", verdict)]),
+    )
+
+
+def _picture_of_attacks(scores: Sequence[AttackScore]) -> Picture | None:
+    """The main number of each attack beside its baseline: all are shares of right answers."""
+    drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
+    if len(drawn) < 2:  # one number needs no picture
+        return None
+    return (
+        "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)",
+        scores_figure(drawn, measure="share of right answers", limits=_SHARES),
+    )
+
+
+def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
+    """The accuracy of each model beside the best blind guess."""
+    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in found]
+    if len(drawn) < 2:
+        return None
+    return (
+        "How often each model was right (dot), beside the best blind guess (grey bar)",
+        scores_figure(drawn, measure="accuracy", limits=_SHARES),
+    )

@@ -1,0 +1,177 @@
+"""Rows of the files that a report or an attack reads: texts or vectors, with the columns that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, StorageError
+from dptext.files.documents import read_documents
+from dptext.files.formats import extra, file_format
+from dptext.files.parquet import pyarrow
+from dptext.files.parquet_vectors import vector_blocks
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.files import VECTOR
+
+__all__ = ["Rows", "chosen_rows", "columns_of", "count_rows", "read_rows"]
+
+Chosen = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one file.
+
+    Attributes:
+        chosen: (n,) which rows of the file, from 0, ascending.
+        texts: (n,) their texts; none where the file holds vectors.
+        vectors: (n, k) their vectors; None where it holds texts.
+        columns: by name, (n,) what stands in them.
+        people: (n,) whose each is; None: nobody is named.
+    """
+
+    chosen: Chosen
+    texts: list[str | None] = field(repr=False)
+    vectors: npt.NDArray[np.float32] | None = field(default=None, repr=False)
+    columns: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    people: list[str] | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.chosen)
+
+    @property
+    def features(self) -> Any:
+        """What a model sees: vectors, or texts."""
+        return self.texts if self.vectors is None else self.vectors
+
+
+def _holds_vectors(path: Path, vector: str | None) -> bool:
+    return vector is not None and file_format(path).kind == ".parquet" and vector in _schema(path)
+
+
+def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
+    """Those of the wanted columns that the file has in its first row."""
+    kind = file_format(path).kind
+    if kind == ".parquet":
+        names = _schema(path)
+        return [each for each in wanted if each in names]
+    found = []
+    for each in wanted if kind != ".txt" else ():
+        with closing(read_documents(path, text=text, keep=() if each == text else (each,))) as reader:
+            try:
+                next(reader, None)
+            except DataError:
+                continue  # it lacks the column; what else is wrong with the row shows when it is read
+            found.append(each)
+    return found
+
+
+def count_rows(path: Path, *, text: str) -> int:
+    """How many rows a file has.
+
+    Raises:
+        StorageError, DataError: it cannot be read.
+    """
+    if _holds_vectors(path, VECTOR):
+        return sum(len(block) for block in vector_blocks(path, VECTOR))
+    with closing(read_documents(path, text=text)) as reader:
+        return sum(len(block.texts) for block in reader.blocks())
+
+
+def chosen_rows(count: int, most: int, bits: RandomBits) -> Chosen:
+    """(n,) all rows, or as many as asked for by lot, ascending."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.argsort(bits.integers(count), kind="stable")[:most])
+
+
+def read_rows(
+    path: Path,
+    chosen: Chosen | None = None,
+    *,
+    text: str,
+    columns: Sequence[str] = (),
+    person: str | None = None,
+    vector: str | None = VECTOR,
+) -> Rows:
+    """The chosen rows of a file, or all of it.
+
+    Args:
+        path: the file.
+        chosen: which rows; None: all.
+        text: the column that holds the text.
+        columns: further columns to read.
+        person: the column that says whose each row is.
+        vector: the column that holds the vector, where a parquet file has it; None: read texts.
+
+    Raises:
+        StorageError: it cannot be read.
+        DataError: a row is broken, or has no value in one of the columns; it is named.
+    """
+    wanted = list(dict.fromkeys((*columns, *([] if person is None else [person]))))
+    read = _read_vectors if _holds_vectors(path, vector) else _read_texts
+    rows = read(path, chosen, str(vector) if read is _read_vectors else text, wanted)
+    for name, column in rows.columns.items():
+        for row, value in zip(rows.chosen, column, strict=True):
+            if value is None or value != value or isinstance(value, list | dict):
+                raise DataError(
+                    f"{path.name}, row {row + 1}: expected a value in the column {name!r}, the row has none: leave "
+                    "such rows out before the release, or do not name the column"
+                )
+    return rows if person is None else replace(rows, people=[str(each) for each in rows.columns[person]])
+
+
+def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[str]) -> Rows:
+    wanted = None if chosen is None else set(chosen.tolist())
+    last = None if chosen is None else int(chosen.max(initial=-1))
+    numbers: list[int] = []
+    texts: list[str | None] = []
+    values: dict[str, list[Any]] = {name: [] for name in columns}
+    with closing(read_documents(path, text=text, keep=tuple(columns))) as reader:
+        for row, document in enumerate(reader):
+            if last is not None and row > last:
+                break
+            if wanted is None or row in wanted:
+                numbers.append(row)
+                texts.append(document.text)
+                for name in columns:
+                    values[name].append((document.attributes or {})[name])
+    return Rows(np.asarray(numbers, dtype=np.int64), texts, None, values)
+
+
+def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Sequence[str]) -> Rows:
+    blocks, start = [], 0
+    for block in vector_blocks(path, vector):
+        here = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
+        blocks.append(block[here])
+        start += len(block)
+    kept = np.arange(start) if chosen is None else chosen
+    names = _schema(path) if columns else []
+    for name in columns:
+        if name not in names:
+            raise DataError(f"{path.name}: expected a column {name!r}, the file has none; name the right column")
+    table = extra("pyarrow.parquet", "files", path.name).read_table(path, columns=list(columns)) if columns else None
+    values = {name: [] if table is None else table.column(name).take(kept).to_pylist() for name in columns}
+    return Rows(kept, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
+
+
+def _schema(path: Path) -> list[str]:
+    arrow = pyarrow()
+    damaged = DataError(f"{path.name} is not a parquet file, or was cut or damaged; copy the file again")
+    try:
+        with path.open("rb"):
+            pass
+        names: list[str] = arrow.parquet.read_schema(path).names
+        return names
+    except arrow.ArrowException:  # some are an OSError as well
+        raise damaged from None
+    except OSError as error:
+        raise StorageError.of("open", path, error) from None
