@@ -15,13 +15,12 @@ from papers.dpnr.corpus import NGRAMS, Corpus, masked, read, repeated
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.embedding_bag import EmbeddingBag
-from dptext.representations.ngrams import Buckets
+from dptext.representations.embedding_bag import Buckets, EmbeddingBag
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.schedules import geometric
 from dptext.representations.split import SplitClassifier
+from dptext.representations.training import geometric
 
 __all__ = [
     "DELTA",

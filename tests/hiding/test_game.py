@@ -8,7 +8,7 @@ from dptext.errors import ParameterError
 from dptext.hiding.game import NoiseInTheLoop, domain_and_channel
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.capped import CappedLaplace
+from dptext.representations.additive import CappedLaplace
 from dptext.representations.domains import Domain
 
 torch = pytest.importorskip("torch")

@@ -12,8 +12,7 @@ import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.options import AutoEncoderOptions
-from dptext.representations.gru import GruDecoder, GruEncoder
-from dptext.representations.known_words import END, WordTable
+from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable
 from dptext.representations.release import DeviceEncoder
 
 torch = pytest.importorskip("torch")

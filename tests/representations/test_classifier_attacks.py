@@ -10,7 +10,7 @@ from dptext.representations.registry import RANDOMIZERS
 
 pytest.importorskip("sklearn")
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.device_model import DeviceModel
+from dptext.representations.layers import DeviceModel
 
 GENERATOR = np.random.default_rng(1)
 VECTORS = GENERATOR.normal(size=(120, 4))

@@ -18,12 +18,12 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.additive import Laplace
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Domain
+from dptext.representations.layers import DeviceModel
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.published import DPNR, OME
 from dptext.representations.randomizer import Channel
-from dptext.representations.schedules import epsilons_of
+from dptext.representations.training import epsilons_of
 
 
 @parametrize_with_checks([NoisyClassifier()])  # no failure is expected; the perceptron draws fresh weights each time
@@ -383,7 +383,7 @@ def test_missing_scikit_learn_is_answered_with_its_install_line():
     program = (
         "import sys\n"
         "sys.modules['sklearn'] = None\n"
-        "import dptext.representations.device_model\n"
+        "import dptext.representations.layers\n"
         "try:\n    import dptext.representations.classifiers\n"
         "except ImportError as error:\n    print(type(error).__name__, error)\n"
     )

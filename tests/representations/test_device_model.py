@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Domain
+from dptext.representations.layers import DeviceModel
 
 LAYERS = (
     (np.array([[1.0, -1.0, 0.3], [0.0, 2.0, 1 / 3]]), np.array([0.1, 0.0, -0.2])),
@@ -51,7 +51,7 @@ def test_the_device_needs_numpy_only(tmp_path):
     program = (
         "import sys\n"
         "sys.modules.update(dict.fromkeys(['sklearn', 'torch', 'scipy', 'safetensors', 'pyarrow']))\n"
-        "from dptext.representations.device_model import DeviceModel\n"
+        "from dptext.representations.layers import DeviceModel\n"
         "print(DeviceModel.load(sys.argv[1]).predict([[1.0, 2.0]]).tolist())\n"
     )
     done = subprocess.run(

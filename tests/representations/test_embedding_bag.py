@@ -9,9 +9,8 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.representations.bounds import Bound
-from dptext.representations.embedding_bag import EmbeddingBag
+from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.encoders import TextEncoder
-from dptext.representations.ngrams import NGrams
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.release import DeviceEncoder
 
@@ -86,7 +85,7 @@ def test_it_is_saved_with_a_device(tmp_path):
         ((np.full((512, 2), np.nan), NGRAMS), {}, "finite numbers of shape"),
         ((np.zeros((512, 2)), 512), {}, "ngrams must be NGrams"),
         ((np.zeros((512, 2)), NGRAMS), {"trained_on": 3}, "trained_on must be text"),
-        ((np.zeros((512, 2)), NGRAMS), {"trained_texts": -1}, "trained_texts must be the number"),
+        ((np.zeros((512, 2)), NGRAMS), {"trained_texts": -1}, "trained_texts must be an integer of at least 0"),
     ],
 )
 def test_arguments_are_checked(arguments, options, message):

@@ -5,8 +5,7 @@ import pytest
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Domain
-from dptext.representations.linear import LinearPrior, fit_linear, linear_prior
-from dptext.representations.moments import covariance
+from dptext.representations.linear import LinearPrior, covariance, fit_linear, linear_prior
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
 

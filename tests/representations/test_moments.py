@@ -5,7 +5,7 @@ import pytest
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Domain
-from dptext.representations.moments import covariance, isotropic, positive, shrunk_mean
+from dptext.representations.linear import covariance, isotropic, positive, shrunk_mean
 from dptext.representations.privunit import PrivUnit
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.representations.ngrams import NGrams
+from dptext.representations.embedding_bag import NGrams
 
 NGRAMS = NGrams(most=2, buckets=1 << 20)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.representations.schedules import SCHEDULES, epsilons_of, geometric
+from dptext.representations.training import SCHEDULES, epsilons_of, geometric
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

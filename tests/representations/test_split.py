@@ -18,18 +18,17 @@ from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import WeightedBits
 from dptext.representations.cube import Piecewise
-from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Domain
-from dptext.representations.embedding_bag import EmbeddingBag
+from dptext.representations.embedding_bag import EmbeddingBag, NGrams
 from dptext.representations.estimator import PrivateEncoder
-from dptext.representations.ngrams import NGrams
+from dptext.representations.layers import DeviceModel
+from dptext.representations.networks import MIN_MAX, Bag, bounding
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME, min_max
 from dptext.representations.randomizer import Channel
 from dptext.representations.release import DeviceEncoder
-from dptext.representations.schedules import epsilons_of
 from dptext.representations.split import SplitClassifier
-from dptext.representations.split_training import MIN_MAX, Bag, bounding
+from dptext.representations.training import epsilons_of
 from dptext.representations.unary import OptimizedUnary
 
 torch = pytest.importorskip("torch")

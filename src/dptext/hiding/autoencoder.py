@@ -29,10 +29,8 @@ from dptext.hiding.inputs import Rows, content_of
 from dptext.hiding.options import AutoEncoderOptions, with_options
 from dptext.hiding.training import HidingEpoch, Run
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.encoders import checked_texts
-from dptext.representations.gru import GruDecoder, GruEncoder
-from dptext.representations.known_words import END, UNKNOWN_ROW, WordTable, padded
-from dptext.representations.provenance import Provenance
+from dptext.representations.encoders import Provenance, checked_texts
+from dptext.representations.gru import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["AutoEncoder", "GruBody"]

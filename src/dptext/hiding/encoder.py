@@ -30,15 +30,13 @@ from dptext.hiding.options import HidingOptions, with_options
 from dptext.hiding.trained import TrainedEncoder
 from dptext.hiding.training import HidingEpoch, Run
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
-from dptext.representations.additive import L2Laplace
+from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound
-from dptext.representations.capped import CappedLaplace
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import Progress, TextEncoder, Vectors
+from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder, layers_of
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.provenance import Provenance
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.release import DeviceEncoder
 from dptext.representations.sources import encoder_of

@@ -22,9 +22,8 @@ import numpy.typing as npt
 from dptext.errors import DataError
 from dptext.files.column import is_missing
 from dptext.representations.domains import Floats, checked_vectors
-from dptext.representations.encoders import TextEncoder
+from dptext.representations.encoders import Provenance, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.provenance import Provenance
 
 __all__ = ["ConceptEraser", "fit_eraser"]
 

@@ -46,8 +46,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.federate import L1NormalisedLaplace
+from dptext.representations.networks import L1_SPHERE, bounding
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.representations.split_training import L1_SPHERE, bounding
 
 __all__ = ["KINDS", "Body", "Game", "NoiseInTheLoop", "denial", "domain_and_channel", "pushed_apart"]
 

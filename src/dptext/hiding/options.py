@@ -9,8 +9,8 @@ from inspect import Parameter, Signature, signature
 from typing import Any
 
 from dptext.checks import choice, number, whole
+from dptext.representations.encoders import Provenance
 from dptext.representations.gru import POOLINGS
-from dptext.representations.provenance import Provenance
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["AIMS", "GAMES", "AutoEncoderOptions", "HidingOptions", "TrainingOptions", "with_options"]

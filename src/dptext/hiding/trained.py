@@ -21,10 +21,9 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.bounds import Bound
-from dptext.representations.encoders import Progress, TextEncoder, Vectors
+from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.provenance import Provenance, exposed_by
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.release import DeviceEncoder
 

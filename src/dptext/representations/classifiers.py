@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
-from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Floats, checked_vectors
+from dptext.representations.layers import DeviceModel
 from dptext.representations.linear import fit_linear, linear_prior
-from dptext.representations.mlp import Epoch, Labels, TrainingOptions, train_mlp
+from dptext.representations.networks import Epoch, Labels, TrainingOptions, train_mlp
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
-from dptext.representations.schedules import Schedule
-from dptext.representations.training import TrainingNoise, checked_training
+from dptext.representations.training import Schedule, TrainingNoise, checked_training
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -60,11 +59,11 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             table. Robust (the noise of the channel, drawn anew) is right where users send at the channel's epsilon,
             adaptive (at the schedule's) is for servers that do not know at which.
         schedule: of adaptive training: a name, a list with an epsilon for each epoch, or a function of the epoch's
-            number; see `dptext.representations.schedules`. The names say whether *noise* rises or falls.
+            number; see `dptext.representations.training`. The names say whether *noise* rises or falls.
         hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs,
             validation_fraction, patience, extra_noise: of the perceptron, see
-            `dptext.representations.mlp.TrainingOptions`.
-        progress: called with an `dptext.representations.mlp.Epoch` after each epoch.
+            `dptext.representations.networks.TrainingOptions`.
+        progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of the perceptron's initial weights, batches, dropout and training noise. No privacy rests on it.
 
     Attributes:

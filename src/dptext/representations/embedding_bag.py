@@ -1,27 +1,139 @@
-"""A text as the mean of trained vectors of its n-grams: the device's part of a split model, numpy alone."""
+"""A text as the mean of trained vectors of its n-grams: the device's part of a split model, numpy alone.
+
+N-grams are hashed into buckets: there is no vocabulary, so nothing is unknown.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
-from dptext.representations.ngrams import Buckets, NGrams
+from dptext.representations.encoders import FrozenEncoder, Vectors, finite
+from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = ["EmbeddingBag"]
+__all__ = ["Buckets", "EmbeddingBag", "NGrams", "Rows"]
 
-_TEXTS_AT_ONCE = 1024
+_REMEMBERED = 1 << 18
+_LONGEST_REMEMBERED = 64
+_NO_WORDS = (Kind.SPACE, Kind.PUNCTUATION)
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The buckets of several texts, end to end.
+
+    Attributes:
+        values: (total,) buckets.
+        starts: (n + 1,) where each text starts, and where the last one ends.
+    """
+
+    values: Rows
+    starts: Rows
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def lengths(self) -> Rows:
+        """(n,) how many each text has."""
+        lengths: Rows = np.diff(self.starts)
+        return lengths
+
+    def take(self, texts: npt.NDArray[np.intp]) -> Buckets:
+        """Some of the texts, in the order asked for."""
+        lengths = self.lengths[texts]
+        ends = np.cumsum(lengths)
+        # place of each value in its text, moved to where the text starts here
+        places = np.arange(lengths.sum()) + np.repeat(self.starts[:-1][texts] - (ends - lengths), lengths)
+        return Buckets(self.values[places], np.concatenate([[0], ends]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NGrams:
+    """How a text is cut and hashed.
+
+    Words, numbers and addresses count, folded; white space and punctuation do not. An n-gram is n of them in a row; its
+    bucket is CRC-32 of their UTF-8, modulo the number of buckets. The function is public and fixed: n-grams that share
+    a bucket are not told apart, and none is unknown.
+
+    Attributes:
+        most: words in an n-gram: 2 takes single words and pairs.
+        buckets: how many.
+
+    Raises:
+        ParameterError: out of range.
+
+    >>> NGrams(buckets=1000).of(["Cat, dog!", ""]).lengths.tolist()
+    [3, 0]
+    """
+
+    most: int = 2
+    buckets: int = 1 << 18
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", whole("most", self.most, least=1, most=5))
+        object.__setattr__(self, "buckets", whole("buckets", self.buckets, least=1, most=1 << 26))
+
+    def words_of(self, text: str) -> list[str]:
+        """What counts as a word of a text, in its order, folded."""
+        return [word for piece in pieces(text) if (word := _WORDS[piece])]
+
+    def of(self, texts: Iterable[str]) -> Buckets:
+        """The buckets of each text, however long it is: a text without words has none."""
+        return self.of_words(map(self.words_of, texts))
+
+    def of_words(self, texts: Iterable[Sequence[str | None]]) -> Buckets:
+        """The same for texts that are cut already. None masks a word: no n-gram that it stands in has a bucket.
+
+        >>> NGrams().of_words([["one", None, "two", "three"]]).lengths.tolist()
+        [4]
+        """
+        found = [self._row(words) for words in texts]
+        lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+        values = np.concatenate([np.empty(0, np.int64), *found])
+        return Buckets(values, np.concatenate([[0], np.cumsum(lengths)]))
+
+    def _row(self, words: Sequence[str | None]) -> Rows:
+        buckets = self.buckets
+        encoded = [None if word is None else word.encode("utf-8", "surrogatepass") for word in words]
+        hashes = [zlib.crc32(word) % buckets for word in encoded if word is not None]
+        for count in range(2, self.most + 1):
+            runs = zip(*(encoded[start:] for start in range(count)), strict=False)
+            hashes += [zlib.crc32(b" ".join(run)) % buckets for run in runs if None not in run]
+        return np.array(hashes, dtype=np.int64)
+
+
+class _Words(dict[str, str]):
+    """The folded form of every piece of text met; the empty one for what does not count."""
+
+    def __missing__(self, piece: str) -> str:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        word = "" if kind_of(piece) in _NO_WORDS else fold(piece)
+        if len(piece) <= _LONGEST_REMEMBERED:
+            self[piece] = word
+        return word
+
+
+_WORDS = _Words()
+
+
 _ROWS_AT_ONCE = 1 << 14
 
 
-class EmbeddingBag:
+class EmbeddingBag(FrozenEncoder):
     """The mean of the vectors of a text's n-grams (Joulin, Grave, Bojanowski and Mikolov 2017). Frozen.
 
     A text without any word has the vector of zeros, which a bound turns into its public stand-in.
@@ -61,20 +173,14 @@ class EmbeddingBag:
             )
         if trained_on is not None and not isinstance(trained_on, str):
             raise ParameterError("trained_on must be text, or None")
-        if isinstance(trained_texts, bool) or not isinstance(trained_texts, int) or trained_texts < 0:
-            raise ParameterError("trained_texts must be the number of texts, 0 if there were none")
+        trained_texts = whole("trained_texts", trained_texts, least=0)
         rows.flags.writeable = False
         self.matrix = rows
         self.trained_on, self.trained_texts = trained_on, trained_texts
         self.dimension = int(rows.shape[1])
 
-    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, d) float32, one vector a text. *Not private.*"""
-        given = checked_texts(texts)
-        means = np.empty((len(given), self.dimension), dtype=np.float32)
-        for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            means[block] = self.means(self.ngrams.of(given[block]))
-        return means
+    def _vectors(self, texts: list[str]) -> Vectors:
+        return self.means(self.ngrams.of(texts))
 
     def means(self, buckets: Buckets) -> Vectors:
         """(n, d) float32 of texts that are hashed already. *Not private.*"""
@@ -115,11 +221,6 @@ class EmbeddingBag:
             f"the vectors of the n-grams were trained on {name} ({self.trained_texts} texts and their labels), which "
             "whoever trained them declared public: nothing is promised to those who are in there",
         )
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "dimension" in vars(self):
-            raise AttributeError(f"an encoder is frozen, {name!r} cannot be set: make another one")
-        super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.matrix, self.ngrams, self.trained_on, self.trained_texts)

@@ -1,4 +1,4 @@
-"""Text to vector, before any noise: what every encoder offers, the mean of word vectors, and a caller's function.
+"""Text to vector, before any noise: what every encoder offers, what it was trained on, and a caller's function.
 
 An encoder is public and fixed: nothing in it was computed from the texts it is to encode. Each text gets a vector that
 hangs on this text alone, whatever it is: an empty one, a missing one and one without a known word get the public vector
@@ -7,18 +7,103 @@ of the unknown word, not an error and not a gap.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.column import is_missing, one_column
 from dptext.files.documents import Document
 from dptext.privacy.statement import Parameter
 
-__all__ = ["CallableEncoder", "Progress", "TextEncoder", "Vectors", "checked_texts"]
+__all__ = ["CallableEncoder", "Progress", "Provenance", "TextEncoder", "Vectors", "checked_texts", "exposed_by"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Of a training against adversaries.
+
+    Attributes:
+        trained_on: the data, in the words of whoever trained; None: not said.
+        texts: how many there were.
+        public: whether whoever trained declared texts and labels public.
+        hidden: the attributes that were to be hidden, with commas in between.
+    """
+
+    trained_on: str | None = None
+    texts: int = 0
+    public: bool = True
+    hidden: str = ""
+
+    def __post_init__(self) -> None:
+        if self.trained_on is not None and not isinstance(self.trained_on, str):
+            raise ParameterError("public_name must be text, or None")
+        whole("the number of texts", self.texts, least=0)
+        if not isinstance(self.public, bool) or not isinstance(self.hidden, str):
+            raise ParameterError("public must be true or false, hidden text")
+
+    def parameters(self) -> dict[str, Parameter]:
+        """What identifies the training."""
+        return {
+            "encoder_trained_on": self.trained_on,
+            "encoder_trained_texts": self.texts,
+            "encoder_trained_on_public": self.public,
+            "encoder_hides": self.hidden,
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted about the training, and what it does not promise."""
+        name = "texts" if self.trained_on is None else f"'{self.trained_on}'"
+        counted = f"{name} ({self.texts} texts, and their labels, if any)"
+        promised = (
+            f"the promise, if there is one, is that of the noise; that {self.hidden or 'an attribute'} is hidden "
+            "beyond it was trained for, not proved"
+        )
+        if self.texts == 0:
+            return ("the trained encoder is public: it was not computed from protected texts", promised)
+        if self.public:
+            return (
+                f"the encoder was trained on {counted}, which whoever trained it declared public: nothing is promised "
+                "to those who are in there",
+                promised,
+            )
+        return (
+            f"the encoder was trained on {counted} without protection: the promise holds at the release only, for a "
+            "trained encoder that stays the same, and not for the documents that it was trained on",
+            promised,
+        )
+
+    def exposed(self) -> tuple[str, ...]:
+        """What the training shows of texts that are not public."""
+        if self.public or self.texts == 0:
+            return ()
+        return (
+            "THE DOCUMENTS THAT THE ENCODER WAS TRAINED ON ARE NOT PROTECTED BY ITS TRAINING: whatever the encoder "
+            "(with the words that it knows, and a budget that was learnt), vectors made with it, and what is said of "
+            "it here show of their texts, labels and attributes",
+        )
+
+    def after(self, earlier: Provenance) -> Provenance:
+        """Of a training that went on from another one."""
+        names = [name for name in (earlier.trained_on, self.trained_on) if name is not None]
+        return Provenance(
+            trained_on=" and ".join(dict.fromkeys(names)) or None,
+            texts=earlier.texts + self.texts,
+            public=earlier.public and self.public,
+            hidden=self.hidden,
+        )
+
+
+def exposed_by(encoder: Any) -> tuple[str, ...]:
+    """What the training of an encoder shows of texts that are not public; nothing, of one that was not trained here."""
+    exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
+    return exposed
+
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int], None]
@@ -72,7 +157,33 @@ def checked_texts(texts: Iterable[Any]) -> list[str]:
     return checked
 
 
-class CallableEncoder:
+class FrozenEncoder(ABC):
+    """An encoder of texts that cannot be changed once its ``dimension`` is set."""
+
+    name: str
+    dimension: int
+
+    _texts_at_once = _AT_ONCE
+
+    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        """(n, D) float32, one vector a text. *Not private.*"""
+        given = checked_texts(texts)
+        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
+        for block in in_parts(given, self._texts_at_once, progress):
+            vectors[block] = self._vectors(given[block])
+        return vectors
+
+    @abstractmethod
+    def _vectors(self, texts: list[str]) -> Vectors:
+        """(n, D) of at most so many texts."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "dimension" in vars(self):
+            raise AttributeError(f"an encoder is frozen, {name!r} cannot be set: make another one")
+        super().__setattr__(name, value)
+
+
+class CallableEncoder(FrozenEncoder):
     """A caller's function as an encoder.
 
     Args:
@@ -104,24 +215,15 @@ class CallableEncoder:
     ) -> None:
         if not callable(function):
             raise ParameterError(f"expected a function from a list of texts to an array, got {type(function).__name__}")
-        if dimension is not None and (
-            isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1
-        ):
-            raise ParameterError("dimension must be an integer of at least 1, or None")
-        if isinstance(texts_at_once, bool) or not isinstance(texts_at_once, int) or texts_at_once < 1:
-            raise ParameterError("texts_at_once must be an integer of at least 1")
         self.function = function
         self.name = name
-        self.texts_at_once = texts_at_once
-        self.dimension = int(self._answer([""], None).shape[1] if dimension is None else dimension)
+        self._texts_at_once = whole("texts_at_once", texts_at_once, least=1)
+        self.dimension = (
+            int(self._answer([""], None).shape[1]) if dimension is None else whole("dimension", dimension, least=1)
+        )
 
-    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, D) float32, one vector a text. *Not private.*"""
-        given = checked_texts(texts)
-        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
-        for block in in_parts(given, self.texts_at_once, progress):
-            vectors[block] = self._answer(given[block], self.dimension)
-        return vectors
+    def _vectors(self, texts: list[str]) -> Vectors:
+        return self._answer(texts, self.dimension)
 
     def _answer(self, texts: Sequence[str], dimension: int | None) -> Vectors:
         failure = ""

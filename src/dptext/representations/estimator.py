@@ -65,7 +65,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
         randomizer: the noise and its budget.
         dimension: how many dimensions to project to, at most: an encoder with fewer keeps what it has. At a small
-            budget few dimensions are better, see `dptext.representations.projections`.
+            budget few dimensions are better, see `dptext.representations.bounds`.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
         bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"lift"``, ``"cube"``,
             ``"one-hot"``; see `Bound`.

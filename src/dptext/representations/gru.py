@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -22,16 +24,131 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats, checked_vectors
-from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
-from dptext.representations.known_words import END, WordTable, padded
-from dptext.representations.provenance import Provenance
+from dptext.representations.embedding_bag import Buckets, NGrams
+from dptext.representations.encoders import FrozenEncoder, Provenance, Vectors, finite
+from dptext.text.tokens import fold
 
-__all__ = ["POOLINGS", "GruDecoder", "GruEncoder"]
+__all__ = ["END", "POOLINGS", "UNKNOWN_ROW", "GruDecoder", "GruEncoder", "WordTable"]
+
+UNKNOWN_ROW, END = 0, 1
+_RESERVED = ("<unk>", "<end>")
+_FEWEST_TEXTS = 2
+_CUT = NGrams(most=1)
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Words by row. Row 0 stands for all other words, row 1 for the end of a text.
+
+    Attributes:
+        words: from row 2 on, the most frequent first; distinct, folded, none with white space in it.
+        longest: words of a text that count; the others are left out.
+
+    Raises:
+        ParameterError: words that are none, stand twice or are not folded; a length below 1.
+
+    >>> table = WordTable(("the", "cat"), longest=3)
+    >>> rows = table.rows(["The dog, the cat", ""])
+    >>> rows.values.tolist(), rows.lengths.tolist(), table.text([2, 3, 1, 2])
+    ([2, 0, 2], [3, 0], 'the cat')
+    """
+
+    words: tuple[str, ...]
+    longest: int = 60
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+        object.__setattr__(self, "longest", whole("longest", self.longest, least=1))
+        if any(not isinstance(word, str) or not _can_stand(word) for word in self.words):
+            raise ParameterError(
+                f"the words of a table must be text without white space, and none of {' and '.join(_RESERVED)}, which "
+                "have rows of their own"
+            )
+        distinct = {*self.words}
+        if len(distinct) != len(self.words) or any(fold(word) != word for word in self.words):
+            raise ParameterError("the words of a table must be distinct, and folded (lower case)")
+        if not self.words:
+            raise ParameterError("a table needs words, got none")
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str], *, most: int, longest: int) -> WordTable:
+        """The most frequent words of texts, of those that two texts or more have. *Not private*: the words are shown.
+
+        Raises:
+            ParameterError: no word stands in two texts.
+        """
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update({*_CUT.words_of(text)})
+        common = [word for word, count in counts.items() if count >= _FEWEST_TEXTS and _can_stand(word)]
+        common = sorted(common, key=lambda word: (-counts[word], word))[:most]
+        if not common:
+            raise ParameterError("no word stands in two of the texts: give more texts, or words=[...]")
+        return cls(tuple(common), longest)
+
+    @classmethod
+    def of_words(cls, words: Sequence[str], *, longest: int) -> WordTable:
+        """Words that are public, in the order given; those that come out alike when folded count once."""
+        folded = dict.fromkeys(fold(word) for word in words)
+        return cls(tuple(word for word in folded if _can_stand(word)), longest)
+
+    @property
+    def size(self) -> int:
+        """Rows, those that are reserved among them."""
+        return len(self.words) + len(_RESERVED)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.words, len(_RESERVED))}
+
+    def rows(self, texts: Iterable[str]) -> Buckets:
+        """The rows of the words of each text."""
+        places, longest = self._places, self.longest
+        found = [
+            np.array([places.get(word, UNKNOWN_ROW) for word in _CUT.words_of(text)[:longest]], dtype=np.int64)
+            for text in texts
+        ]
+        lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+        return Buckets(np.concatenate([np.empty(0, np.int64), *found]), np.concatenate([[0], np.cumsum(lengths)]))
+
+    def text(self, rows: Iterable[int]) -> str:
+        """Words with a space in between, up to the end."""
+        words = []
+        for row in rows:
+            if row == END:
+                break
+            words.append(_RESERVED[0] if row == UNKNOWN_ROW else self.words[row - len(_RESERVED)])
+        return " ".join(words)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of words and length."""
+        told = "\n".join([str(self.longest), *self.words])
+        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WordTable, (self.words, self.longest)
+
+
+def _can_stand(word: str) -> bool:
+    """Whether a word can be written beside others, and into a file."""
+    return word.split() == [word] and word not in _RESERVED and not any("\ud800" <= each <= "\udfff" for each in word)
+
+
+def padded(rows: Buckets) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]:
+    """(n, longest) rows with `END` after each text's own, and (n,) lengths."""
+    lengths = rows.lengths
+    filled = np.full((len(rows), max(int(lengths.max(initial=0)), 1)), END, dtype=np.int64)
+    inside = np.arange(filled.shape[1]) < lengths[:, None]
+    filled[inside] = rows.values
+    return filled, lengths
+
 
 POOLINGS = ("last", "mean")
 _DECODER = "dptext GRU decoder 1"
@@ -41,7 +158,7 @@ _WITHIN = 1e6  # of a vector that is decoded: beyond, gates are shut anyway
 Array = npt.NDArray[np.float32]
 
 
-class GruEncoder:
+class GruEncoder(FrozenEncoder):
     """Text to vector by a trained recurrent network. Frozen.
 
     Args:
@@ -56,6 +173,7 @@ class GruEncoder:
     """
 
     name = "GRU"
+    _texts_at_once = _TEXTS_AT_ONCE
 
     def __init__(
         self,
@@ -72,16 +190,11 @@ class GruEncoder:
         self.arrays = _checked(arrays, table.size, _encoder_shapes)
         self.dimension = int(self.arrays["out_bias"].size)
 
-    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, d) float32, one vector a text. *Not private.*"""
-        given = checked_texts(texts)
-        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
-        for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            with np.errstate(all="ignore"):  # no text raises, whatever a caller told numpy to raise at
-                vectors[block] = self._vectors(given[block])
-        return vectors
-
     def _vectors(self, texts: list[str]) -> Vectors:
+        with np.errstate(all="ignore"):  # no text raises, whatever a caller told numpy to raise at
+            return self._computed(texts)
+
+    def _computed(self, texts: list[str]) -> Vectors:
         # always as many rows, so that the shape of no product, and so no rounding, hangs on other texts
         rows, lengths = padded(self.table.rows([*texts, *[""] * (_TEXTS_AT_ONCE - len(texts))]))
         arrays = self._doubles
@@ -128,11 +241,6 @@ class GruEncoder:
     def exposed(self) -> tuple[str, ...]:
         """What the training shows of texts that are not public."""
         return self.provenance.exposed()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "dimension" in vars(self):
-            raise AttributeError(f"an encoder is frozen, {name!r} cannot be set: make another one")
-        super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.table, dict(self.arrays), self.pooling, self.provenance)

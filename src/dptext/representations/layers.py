@@ -1,29 +1,73 @@
-"""What was learnt on top of a public encoder: one or two layers, applied with numpy alone, as an encoder of texts."""
+"""Trained layers, applied with numpy alone: on top of a public encoder, or as a classifier that a server sends back."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.own_files import replacing
 from dptext.privacy.statement import Parameter
-from dptext.representations.domains import checked_vectors
-from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, finite, in_parts
-from dptext.representations.provenance import Provenance, exposed_by
+from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
 
-__all__ = ["HidingLayers", "LayeredEncoder"]
+__all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder", "layers_of"]
 
-_TEXTS_AT_ONCE = 1024
+_MODEL = "dptext device model 1"
 _MOST = 1e15  # a coordinate of an encoder; products of such stay finite
 
 Array = npt.NDArray[np.float32]
+Layers = tuple[tuple[Array, Array], ...]
+"""(weights (in, out), bias (out,)) of each layer, float32, read-only; max(0, .) in between."""
+
+
+def _checked(layers: Any) -> Layers:
+    """Copies that nobody can change.
+
+    Raises:
+        ParameterError: shapes that do not follow each other.
+    """
+    copies = tuple((_frozen(weights), _frozen(bias)) for weights, bias in layers)
+    shapes = [weights.shape for weights, _ in copies]
+    if (
+        not copies
+        or any(weights.ndim != 2 or bias.shape != weights.shape[1:] for weights, bias in copies)
+        or any(one[1] != two[0] for one, two in pairwise(shapes))
+        or any(0 in shape for shape in shapes)
+    ):
+        raise ParameterError("layers must be pairs of weights (in, out) and a bias (out,), each wide as the next")
+    return copies
+
+
+def _through(layers: Layers, vectors: Floats) -> Floats:
+    for place, (weights, bias) in enumerate(layers):
+        vectors = vectors @ weights.astype(np.float64) + bias
+        if place + 1 < len(layers):
+            np.maximum(vectors, 0.0, out=vectors)
+    return vectors
+
+
+def _finite(layers: Layers) -> bool:
+    return all(np.isfinite(each).all() for pair in layers for each in pair)
+
+
+def _frozen(array: npt.ArrayLike) -> Array:
+    with np.errstate(over="ignore"):
+        copy = np.array(array, dtype=np.float32)
+    copy.flags.writeable = False
+    return copy
+
+
+# -- on top of an encoder ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +75,7 @@ class HidingLayers:
     """Vectors of an encoder to vectors that were trained to hide: linear, or with hidden layers, max(0, .) in between.
 
     Attributes:
-        layers: (weights (in, out), bias (out,)) of each, float32, read-only.
+        layers: see `Layers`.
 
     Raises:
         ParameterError: shapes that do not follow each other, or numbers that are not finite.
@@ -40,21 +84,12 @@ class HidingLayers:
     [[5.0], [2.0]]
     """
 
-    layers: tuple[tuple[Array, Array], ...]
+    layers: Layers
 
     def __post_init__(self) -> None:
-        layers = tuple((_frozen(weights), _frozen(bias)) for weights, bias in self.layers)
-        shapes = [weights.shape for weights, _ in layers]
-        if (
-            not layers
-            or any(weights.ndim != 2 or bias.shape != weights.shape[1:] for weights, bias in layers)
-            or any(one[1] != two[0] for one, two in pairwise(shapes))
-            or any(0 in shape for shape in shapes)
-        ):
-            raise ParameterError("layers must be pairs of weights (in, out) and a bias (out,), each wide as the next")
-        if not all(np.isfinite(each).all() for pair in layers for each in pair):
+        object.__setattr__(self, "layers", _checked(self.layers))
+        if not _finite(self.layers):
             raise ParameterError("the weights of layers must be finite numbers")
-        object.__setattr__(self, "layers", layers)
 
     @property
     def encoder_dimension(self) -> int:
@@ -75,11 +110,7 @@ class HidingLayers:
         given = np.nan_to_num(checked_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
         given = np.clip(given, -_MOST, _MOST)
         with np.errstate(all="ignore"):
-            for place, (weights, bias) in enumerate(self.layers):
-                given = given @ weights.astype(np.float64) + bias
-                if place + 1 < len(self.layers):
-                    np.maximum(given, 0.0, out=given)
-        return finite(given)
+            return finite(_through(self.layers, given))
 
     @cached_property
     def sha256(self) -> str:
@@ -95,7 +126,7 @@ class HidingLayers:
         return HidingLayers, (self.layers,)
 
 
-class LayeredEncoder:
+class LayeredEncoder(FrozenEncoder):
     """A public encoder, and trained layers on top. Frozen.
 
     Args:
@@ -121,13 +152,8 @@ class LayeredEncoder:
         self.provenance = Provenance() if provenance is None else provenance
         self.dimension = layers.dimension
 
-    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """(n, d) float32, one vector a text. *Not private.*"""
-        given = checked_texts(texts)
-        vectors = np.empty((len(given), self.dimension), dtype=np.float32)
-        for block in in_parts(given, _TEXTS_AT_ONCE, progress):
-            vectors[block] = self.layers.apply(self.encoder.encode(given[block]))
-        return vectors
+    def _vectors(self, texts: list[str]) -> Vectors:
+        return self.layers.apply(self.encoder.encode(texts))
 
     def parameters(self) -> dict[str, Parameter]:
         """Those of the encoder underneath, the digest of the layers, and what they were trained on."""
@@ -149,11 +175,6 @@ class LayeredEncoder:
         """What the training, and that of the encoder underneath, shows of texts that are not public."""
         return tuple(dict.fromkeys((*exposed_by(self.encoder), *self.provenance.exposed())))
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "dimension" in vars(self):
-            raise AttributeError(f"an encoder is frozen, {name!r} cannot be set: make another one")
-        super().__setattr__(name, value)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return LayeredEncoder, (self.encoder, self.layers, self.provenance)
 
@@ -161,7 +182,7 @@ class LayeredEncoder:
 def layers_of(network: Any, centre: npt.NDArray[Any], scale: npt.NDArray[Any]) -> HidingLayers:
     """The linear modules of a network that was trained on (x - centre) / scale, for x itself."""
     linear = [module for module in network.modules() if hasattr(module, "weight")]
-    arrays: Sequence[Any] = [
+    arrays = [
         (module.weight.detach().numpy().T.astype(np.float64), module.bias.detach().numpy().astype(np.float64))
         for module in linear
     ]
@@ -170,8 +191,114 @@ def layers_of(network: Any, centre: npt.NDArray[Any], scale: npt.NDArray[Any]) -
     return HidingLayers(tuple(moved))
 
 
-def _frozen(array: npt.ArrayLike) -> Array:
-    with np.errstate(over="ignore"):
-        copy = np.array(array, dtype=np.float32)
-    copy.flags.writeable = False
-    return copy
+# -- as a classifier ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceModel:
+    """A linear classifier (one layer) or a perceptron (several, with max(0, .) in between). Frozen.
+
+    Attributes:
+        classes: what the outputs stand for.
+        layers: see `Layers`.
+        domain: into which vectors are brought first, as before the noise; None: they are taken as they are.
+
+    >>> model = DeviceModel((0, 1), (([[-1.0, 1.0], [0.0, 0.0]], [0.0, 0.0]),), Domain.SPHERE)
+    >>> model.predict([[3.0, 4.0], [-1.0, 0.0]]).tolist()
+    [1, 0]
+    """
+
+    classes: tuple[Any, ...]
+    layers: Layers
+    domain: Domain | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", _checked(self.layers))
+        if self.layers[-1][1].size != len(self.classes):
+            shapes = [weights.shape for weights, _ in self.layers]
+            raise ParameterError(f"layers of shapes {shapes} do not lead to {len(self.classes)} classes")
+        object.__setattr__(self, "classes", tuple(self.classes))
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a vector."""
+        return int(self.layers[0][0].shape[0])
+
+    def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """(n, d) vectors to (n, classes), the larger the likelier.
+
+        Raises:
+            ParameterError: not an array of shape (n, d).
+        """
+        given = checked_vectors(vectors, self.dimension)
+        if self.domain is not None:
+            given = self.domain.bound(given)
+        return _through(self.layers, given)
+
+    def predict(self, vectors: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The class of each of (n, d) vectors."""
+        predicted: npt.NDArray[Any] = np.asarray(self.classes)[self.scores(vectors).argmax(axis=1)]
+        return predicted
+
+    def score(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+        """The share of vectors whose class is predicted."""
+        return float(np.mean(self.predict(vectors) == np.asarray(labels)))
+
+    def to_json(self) -> str:
+        """Classes, domain and arrays; float32 come back exactly."""
+        return json.dumps(
+            {
+                "format": _MODEL,
+                "classes": list(self.classes),
+                "domain": None if self.domain is None else str(self.domain),
+                "layers": [{"weights": weights.tolist(), "bias": bias.tolist()} for weights, bias in self.layers],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote.
+
+        Raises:
+            DataError: it is something else.
+        """
+        try:
+            found = json.loads(text)
+            if found["format"] != _MODEL:
+                raise DataError(f"expected {_MODEL!r}, got another format: save it again with this version")
+            layers = tuple((each["weights"], each["bias"]) for each in found["layers"])
+            domain = None if found["domain"] is None else Domain(found["domain"])
+            model = cls(tuple(found["classes"]), layers, domain)
+            # a class that is a list, a number that is none: what a server sent is not always what it saved
+            if np.asarray(model.classes).ndim == 1 and _finite(model.layers):
+                return model
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            pass
+        raise DataError("not a device model: expected the JSON that DeviceModel.save writes")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        with replacing(path) as stream:
+            stream.write(self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            StorageError: the file cannot be read.
+            DataError: it holds something else.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise StorageError.of("read", path, error) from None
+        except UnicodeDecodeError:
+            raise DataError("not a device model: the file is not text") from None
+        return cls.from_json(text)

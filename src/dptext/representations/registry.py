@@ -7,9 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.representations.additive import Gaussian, L2Laplace, Laplace
+from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
-from dptext.representations.capped import CappedLaplace
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG

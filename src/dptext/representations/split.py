@@ -11,18 +11,15 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.bounds import Bound
-from dptext.representations.device_model import DeviceModel
 from dptext.representations.domains import Domain
-from dptext.representations.embedding_bag import EmbeddingBag
+from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
 from dptext.representations.encoders import checked_texts
-from dptext.representations.mlp import Epoch, TrainingOptions
-from dptext.representations.ngrams import Buckets, NGrams
+from dptext.representations.layers import DeviceModel
+from dptext.representations.networks import MIN_MAX, Epoch, TrainingOptions, train_split
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel, Randomizer, checked_dimension
 from dptext.representations.release import DeviceEncoder
-from dptext.representations.schedules import Schedule
-from dptext.representations.split_training import MIN_MAX, train_split
-from dptext.representations.training import TrainingNoise
+from dptext.representations.training import Schedule, TrainingNoise
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -46,7 +43,7 @@ class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     The *device* has a bag of trained n-gram vectors, a bound and the randomizer: ``release_``, which sends a private
     vector. The *server* has the head: ``head_``, which reads it. Both are learnt at once from **public** texts and
-    labels, with the noise in between: `dptext.representations.split_training` says how. The bag alone is an encoder
+    labels, with the noise in between: `dptext.representations.networks` says how. The bag alone is an encoder
     like any other: ``PrivateEncoder(split.release_.encoder, ...)``.
 
     **``fit`` declares the texts and labels that it gets public**: it looks at them raw, and *nothing is promised to
@@ -62,14 +59,14 @@ class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         dimension: d, of the vector that is sent. Few are better at small budgets, and one less than there are classes
             is often enough.
         training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.training`.
-        schedule: of adaptive training, see `dptext.representations.schedules`.
+        schedule: of adaptive training, see `dptext.representations.training`.
         ngrams: words in an n-gram, at most.
         buckets: into which n-grams are hashed; the device holds a vector of each.
         hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs, extra_noise:
-            see `dptext.representations.split_training.train_split` and `dptext.representations.mlp.TrainingOptions`;
-            the defaults are those of Zouhri and Abecidan 2021, section 5.
+            see `dptext.representations.networks.TrainingOptions`; the defaults are those of Zouhri and Abecidan 2021,
+            section 5.
         public_name: what the public texts are, for the statement.
-        progress: called with an `dptext.representations.mlp.Epoch` after each epoch.
+        progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of training. What is sent has fresh noise whatever the seed.
 
     Attributes:

@@ -19,12 +19,17 @@ adaptive      in epoch n through the channel at epsilon_n, anew   normal noise o
 Plain is the "non-robust" training of Zouhri and Abecidan 2021, robust the one of Lyu, He and Li 2020 (algorithm 1), and
 adaptive that of the former (algorithm 3), meant for servers that do not know at which epsilon their users send. All
 three were proposed for public vectors.
+
+How epsilon changes over the epochs of adaptive training is a *schedule*: a name out of `SCHEDULES`, a list with an
+epsilon for each epoch, or a function of the epoch's number (1, 2, ...). The names say what becomes of the *noise*,
+because epsilon goes the other way: the study that proposed adaptive training writes that its noise decreases, but its
+sequence 10 / n makes it grow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,9 +39,70 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.domains import Floats
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.representations.schedules import epsilons_of
 
-__all__ = ["TRAININGS", "TrainingNoise", "checked_training"]
+__all__ = ["SCHEDULES", "TRAININGS", "Schedule", "TrainingNoise", "checked_training", "epsilons_of", "geometric"]
+
+Schedule = str | Sequence[float] | Callable[[int], float]
+
+SCHEDULES: dict[str, Callable[[int], tuple[float, ...]]] = {
+    "noise-rises-1/n": lambda epochs: tuple(1.0 / n for n in range(1, epochs + 1)),
+    "noise-rises-10/n": lambda epochs: tuple(10.0 / n for n in range(1, epochs + 1)),
+    "noise-falls-10/n": lambda epochs: tuple(10.0 / n for n in range(epochs, 0, -1)),
+}
+"""By name: from the number of epochs to an epsilon for each. The first two are the study's; the last is the second one
+backwards."""
+
+
+def geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
+    """From ``first`` to ``last`` by a constant factor: noise rises where ``last`` is the smaller one.
+
+    Raises:
+        ParameterError: an epsilon that is not above 0, or no epoch.
+
+    >>> geometric(8.0, 2.0, 3)
+    (8.0, 4.0, 2.0)
+    """
+    ends = (_checked(first, "first"), _checked(last, "last"))
+    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 1:
+        raise ParameterError(f"epochs must be an integer of at least 1, got {epochs!r}")
+    return tuple(np.geomspace(*ends, int(epochs)).tolist())
+
+
+def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
+    """The epsilon of each epoch.
+
+    Raises:
+        ParameterError: no such schedule; a list that is too short; an epsilon that is not above 0: its epoch is named.
+
+    >>> epsilons_of("noise-rises-10/n", 4)
+    (10.0, 5.0, 3.3333333333333335, 2.5)
+    >>> epsilons_of(lambda epoch: 2.0 * epoch, 3)
+    (2.0, 4.0, 6.0)
+    """
+    if isinstance(schedule, str):
+        if schedule not in SCHEDULES:
+            raise ParameterError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {schedule!r}")
+        return SCHEDULES[schedule](epochs)
+    if callable(schedule):
+        given = [schedule(epoch) for epoch in range(1, epochs + 1)]
+    elif isinstance(schedule, Sequence | np.ndarray):
+        if len(schedule) < epochs:
+            raise ParameterError(f"schedule must have an epsilon for each of {epochs} epochs, got {len(schedule)}")
+        given = list(schedule[:epochs])
+    else:
+        raise ParameterError(
+            "schedule must be a name, a list of epsilons or a function of the epoch's number, got "
+            f"{type(schedule).__name__}"
+        )
+    return tuple(_checked(epsilon, f"the schedule's epsilon of epoch {n}") for n, epsilon in enumerate(given, 1))
+
+
+def _checked(epsilon: Any, name: str) -> float:
+    number = isinstance(epsilon, int | float | np.integer | np.floating) and not isinstance(epsilon, bool)
+    if not number or not 0 < epsilon < math.inf:
+        raise ParameterError(f"{name} must be a number above 0, got {epsilon!r}")
+    return float(epsilon)
+
 
 TRAININGS = ("plain", "robust", "adaptive")
 
@@ -59,7 +125,7 @@ class TrainingNoise:
         training: one of `TRAININGS`.
         channel: the users' noise; None: not known.
         randomizer: what the channel was calibrated from, for adaptive training, which calibrates it to other epsilons.
-        schedule: see `dptext.representations.schedules`; looked at in adaptive training only.
+        schedule: see `dptext.representations.training`; looked at in adaptive training only.
         epochs: how many there are at most.
         seed: None: fresh noise each time. No privacy rests on it: what is public needs none, and what arrived has it.
 

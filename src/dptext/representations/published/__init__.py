@@ -6,11 +6,10 @@ reason, two inputs that show it, and the inputs for which the true one holds. Th
 """
 
 from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
-from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
 from dptext.representations.published.codes import public_z_scores
 from dptext.representations.published.dpnr import DPNR, min_max
 from dptext.representations.published.dptext import DPText
-from dptext.representations.published.protocols import OME, OUE, SUE
+from dptext.representations.published.protocols import OME, OUE, SUE, oue_chances, p1, p2, q, sue_chances
 from dptext.text.masking import MaskedTexts, mask_words
 
 __all__ = [

@@ -1,8 +1,9 @@
 """SUE, OUE and OME as *Towards Differentially Private Text Representations* prints them (Lyu, Li, He and Xiao 2020).
 
-Every number of a vector becomes l bits (`codes`), all rl bits are flipped one by one (`chances`), and they are what is
-sent. A bit j of rl, counted from 0 over the whole vector, that is 1 in the first input and 0 in the second loses up_j
-at most, the other way round down_j (equation (bit) of `dptext.noise.bits`). Bits are independent, so
+Every number of a vector becomes l bits (`codes`), all rl bits are flipped one by one, a 1 sent as 1 with chance p and a
+0 with chance q (the paper's equations (1) to (3) and figure 3), and they are what is sent. A bit j of rl, counted from
+0 over the whole vector, that is 1 in the first input and 0 in the second loses up_j at most, the other way round down_j
+(equation (bit) of `dptext.noise.bits`). Bits are independent, so
 
     epsilon = max over two codes c, c' that occur of  sum over j of  up_j [c_j > c'_j] + down_j [c_j < c'_j].     (true)
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,15 +32,69 @@ from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
-from dptext.representations.published.chances import oue_chances, p1, p2, q, sue_chances
 from dptext.representations.published.claim import Finding, Published, PublishedChannel
-from dptext.representations.published.codes import CODES, Bits, Code, z_scores
-from dptext.representations.published.witness import most_telling_pair
+from dptext.representations.published.codes import CODES, Bits, Code, most_telling_pair, z_scores
 from dptext.representations.randomizer import Private
 from dptext.representations.wire import BitChannel, BitRandomizer, Sent
 from dptext.threads import for_each_block
 
-__all__ = ["OME", "OUE", "SUE", "FlippedBits"]
+__all__ = ["OME", "OUE", "SUE", "FlippedBits", "oue_chances", "p1", "p2", "q", "sue_chances"]
+
+Numbers: TypeAlias = float | npt.NDArray[np.float64]
+
+
+def p1(lambda_: Numbers) -> Numbers:
+    """OME's p for even bits, lambda / (1 + lambda): equation (2).
+
+    >>> round(p1(100.0), 4)
+    0.9901
+    """
+    return lambda_ / (1 + lambda_)
+
+
+def p2(lambda_: Numbers) -> Numbers:
+    """OME's p for odd bits, 1 / (1 + lambda^3): equation (2).
+
+    >>> p2(1.0)
+    0.5
+    """
+    return 1 / (1 + lambda_**3)
+
+
+def q(epsilon: Numbers, lambda_: Numbers, bits: int) -> Numbers:
+    """OME's q, 1 / (1 + lambda e^(epsilon / rl)): equation (3).
+
+    Args:
+        epsilon: as printed.
+        lambda_: the randomisation factor.
+        bits: rl, how many are sent.
+
+    >>> [round(float(q(epsilon, 100.0, 500)), 6) for epsilon in (0.5, 10.0)]
+    [0.009891, 0.009707]
+    """
+    chance: Numbers = 1 / (1 + lambda_ * np.exp(epsilon / bits))
+    return chance
+
+
+def sue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:
+    """p and q of symmetric unary encoding: e^(epsilon / D) / (1 + e^(epsilon / D)), and 1 less that.
+
+    >>> [round(float(each), 4) for each in sue_chances(1.0, 100.0)]
+    [0.5025, 0.4975]
+    """
+    chance = 1 / (1 + np.exp(epsilon / sensitivity))
+    return 1 - chance, chance
+
+
+def oue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:
+    """p and q of optimised unary encoding: 1/2, and 1 / (1 + e^(epsilon / D)).
+
+    >>> [round(float(each), 4) for each in oue_chances(1.0, 100.0)]
+    [0.5, 0.4975]
+    """
+    chance = 1 / (1 + np.exp(epsilon / sensitivity))
+    return chance * 0 + 0.5, chance
+
 
 _BITS_AT_ONCE = 1 << 16
 _BITS_A_TASK = 1 << 20

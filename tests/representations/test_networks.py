@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.representations.mlp import TrainingOptions, train_mlp
+from dptext.representations.networks import TrainingOptions, train_mlp
 
 
 @pytest.mark.parametrize(
