@@ -13,11 +13,11 @@ import pytest
 
 import dptext
 from dptext import statement_for_user
-from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files import blocks, documents, parquet
 from dptext.files.formats import file_digest
 from dptext.ledger.ledger import Ledger
-from dptext.release.release import rejects_path, statement_path
+from dptext.release.release import statement_path
 from dptext.representations.files import VECTOR, encode_file, vectors_in
 from dptext.representations.privunit import PrivUnit
 from stopping import HOLD, killed
@@ -85,18 +85,6 @@ def statement_of(name):
 
 def names():
     return sorted(each.name for each in Path().iterdir())
-
-
-class Stop(BaseException):
-    """What a power cut is to a program, as far as a test in the same process can say."""
-
-
-def stop_after(count):
-    def progress(_reader, rows):
-        if rows >= count:
-            raise Stop
-
-    return progress
 
 
 # -- one run --------------------------------------------------------------------------------------------------
@@ -191,13 +179,6 @@ def test_a_missing_text_is_encoded_as_the_empty_one_and_does_not_show(work, enco
     assert not any("null" in each for each in release.statement.exposed)
 
 
-def test_equal_blocks_of_one_run_get_different_noise(work, encoder, small_blocks):
-    write("in.jsonl", [{"text": "the doctor said that he was of the city"}] * 20)
-    encode_file("in.jsonl", "out.parquet", encoder, seed=5)
-    vectors = vectors_of("out.parquet")
-    assert len(np.unique(vectors, axis=0)) == 20
-
-
 def test_other_parameters_get_other_noise_under_one_seed(work):
     """Equal noise at two budgets would give the text away."""
     write("in.jsonl", rows(3))
@@ -245,24 +226,6 @@ def test_bad_arguments_are_refused_before_anything_is_read(work, encoder, argume
 # -- bad rows -------------------------------------------------------------------------------------------------
 
 
-def test_bad_rows_are_named_or_left_out_and_listed(work, encoder, small_blocks):
-    lines = [json.dumps(row) for row in rows(30)]
-    lines[3] = '{"text": "' + MARKER
-    lines[17] = json.dumps({"text": 7, "id": 17})
-    (work / "in.jsonl").write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="row 4: expected a JSON object") as caught:
-        encode_file("in.jsonl", "out.parquet", encoder)
-    assert MARKER not in str(caught.value)
-    assert names() == ["in.jsonl"]
-    release = encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], on_error="skip")
-    assert (release.documents, release.skipped) == (28, 2)
-    assert pq.read_table("out.parquet")["id"].to_pylist() == [n for n in range(30) if n not in (3, 17)]
-    listed = rejects_path(work / "out.parquet").read_text()
-    assert [json.loads(line)["first"] for line in listed.splitlines()] == [4, 18]
-    assert MARKER not in listed
-    assert "that rows which could not be read are missing" in release.statement.exposed
-
-
 @pytest.mark.parametrize("value", ['"a"', "{}", "1e400", '[1, "a"]'])
 def test_a_kept_column_that_parquet_cannot_hold_says_what_can_be_done_here(work, encoder, value):
     (work / "in.jsonl").write_text(f'{{"text": "{MARKER}", "id": 1}}\n{{"text": "{MARKER}", "id": {value}}}\n')
@@ -276,56 +239,6 @@ def test_a_kept_column_that_parquet_cannot_hold_says_what_can_be_done_here(work,
 
 
 # -- interrupted ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", [7, None])
-def test_a_resumed_run_equals_one_that_was_not_interrupted(work, encoder, small_blocks, seed, monkeypatch):
-    write("in.jsonl", rows(95))
-    if seed is None:  # the key of the job, so that two jobs can be compared
-        from dptext.privacy.randomness import NoiseKey
-        from dptext.representations import files
-
-        monkeypatch.setattr(files, "NoiseKey", lambda _seed: NoiseKey.restored(bytes(range(32)), seeded=False))
-    encode_file("in.jsonl", "whole.parquet", encoder, keep=["id"], seed=seed)
-    for count in (10, 40, 41, 90):
-        with pytest.raises(Stop) as caught:
-            encode_file(
-                "in.jsonl",
-                "out.parquet",
-                encoder,
-                keep=["id"],
-                seed=seed,
-                resume=count > 10,
-                progress=stop_after(count),
-            )
-        assert "rows are done and kept: run the same command with --resume" in caught.value.__notes__[0]
-        assert not (work / "out.parquet").exists()
-    with pytest.raises(ParameterError, match="add --resume to go on with it"):
-        encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], seed=seed)
-    release = encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], seed=seed, resume=True)
-    assert release.resumed >= 90
-    assert release.documents == 95
-    assert (work / "out.parquet").read_bytes() == (work / "whole.parquet").read_bytes()
-    assert release.statement.replace(release_id=None) == statement_of("whole.parquet").replace(release_id=None)
-    assert not [name for name in names() if name.startswith(".")]
-
-
-def test_what_changed_since_the_interruption_is_named(work, encoder, small_blocks):
-    write("in.jsonl", rows(30))
-    with pytest.raises(Stop):
-        encode_file("in.jsonl", "out.parquet", encoder, progress=stop_after(10))
-    assert MARKER.encode() not in (work / ".out.parquet.job").read_bytes()
-    assert MARKER.encode() not in (work / ".out.parquet.rows").read_bytes()
-    assert (work / ".out.parquet.job").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(ParameterError, match=r"was another one \(.*epsilon"):
-        encode_file("in.jsonl", "out.parquet", StandIn(epsilon=2.0), resume=True)
-    with pytest.raises(ParameterError, match=r"was another one \(keep changed\)"):
-        encode_file("in.jsonl", "out.parquet", encoder, keep=["id"], resume=True)
-    with pytest.raises(ParameterError, match=r"was another one \(seed changed\)"):
-        encode_file("in.jsonl", "out.parquet", encoder, seed=1, resume=True)
-    write("in.jsonl", rows(30, start=1))
-    with pytest.raises(RefusedError, match="the input is not what it was"):
-        encode_file("in.jsonl", "out.parquet", encoder, resume=True)
 
 
 KILLED = """
@@ -357,29 +270,7 @@ def test_kill_9_at_any_moment_loses_nothing(work):
     assert not [name for name in names() if name.startswith(".")]
 
 
-def test_an_output_that_appears_meanwhile_is_not_overwritten(work, encoder):
-    write("in.jsonl", rows(3))
-
-    def appear(_reader, _rows):
-        (work / "out.parquet").write_text("mine")
-
-    with pytest.raises(StorageError, match="has appeared while the run was going on"):
-        encode_file("in.jsonl", "out.parquet", encoder, progress=appear)
-    assert (work / "out.parquet").read_text() == "mine"
-
-
 # -- the ledger and the person --------------------------------------------------------------------------------
-
-
-def test_a_ledger_refuses_the_second_release(work, encoder):
-    Ledger.create("l.db", epsilon=8)
-    write("in.jsonl", rows(6))
-    encode_file("in.jsonl", "a.parquet", encoder, ledger="l.db")
-    with pytest.raises(RefusedError, match="6 of 6"):
-        encode_file("in.jsonl", "b.parquet", encoder, ledger="l.db")
-    assert not [name for name in names() if "b.parquet" in name]
-    (release,) = Ledger("l.db").releases()
-    assert (release.state, release.mechanism) == ("released", "PrivUnit")
 
 
 def test_texts_of_one_person_add_up(work, encoder):
