@@ -20,16 +20,8 @@ from dptext.attacks import (
 )
 from dptext.attacks.learners import ATTACKERS
 from dptext.calibration.deniability import zipf_weights
+from dptext.cli import options
 from dptext.cli.console import print_json
-from dptext.cli.options import (
-    AnalysisSeedOption,
-    AttackerOption,
-    FoldsOption,
-    MovedVectorsOption,
-    OutputOptions,
-    TextOption,
-    with_options,
-)
 from dptext.errors import DataError, ParameterError
 from dptext.report.file_attacks import aligned, by_layout, by_likelihood, channel_of, rebuilt
 from dptext.report.inputs import Rows, read_rows
@@ -51,12 +43,12 @@ class PairOptions:
 
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The file that was privatized.")]
     private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
-    text: TextOption = "text"
+    text: options.Text = "text"
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
     ] = None
-    vectors: MovedVectorsOption = None
-    seed: AnalysisSeedOption = None
+    vectors: options.MovedVectors = None
+    seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
         """Both.
@@ -77,7 +69,7 @@ class PairOptions:
 
 
 @attack.command("linkage")
-@with_options
+@options.collected
 def linkage_command(
     *,
     files: PairOptions,
@@ -86,7 +78,7 @@ def linkage_command(
         typer.Option("--informed", help="Also the attacker who knows the mechanism (from the statement of PRIVATE)."),
     ] = False,
     top: Annotated[tuple[int, ...], typer.Option(help="How many candidates the attacker may name (repeat it).")] = (),
-    output: OutputOptions,
+    output: options.Output,
 ) -> None:
     """Which original does a private row belong to?
 
@@ -116,8 +108,8 @@ def linkage_command(
 
 
 @attack.command("recovery")
-@with_options
-def recovery_command(files: PairOptions, output: OutputOptions) -> None:
+@options.collected
+def recovery_command(files: PairOptions, output: options.Output) -> None:
     """Which word stood where a private one stands?
 
     PRIVATE needs its statement beside it. The best possible attacker knows the mechanism and public word frequencies
@@ -154,7 +146,7 @@ def recovery_command(files: PairOptions, output: OutputOptions) -> None:
 
 
 @attack.command("attribute")
-@with_options
+@options.collected
 def attribute_command(
     *,
     file: Annotated[
@@ -164,12 +156,12 @@ def attribute_command(
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once.")
     ] = None,
-    text: TextOption = "text",
+    text: options.Text = "text",
     vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",
-    attacker: AttackerOption = (),
-    folds: FoldsOption = 5,
-    seed: AnalysisSeedOption = None,
-    output: OutputOptions,
+    attacker: options.Attackers = (),
+    folds: options.Folds = 5,
+    seed: options.AnalysisSeed = None,
+    output: options.Output,
 ) -> None:
     """What does private output still say about who wrote it?
 
@@ -194,7 +186,7 @@ def attribute_command(
 # -- the answer ------------------------------------------------------------------------------------------------
 
 
-def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], output: OutputOptions) -> None:
+def _answer(scores: Sequence[AttackScore], *, did: str, meaning: list[str], output: options.Output) -> None:
     if output.as_json:
         found = [{**asdict(each), "succeeded": each.succeeded, "advantage": each.advantage} for each in scores]
         print_json({"did": did, "scores": found, "meaning": meaning})

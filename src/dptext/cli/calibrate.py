@@ -11,17 +11,9 @@ import typer
 from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate, rounded_down
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.calibration.guessing import Compared, compare
+from dptext.cli import options
 from dptext.cli.calibrate_tables import print_comparison, print_epsilons, print_found, print_words
 from dptext.cli.console import print_json, stdout
-from dptext.cli.options import (
-    BetaOption,
-    LimitOption,
-    MechanismOption,
-    MetricOption,
-    OutputOptions,
-    VectorsOption,
-    with_options,
-)
 from dptext.errors import ParameterError
 from dptext.own_files import check_target
 from dptext.report.figures import calibration_figure, figure_format
@@ -52,11 +44,11 @@ class _Answer:
 class FamilyOptions:
     """A mechanism, of which the epsilon is open."""
 
-    vectors: VectorsOption = "glove-6b-50d"
-    limit: LimitOption = 50_000
-    mechanism: MechanismOption = "tem"
-    metric: MetricOption = None
-    beta: BetaOption = None
+    vectors: options.Vectors = "glove-6b-50d"
+    limit: options.Limit = 50_000
+    mechanism: options.Mechanism = "tem"
+    metric: options.Metric = None
+    beta: options.Beta = None
     pure_epsilon: Annotated[
         float | None, typer.Option(help="TEM: the worst case of a word; the threshold follows from it.")
     ] = None
@@ -86,7 +78,7 @@ class MeasureOptions:
     seed: Annotated[int, typer.Option(help="Other draws (no private word has a part in them).")] = _SEED
 
 
-@with_options
+@options.collected
 def calibrate_command(
     *,
     of: FamilyOptions,
@@ -106,7 +98,7 @@ def calibrate_command(
         Path | None, typer.Option(metavar="OUT.png", help="Draw it (.png, .pdf, .svg; needs the extra report).")
     ] = None,
     measure: MeasureOptions,
-    output: OutputOptions,
+    output: options.Output,
 ) -> None:
     """Say what an epsilon does to words, and find the one that reaches a target (default: half of the words stay)."""
     if sum(each not in (None, ()) for each in (epsilon, keep_rate, support)) > 1:

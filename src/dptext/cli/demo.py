@@ -13,8 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from dptext.cli import options
 from dptext.cli.console import print_json, stdout
-from dptext.cli.options import OutputOptions, SeedOption, with_options
 from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import read_documents
@@ -30,13 +30,13 @@ _SHOWN = 8
 _WORDS = ("playlist", "restaurant", "tomorrow", "brandie", "italian", "zaire")
 
 
-@with_options
+@options.collected
 def demo(
     *,
     epsilon: Annotated[float, typer.Option(help="Nats per unit of distance between two words.")] = 4.0,
     folder: Annotated[Path, typer.Option(help="Where the sample and its private form go.")] = Path("dptext-demo"),
-    seed: SeedOption = None,
-    output: OutputOptions,
+    seed: options.Seed = None,
+    output: options.Output,
 ) -> None:
     """Privatize a bundled sample on real word vectors; show the texts, the odds and the promise."""
     vectors = load_vectors("glove-6b-50d", limit=50_000)

@@ -10,19 +10,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from dptext.cli import options
 from dptext.cli.console import print_json, reading_bar, stopped_with_notes
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
 from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
-from dptext.cli.options import (
-    LedgerOption,
-    LimitOption,
-    OutputOptions,
-    ProcessesOption,
-    RunOptions,
-    TextOptions,
-    VectorsOption,
-    with_options,
-)
 from dptext.embeddings.dpsgd.recipe import Unit
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
 from dptext.errors import ParameterError
@@ -200,10 +191,10 @@ class TrainingOptions:
         return said
 
 
-@with_options
+@options.collected
 def embed(
     *,
-    texts: TextOptions,
+    texts: options.Inputs,
     out: Annotated[
         str,
         typer.Option("--out", "-o", metavar="FOLDER", help="A new folder (--force: or one that this command wrote)."),
@@ -213,8 +204,8 @@ def embed(
         typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram)."),
     ] = "co-occurrences",
     protection: ProtectionOptions,
-    vectors: VectorsOption = "glove-6b-50d",
-    limit: LimitOption = 50_000,
+    vectors: options.Vectors = "glove-6b-50d",
+    limit: options.Limit = 50_000,
     new: NewWordsOptions,
     window: Annotated[
         int | None,
@@ -224,10 +215,10 @@ def embed(
     word2vec: Annotated[
         Literal["binary", "text", "none"], typer.Option(help="A copy for gensim: vectors.bin, vectors.txt, or none.")
     ] = "binary",
-    run: RunOptions,
-    processes: ProcessesOption = 1,
-    ledger: LedgerOption = None,
-    output: OutputOptions,
+    run: options.Run,
+    processes: options.Processes = 1,
+    ledger: options.Ledger = None,
+    output: options.Output,
 ) -> None:
     """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card.
 
@@ -321,7 +312,7 @@ def _learn(
         )
 
 
-def _check_ledger(unit: Unit, run: RunOptions, training: TrainingOptions) -> None:
+def _check_ledger(unit: Unit, run: options.Run, training: TrainingOptions) -> None:
     """Whether a ledger can count this release.
 
     Raises:

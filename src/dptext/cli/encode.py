@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dptext.cli import options
 from dptext.cli.console import say, stopped_with_notes
-from dptext.cli.options import (
-    LedgerOptions,
-    OutputOptions,
-    RowOptions,
-    RunOptions,
-    parse_settings,
-    with_options,
-)
 from dptext.cli.outputs import check_places, places
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import DataError, ParameterError
@@ -129,52 +122,52 @@ class HidingOptions:
     epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None
 
 
-@with_options
+@options.collected
 def encode(
-    rows: RowOptions,
+    rows: options.Rows,
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
     ],
-    options: EncoderOptions,
+    asked: EncoderOptions,
     hiding: HidingOptions,
-    run: RunOptions,
-    ledger: LedgerOptions,
-    output: OutputOptions,
+    run: options.Run,
+    charge: options.Charge,
+    output: options.Output,
 ) -> None:
     """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json."""
     to = places(rows, out, out_format=".parquet")
     if to[0].out == STANDARD:
         raise ParameterError("vectors are written as parquet, which no pipe can hold: name a file as OUT")
     every = [each for place in to for each in place.sources]
-    if ledger.ledger is not None and any(map(is_pipe, every)):
+    if charge.ledger is not None and any(map(is_pipe, every)):
         raise ParameterError("a ledger reads the input twice: name files as IN")
     check_places(
         to,
         rows,
         run,
-        ledger=ledger.ledger,
+        ledger=charge.ledger,
         check_out=lambda path: check_output_columns(path, rows.text, rows.keep),
     )
-    _check_hiding(hiding, options, rows, resume=run.resume, ledger=ledger.ledger is not None)
-    if options.save is not None:
-        sweep(options.save)
-        check_folder_around(options.save)
-        if os.path.lexists(options.save) and (hiding.hide or not _is_saved(options.save)):
-            raise ParameterError(f"{str(options.save)!r} is there already: choose another name for --save")
+    _check_hiding(hiding, asked, rows, resume=run.resume, ledger=charge.ledger is not None)
+    if asked.save is not None:
+        sweep(asked.save)
+        check_folder_around(asked.save)
+        if os.path.lexists(asked.save) and (hiding.hide or not _is_saved(asked.save)):
+            raise ParameterError(f"{str(asked.save)!r} is there already: choose another name for --save")
     if hiding.hide:
-        device = _train(hiding, options, rows, every, output, seed=run.seed)
-    elif _is_saved(Path(options.encoder)):
-        device = _load(options)
+        device = _train(hiding, asked, rows, every, output, seed=run.seed)
+    elif _is_saved(Path(asked.encoder)):
+        device = _load(asked)
     else:
-        device = _fit(options, every, output)
-    if options.save is not None:
-        _save(device, options.save)
+        device = _fit(asked, every, output)
+    if asked.save is not None:
+        _save(device, asked.save)
         if hiding.hide:
-            _forget_training(options.save)
+            _forget_training(asked.save)
     done = {place.out for place in to if run.resume and is_encoded(place.out, device, rows.keep)}
     output.say(_promise_before_start(device))
     how = rows.reading | {"seed": run.seed, "resume": run.resume, "force": run.force}
-    how |= {"ledger": ledger.ledger, "ledger_key": ledger.ledger_key}
+    how |= {"ledger": charge.ledger, "ledger_key": charge.ledger_key}
     releases = release_all(
         to,
         done,
@@ -199,7 +192,7 @@ NOT PROTECTED by the training: the documents that the encoder was trained on,
 # -- an encoder that is fitted on public texts, or saved -------------------------------------------------------
 
 
-def _fit(options: EncoderOptions, sources: Sequence[Path], output: OutputOptions) -> DeviceEncoder:
+def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
     """Fit centre and projection.
 
     Raises:
@@ -209,39 +202,39 @@ def _fit(options: EncoderOptions, sources: Sequence[Path], output: OutputOptions
     """
     texts: list[str | None] | None = None
     labels: list[Any] | None = None
-    if options.public:
-        for file in options.public:
+    if asked.public:
+        for file in asked.public:
             if _is_among(file, sources):
                 raise ParameterError(
                     f"{file.name!r} is among the inputs: what centre and projection are fitted on is not protected; "
                     "name texts of somebody else as --public"
                 )
-        documents = list(read_documents(options.public, text=options.public_text, label=options.public_label))
+        documents = list(read_documents(asked.public, text=asked.public_text, label=asked.public_label))
         texts, labels = [each.text for each in documents], [each.label for each in documents]
         output.say(f"Fitting centre and projection on {len(texts):,} public texts ...")
-    elif options.public_label is not None:
+    elif asked.public_label is not None:
         raise ParameterError("--public-label names a column of public texts: give these too, with --public FILE")
     from dptext.representations.estimator import PrivateEncoder
 
-    wanted = options.projection or ("pca" if options.public else "random")
-    if (wanted == "supervised") != (options.public_label is not None):
+    wanted = asked.projection or ("pca" if asked.public else "random")
+    if (wanted == "supervised") != (asked.public_label is not None):
         raise ParameterError("--projection supervised and --public-label COLUMN belong together")
     fitted = PrivateEncoder(
-        options.encoder,
-        build_randomizer(options),
+        asked.encoder,
+        build_randomizer(asked),
         projection=None if wanted == "none" else wanted,
-        public_name=", ".join(each.name for each in options.public) or None,
-        **options.shape,
+        public_name=", ".join(each.name for each in asked.public) or None,
+        **asked.shape,
     ).fit(texts, labels if wanted == "supervised" else None)
     return fitted.release_
 
 
-def _load(options: EncoderOptions) -> DeviceEncoder:
+def _load(asked: EncoderOptions) -> DeviceEncoder:
     from dptext.representations.release import DeviceEncoder
 
-    folder, epsilon = options.encoder, options.epsilon
-    if options.decided_in_a_saved_one:
-        given = ", ".join(f"--{each}" for each in options.decided_in_a_saved_one)
+    folder, epsilon = asked.encoder, asked.epsilon
+    if asked.decided_in_a_saved_one:
+        given = ", ".join(f"--{each}" for each in asked.decided_in_a_saved_one)
         raise ParameterError(f"{folder!r} is a fitted encoder: what {given} would say is decided in it; leave it out")
     device = DeviceEncoder.load(folder)
     promised = device.randomizer.epsilon
@@ -252,23 +245,23 @@ def _load(options: EncoderOptions) -> DeviceEncoder:
     return device
 
 
-def build_randomizer(options: EncoderOptions) -> Randomizer:
+def build_randomizer(asked: EncoderOptions) -> Randomizer:
     """The randomizer that is asked for, whatever the case of its letters.
 
     Raises:
         ParameterError: no epsilon, an unknown name, an option that it has not, a value that it refuses, no delta where
             it needs one.
     """
-    if options.epsilon is None:
+    if asked.epsilon is None:
         raise ParameterError("say what a text may lose: --epsilon 8 (nats)")
-    settings = parse_settings(options.settings)
-    name = options.randomizer or "privunit"
+    settings = options.parse_settings(asked.settings)
+    name = asked.randomizer or "privunit"
     known = {each.casefold(): build for each, build in RANDOMIZERS.items()}
     build: Any = known.get(name.casefold())
     if build is None:
         raise ParameterError(f"expected a randomizer ({', '.join(RANDOMIZERS)}), got {name!r}")
     has = {each.name for each in fields(build)}
-    given = {**settings, "epsilon": options.epsilon, **({} if options.delta is None else {"delta": options.delta})}
+    given = {**settings, "epsilon": asked.epsilon, **({} if asked.delta is None else {"delta": asked.delta})}
     foreign = sorted(given.keys() - has) + ["epsilon"] * ("epsilon" in settings)
     if foreign:
         further = ", ".join(sorted(has - {"epsilon"})) or "no others"
@@ -309,7 +302,7 @@ def _promise_before_start(device: DeviceEncoder) -> str:
         f"{statement.mechanism} on {device.encoder.name} ({said['dimension']} dimensions{projected})\n"
         f"  unit      document (one text); relation: substitution by any other text; local\n"
         f"  promise   {statement.guarantee}\n"
-        f"  epsilon   at most {pure}{at_delta} for a text, {pure} times the number of his texts for a person"
+        f"  epsilon   at most {pure}{at_delta} for a text, {pure} times the number of their texts for a person"
     )
 
 
@@ -317,28 +310,28 @@ def _promise_before_start(device: DeviceEncoder) -> str:
 
 
 def _check_hiding(
-    asked: HidingOptions, options: EncoderOptions, rows: RowOptions, *, resume: bool, ledger: bool
+    hiding: HidingOptions, asked: EncoderOptions, rows: options.Rows, *, resume: bool, ledger: bool
 ) -> None:
     """Refuse options that do not go together, before anything is read.
 
     Raises:
         ParameterError: some do not.
     """
-    if not asked.hide:
-        given = {"task": asked.task, "train": asked.train or None, "alpha": asked.alpha, "epochs": asked.epochs}
+    if not hiding.hide:
+        given = {"task": hiding.task, "train": hiding.train or None, "alpha": hiding.alpha, "epochs": hiding.epochs}
         lonely = [f"--{name}" for name, value in given.items() if value is not None]
         if lonely:
             raise ParameterError(f"{', '.join(lonely)} speak of a training that hides something: add --hide COLUMN")
         return
-    if asked.task is None:
+    if hiding.task is None:
         raise ParameterError("--hide needs a task to be kept while it hides: --task COLUMN")
-    named = [*asked.hide, asked.task, rows.text]
+    named = [*hiding.hide, hiding.task, rows.text]
     if len({*named}) != len(named):
         raise ParameterError("--hide, --task and --text must be different columns")
-    shown = [name for name in rows.keep if name in asked.hide]
+    shown = [name for name in rows.keep if name in hiding.hide]
     if shown:
         raise ParameterError(f"--keep {shown[0]} would write what --hide {shown[0]} hides: leave one of them out")
-    others = {"projection": options.projection, "public": options.public or None, "public-label": options.public_label}
+    others = {"projection": asked.projection, "public": asked.public or None, "public-label": asked.public_label}
     foreign = [f"--{name}" for name, value in others.items() if value is not None]
     if foreign:
         raise ParameterError(f"{', '.join(foreign)} and --hide do not go together: training finds the projection")
@@ -347,7 +340,7 @@ def _check_hiding(
             "a run goes on with the encoder that it was begun with, and --hide trains a new one: give the folder that "
             "--save wrote as --encoder, and leave --hide out"
         )
-    if ledger and not asked.train:
+    if ledger and not hiding.train:
         raise ParameterError(
             "a ledger cannot charge for a training on the input, which protects none of its rows: train on public "
             "rows, --train FILE, or leave --ledger out"
@@ -355,11 +348,11 @@ def _check_hiding(
 
 
 def _train(
-    asked: HidingOptions,
-    options: EncoderOptions,
-    rows: RowOptions,
+    hiding: HidingOptions,
+    asked: EncoderOptions,
+    rows: options.Rows,
     sources: Sequence[Path],
-    output: OutputOptions,
+    output: options.Output,
     *,
     seed: int | None,
 ) -> DeviceEncoder:
@@ -370,52 +363,52 @@ def _train(
         DataError: no rows, labels that cannot be learnt.
         MissingExtraError: torch, or what the encoder needs, is not installed.
     """
-    if _is_saved(Path(options.encoder)):
-        raise ParameterError(f"{options.encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")
-    randomizer = build_randomizer(options)
+    if _is_saved(Path(asked.encoder)):
+        raise ParameterError(f"{asked.encoder!r} is a fitted encoder, and --hide trains one: leave one of them out")
+    randomizer = build_randomizer(asked)
     from dptext.hiding.encoder import HidingEncoder
 
-    public, task = bool(asked.train), asked.task or ""
-    if any(_is_among(file, sources) for file in asked.train):
+    public, task = bool(hiding.train), hiding.task or ""
+    if any(_is_among(file, sources) for file in hiding.train):
         raise ParameterError(
             "a file of --train is among the inputs: --train declares public what the encoder is trained on; leave it "
             "out to train on the inputs without that"
         )
     if not public and any(map(is_pipe, sources)):
         raise ParameterError("without --train the input is read twice, to train and to encode: name files as IN")
-    files = asked.train or sources
-    reading = rows.reading | {"keep": (task, *asked.hide)} | ({"suffix": None} if public else {})
+    files = hiding.train or sources
+    reading = rows.reading | {"keep": (task, *hiding.hide)} | ({"suffix": None} if public else {})
     documents = list(read_documents(files, **reading))
     if not documents:
         raise DataError("there are no rows to train on")
-    output.say(_begin(len(documents), task, asked.hide, public=public))
-    given: dict[str, Any] = {"alpha": asked.alpha, "epochs": asked.epochs}
-    beside = None if options.save is None else _checkpoint(options.save)
-    hiding = HidingEncoder(
-        options.encoder,
+    output.say(_begin(len(documents), task, hiding.hide, public=public))
+    given: dict[str, Any] = {"alpha": hiding.alpha, "epochs": hiding.epochs}
+    beside = None if asked.save is None else _checkpoint(asked.save)
+    trainer = HidingEncoder(
+        asked.encoder,
         randomizer,
         public=public,
         public_name=", ".join(each.name for each in files) if public else "the documents of its first release",
         checkpoint=beside,
         progress=lambda epoch: output.say(_epoch(epoch, task)),
         seed=seed,
-        **options.shape,
+        **asked.shape,
         **{name: value for name, value in given.items() if value is not None},
     )
     attributes = [each.attributes or {} for each in documents]
     with stopped_with_notes():
         try:
-            hiding.fit(
+            trainer.fit(
                 [each.text for each in documents],
                 task=[each.get(task) for each in attributes],
-                attributes={name: [each.get(name) for each in attributes] for name in asked.hide},
+                attributes={name: [each.get(name) for each in attributes] for name in hiding.hide},
             )
         except KeyboardInterrupt as error:
             if beside is not None and any(each.exists() for each in _files_of(beside)):
                 error.add_note(f"the same command goes on with the training, which {beside} keeps; it is not private")
             raise
-    output.say(_kept(hiding.epochs_, hiding.best_, task))
-    return hiding.release_
+    output.say(_kept(trainer.epochs_, trainer.best_, task))
+    return trainer.release_
 
 
 def _forget_training(save: Path) -> None:

@@ -13,8 +13,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
-from dptext.cli.options import OutputOptions, with_options
 from dptext.errors import ParameterError
 from dptext.files.formats import standard_input
 from dptext.ledger.ledger import Balance, Ledger, Release, Summary
@@ -37,7 +37,7 @@ _SHOWN_OF_ID = 12
 
 
 @ledger.command()
-@with_options
+@options.collected
 def create(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the ledger goes: a new file.")],
@@ -48,7 +48,7 @@ def create(
         float | None, typer.Option(help="The same for delta; without it, no release may have one.")
     ] = None,
     releases: Annotated[int | None, typer.Option(help="In how many releases a row may be.")] = None,
-    output: OutputOptions,
+    output: options.Output,
 ) -> None:
     """Make a ledger. At least one limit is needed; it cannot be changed later."""
     limits = Ledger.create(file, epsilon=epsilon, delta=delta, releases=releases).limits
@@ -58,8 +58,8 @@ def create(
 
 
 @ledger.command()
-@with_options
-def show(file: FileArgument, output: OutputOptions) -> None:
+@options.collected
+def show(file: FileArgument, output: options.Output) -> None:
     """List the releases, and what is left."""
     opened = Ledger(file)
     summary, releases = opened.summary(), opened.releases()
@@ -70,7 +70,7 @@ def show(file: FileArgument, output: OutputOptions) -> None:
 
 
 @ledger.command()
-@with_options
+@options.collected
 def left(
     *,
     file: FileArgument,
@@ -78,7 +78,7 @@ def left(
         str | None,
         typer.Option(help="The text, or the value in the ledger's column. Default: read from standard input."),
     ] = None,
-    output: OutputOptions,
+    output: options.Output,
 ) -> None:
     """Say what one row or user has left.
 
@@ -96,8 +96,8 @@ def left(
 
 
 @ledger.command()
-@with_options
-def settle(file: FileArgument, release_id: ReleaseArgument, output: OutputOptions) -> None:
+@options.collected
+def settle(file: FileArgument, release_id: ReleaseArgument, output: options.Output) -> None:
     """Say that a pending release is out (a run that died after its output had appeared)."""
     opened = Ledger(file)
     release = _found(opened, release_id)
@@ -108,8 +108,8 @@ def settle(file: FileArgument, release_id: ReleaseArgument, output: OutputOption
 
 
 @ledger.command()
-@with_options
-def void(file: FileArgument, release_id: ReleaseArgument, output: OutputOptions) -> None:
+@options.collected
+def void(file: FileArgument, release_id: ReleaseArgument, output: options.Output) -> None:
     """Take back a pending release of which nothing came out (a run that died).
 
     Exit code 3: it is released.

@@ -1,7 +1,7 @@
 """The options that several commands have, each defined once, and how a command takes them: collected into objects.
 
 A command is a function whose parameters are options (``Annotated[..., typer.Option(...)]``) or dataclasses of options.
-`with_options` shows every single one to typer and calls the command with the objects.
+`collected` shows every single one to typer and calls the command with the objects.
 """
 
 from __future__ import annotations
@@ -29,37 +29,6 @@ from dptext.files.formats import NAMES_OF_FORMATS
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.words.registry import MECHANISMS
 
-__all__ = [
-    "AnalysisSeedOption",
-    "AttackerOption",
-    "BetaOption",
-    "ConfigOption",
-    "FoldsOption",
-    "ForceOption",
-    "JsonOption",
-    "LedgerOption",
-    "LedgerOptions",
-    "LimitOption",
-    "MechanismOption",
-    "MetricOption",
-    "MovedVectorsOption",
-    "OneOf",
-    "OutputOptions",
-    "ProcessesOption",
-    "QuietOption",
-    "RowOptions",
-    "RunOptions",
-    "SamplesOption",
-    "SeedOption",
-    "TextOption",
-    "TextOptions",
-    "VectorsOption",
-    "VerboseOption",
-    "parse_settings",
-    "with_options",
-]
-
-
 # -- from options to objects -----------------------------------------------------------------------------------
 
 
@@ -70,7 +39,7 @@ class OneOf:
     values: Iterable[str]
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def collected(command: Callable[..., None]) -> Callable[..., None]:
     """A command as typer takes it: with every single option as a parameter, those without which it cannot run first.
 
     Args:
@@ -206,7 +175,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputOptions:
+class Output:
     """How a command answers: what it prints, and where its options come from besides the command line."""
 
     as_json: JsonOption = False
@@ -221,11 +190,11 @@ class OutputOptions:
 
 # -- what is read ----------------------------------------------------------------------------------------------
 
-TextOption = Annotated[str, typer.Option(help="The column that holds the text.")]
+Text = Annotated[str, typer.Option(help="The column that holds the text.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextOptions:
+class Inputs:
     """Which texts a command reads."""
 
     sources: Annotated[
@@ -234,14 +203,14 @@ class TextOptions:
             metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."
         ),
     ]
-    text: TextOption = "text"
+    text: Text = "text"
     in_format: Annotated[
         str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowOptions(TextOptions):
+class Rows(Inputs):
     """Which rows a command reads, and what it keeps of them."""
 
     keep: Annotated[
@@ -261,33 +230,29 @@ class RowOptions(TextOptions):
 
 # -- how a release is conducted --------------------------------------------------------------------------------
 
-SeedOption = Annotated[
-    int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")
-]
-ProcessesOption = Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace an output that is there, or an interrupted run of it.")
-]
-LedgerOption = Annotated[
+Seed = Annotated[int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")]
+Processes = Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an output that is there, or an interrupted run of it.")]
+Ledger = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A ledger that charges every row, or every user, or refuses the release."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class Run:
     """How a run that writes a release is conducted."""
 
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False
-    seed: SeedOption = None
-    force: ForceOption = False
+    seed: Seed = None
+    force: Force = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class LedgerOptions:
+class Charge:
     """What charges the rows."""
 
-    ledger: LedgerOption = None
+    ledger: Ledger = None
     ledger_key: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Which row or person a row is, for the ledger (else: the text)."),
@@ -296,16 +261,16 @@ class LedgerOptions:
 
 # -- public word vectors, mechanisms ---------------------------------------------------------------------------
 
-VectorsOption = Annotated[
+Vectors = Annotated[
     str, typer.Option(metavar="NAME|PATH", help=f"Public word vectors: {', '.join(KNOWN_VECTORS)}, file or folder.")
 ]
-MovedVectorsOption = Annotated[
+MovedVectors = Annotated[
     str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
 ]
-LimitOption = Annotated[int, typer.Option(help="Use this many of the most frequent words.")]
-MechanismOption = Annotated[str, OneOf(MECHANISMS), typer.Option(help="How words are replaced.")]
-MetricOption = Annotated[str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")]
-BetaOption = Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")]
+Limit = Annotated[int, typer.Option(help="Use this many of the most frequent words.")]
+Mechanism = Annotated[str, OneOf(MECHANISMS), typer.Option(help="How words are replaced.")]
+Metric = Annotated[str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")]
+Beta = Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")]
 
 Settings = dict[str, str | float | int | None]
 
@@ -340,10 +305,10 @@ _LARGEST_INTEGER = 2**63
 
 # -- attacks and audits ----------------------------------------------------------------------------------------
 
-AttackerOption = Annotated[
+Attackers = Annotated[
     tuple[str, ...],
     typer.Option(help=f"Who infers the attribute: {', '.join(ATTACKERS)} (may be repeated); default: all."),
 ]
-FoldsOption = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
-SamplesOption = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
-AnalysisSeedOption = Annotated[int | None, typer.Option(help="Make the same random choices again.")]
+Folds = Annotated[int, typer.Option(help="Into how many parts rows are cut for training and test.")]
+Samples = Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")]
+AnalysisSeed = Annotated[int | None, typer.Option(help="Make the same random choices again.")]

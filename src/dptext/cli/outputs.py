@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dptext.cli.options import RowOptions, RunOptions
+from dptext.cli import options
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import read_documents
 from dptext.files.folders import find_files
@@ -26,7 +26,7 @@ class Place:
     is_in_folder: bool = False
 
 
-def places(rows: RowOptions, out: str, *, out_format: str | None) -> list[Place]:
+def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Place]:
     """One place for all inputs if OUT names a file or a pipe, one for each if it names a folder.
 
     Raises:
@@ -70,7 +70,12 @@ def _renamed(path: Path, suffix: str) -> Path:
 
 
 def check_places(
-    to: Sequence[Place], rows: RowOptions, run: RunOptions, *, ledger: Path | None, check_out: Callable[[Path], object]
+    to: Sequence[Place],
+    rows: options.Rows,
+    run: options.Run,
+    *,
+    ledger: Path | None,
+    check_out: Callable[[Path], object],
 ) -> None:
     """Let what can fail do so before the work starts; a pipe can be opened once only.
 

@@ -13,21 +13,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.options import (
-    BetaOption,
-    LedgerOptions,
-    LimitOption,
-    MechanismOption,
-    MetricOption,
-    OutputOptions,
-    ProcessesOption,
-    RowOptions,
-    RunOptions,
-    VectorsOption,
-    parse_settings,
-    with_options,
-)
 from dptext.cli.outputs import check_places, places
 from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import ParameterError
@@ -48,11 +35,11 @@ class WordOptions:
     """Which mechanism replaces words, and with what budget."""
 
     epsilon: Annotated[float, typer.Option(help="Nats per unit of distance between two words.")]
-    mechanism: MechanismOption = "tem"
-    vectors: VectorsOption = "glove-6b-50d"
-    limit: LimitOption = 50_000
-    metric: MetricOption = None
-    beta: BetaOption = None
+    mechanism: options.Mechanism = "tem"
+    vectors: options.Vectors = "glove-6b-50d"
+    limit: options.Limit = 50_000
+    metric: options.Metric = None
+    beta: options.Beta = None
     threshold: Annotated[float | None, typer.Option(help="TEM: distances count up to here.")] = None
     document_epsilon: Annotated[
         float | None, typer.Option(help="TEM: a pure budget for a document (with --max-words).")
@@ -81,7 +68,7 @@ class WordOptions:
         Raises:
             ParameterError: an option that it has not, or a value that it refuses.
         """
-        given = {name: getattr(self, name) for name in _OF_TEM} | parse_settings(self.settings)
+        given = {name: getattr(self, name) for name in _OF_TEM} | options.parse_settings(self.settings)
         given = {name: value for name, value in given.items() if value is not None}
         build: Any = MECHANISMS[self.mechanism]
         known = set(signature(build).parameters) - {"vectors", "epsilon", "unknown", "unsafe_as_published"}
@@ -98,17 +85,17 @@ class WordOptions:
 _OF_TEM = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
 
 
-@with_options
+@options.collected
 def privatize(
     *,
-    rows: RowOptions,
+    rows: options.Rows,
     out: Annotated[
         str,
         typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe."),
     ],
     words: WordOptions,
-    run: RunOptions,
-    processes: ProcessesOption = 1,
+    run: options.Run,
+    processes: options.Processes = 1,
     engine: Annotated[
         Literal["local", "spark"],
         typer.Option(help="What does the work: this machine, or Spark on paths that its cluster sees."),
@@ -117,8 +104,8 @@ def privatize(
         str | None, typer.Option("--out-format", metavar="SUFFIX", help="Format of a pipe, or of files in a folder.")
     ] = None,
     statement: Annotated[Path | None, typer.Option(help="Where the statement goes when OUT is a pipe.")] = None,
-    ledger: LedgerOptions,
-    output: OutputOptions,
+    charge: options.Charge,
+    output: options.Output,
 ) -> None:
     """Replace every word of a corpus, and write OUT and OUT.privacy.json."""
     if engine == "spark":
@@ -132,15 +119,15 @@ def privatize(
         _check_for_spark(rows, out, foreign)
         mechanism = words.build()
         output.say(promise_before_start(mechanism))
-        _privatize_on_spark(rows, out, mechanism, run, ledger, output)
+        _privatize_on_spark(rows, out, mechanism, run, charge, output)
         return
     to = places(rows, out, out_format=out_format)
     piped = to[0].out == STANDARD
-    if ledger.ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
+    if charge.ledger is not None and (piped or any(is_pipe(each) for place in to for each in place.sources)):
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
     if piped and statement is None:
         raise ParameterError("a pipe has no place for the statement: say where with --statement FILE")
-    if piped and (run.resume or ledger.ledger_key is not None):
+    if piped and (run.resume or charge.ledger_key is not None):
         raise ParameterError("what went through a pipe is gone: --resume and --ledger-key need a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
@@ -148,7 +135,7 @@ def privatize(
         to,
         rows,
         run,
-        ledger=ledger.ledger,
+        ledger=charge.ledger,
         check_out=lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep),
     )
     if statement is not None:
@@ -167,7 +154,7 @@ def privatize(
         if sent.skipped:
             output.say(f"Left out {sent.skipped:,} rows that could not be read.")
         return
-    how |= {"resume": run.resume, "ledger": ledger.ledger, "ledger_key": ledger.ledger_key}
+    how |= {"resume": run.resume, "ledger": charge.ledger, "ledger_key": charge.ledger_key}
     releases = release_all(
         to,
         done,
@@ -204,7 +191,7 @@ def promise_before_start(mechanism: WordMechanism) -> str:
     )
 
 
-def _check_for_spark(rows: RowOptions, out: str, foreign: Mapping[str, object]) -> None:
+def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
     """Refuse what Spark has no use for, before anything is loaded.
 
     Args:
@@ -227,7 +214,12 @@ def _check_for_spark(rows: RowOptions, out: str, foreign: Mapping[str, object]) 
 
 
 def _privatize_on_spark(
-    rows: RowOptions, out: str, mechanism: WordMechanism, run: RunOptions, ledger: LedgerOptions, output: OutputOptions
+    rows: options.Rows,
+    out: str,
+    mechanism: WordMechanism,
+    run: options.Run,
+    charge: options.Charge,
+    output: options.Output,
 ) -> None:
     from dptext.spark.files import privatize_files
 
@@ -242,8 +234,8 @@ def _privatize_on_spark(
             kind=rows.in_format,
             seed=run.seed,
             force=run.force,
-            ledger=None if ledger.ledger is None else str(ledger.ledger),
-            ledger_key=ledger.ledger_key,
+            ledger=None if charge.ledger is None else str(charge.ledger),
+            ledger_key=charge.ledger_key,
         )
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")

@@ -13,18 +13,8 @@ import typer
 
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS
+from dptext.cli import options
 from dptext.cli.console import print_json
-from dptext.cli.options import (
-    AnalysisSeedOption,
-    AttackerOption,
-    FoldsOption,
-    ForceOption,
-    MovedVectorsOption,
-    OutputOptions,
-    SamplesOption,
-    TextOption,
-    with_options,
-)
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
 from dptext.release.statements import data_and_statement
@@ -49,7 +39,7 @@ class QuestionOptions:
             "promise: the page is then for the owner of the data.",
         ),
     ] = None
-    text: TextOption = "text"
+    text: options.Text = "text"
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What models are trained to name: is the release still useful?")
     ] = None
@@ -63,10 +53,10 @@ class QuestionOptions:
         str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
     ] = None
     rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen at random.")] = 3000
-    folds: FoldsOption = 5
-    vectors: MovedVectorsOption = None
-    samples: SamplesOption = 200_000
-    seed: AnalysisSeedOption = None
+    folds: options.Folds = 5
+    vectors: options.MovedVectors = None
+    samples: options.Samples = 200_000
+    seed: options.AnalysisSeed = None
 
     def question(self, attackers: Sequence[str]) -> Question:
         """The library's.
@@ -84,12 +74,12 @@ class QuestionOptions:
         return Question(attackers=names, **given)
 
 
-@with_options
+@options.collected
 def report(
     *,
     of: QuestionOptions,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.html", help="The page.")],
-    attacker: AttackerOption = (),
+    attacker: options.Attackers = (),
     card: Annotated[
         Path | None,
         typer.Option(
@@ -97,8 +87,8 @@ def report(
         ),
     ] = None,
     title: Annotated[str, typer.Option(help="Of the page; default: the name of the private file.")] = "",
-    force: ForceOption = False,
-    output: OutputOptions,
+    force: options.Force = False,
+    output: options.Output,
 ) -> None:
     """Make one page about a release: what is protected, what an attacker gets, what it is still good for.
 
