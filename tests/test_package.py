@@ -50,6 +50,14 @@ for name in getattr(new, "__all__", ()):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("old", dptext._OLD)
+def test_a_public_name_of_an_earlier_version_is_the_new_one_and_warns(old):
+    with pytest.warns(DeprecationWarning, match=rf"^dptext\.{old} is dptext\.{dptext._OLD[old]} now"):
+        found = getattr(dptext, old)
+    assert found is getattr(dptext, dptext._OLD[old])
+    assert old not in dir(dptext)
+
+
 def test_a_name_that_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("dptext.nothing.at_all")

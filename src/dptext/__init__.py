@@ -42,13 +42,14 @@ if TYPE_CHECKING:
     from dptext.privacy.restating import statement_for_user
     from dptext.privacy.statement import PrivacyStatement
     from dptext.privacy.unit import Relation, Trust, Unit
+    from dptext.release.release import Release
     from dptext.representations.additive import Gaussian, L2Laplace, Laplace
     from dptext.representations.bits import OneBit, WeightedBits
     from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
     from dptext.representations.cube import Hybrid, Piecewise
     from dptext.representations.encoders import CallableEncoder
     from dptext.representations.estimator import PrivateEncoder as PrivateEncoder
-    from dptext.representations.files import VectorRelease, encode_file, vectors_in
+    from dptext.representations.files import encode_file, vectors_in
     from dptext.representations.mean_of_words import MeanOfWords
     from dptext.representations.privunit import PrivUnit, PrivUnitG
     from dptext.representations.recommend import Recommendation, recommend
@@ -59,18 +60,15 @@ if TYPE_CHECKING:
     from dptext.vectors.formats import load_vectors, save_vectors
     from dptext.vectors.word_vectors import WordVectors
     from dptext.words.bags import PrivateBags, privatize_bags
-    from dptext.words.batches import batch_privatizer
-    from dptext.words.corpus import FileRelease, privatize_file
     from dptext.words.custext import CusText
     from dptext.words.estimator import WordPrivatizer as WordPrivatizer
     from dptext.words.gumbel import TruncatedGumbel
     from dptext.words.madlib import Madlib
     from dptext.words.mahalanobis import Mahalanobis
     from dptext.words.ordered import OrderedList
-    from dptext.words.rewriter import PrivateTexts, privatize
+    from dptext.words.privatize import batch_privatizer, privatize, privatize_file
     from dptext.words.santext import SanText
     from dptext.words.santext_plus import SanTextPlus
-    from dptext.words.tables import PrivateTable, privatize_table
     from dptext.words.tem import TEM
     from dptext.words.trained_vectors import statement_with_training
     from dptext.words.vickrey import Vickrey
@@ -90,7 +88,6 @@ __all__ = [
     "DeviceEncoder",
     "Document",
     "DptextError",
-    "FileRelease",
     "Gaussian",
     "Guarantee",
     "HidingEncoder",
@@ -113,13 +110,12 @@ __all__ = [
     "PrivUnitG",
     "PrivacyStatement",
     "PrivateBags",
-    "PrivateTable",
-    "PrivateTexts",
     "PrivateVocabulary",
     "PureDP",
     "Recommendation",
     "RefusedError",
     "Relation",
+    "Release",
     "SanText",
     "SanTextPlus",
     "SentenceEncoder",
@@ -129,7 +125,6 @@ __all__ = [
     "TruncatedGumbel",
     "Trust",
     "Unit",
-    "VectorRelease",
     "Verdict",
     "Vickrey",
     "WeightedBits",
@@ -146,7 +141,6 @@ __all__ = [
     "privatize",
     "privatize_bags",
     "privatize_file",
-    "privatize_table",
     "recommend",
     "save_vectors",
     "statement_for_user",
@@ -171,7 +165,6 @@ _HOME = {
     "DeviceEncoder": "representations.release",
     "Document": "files.documents",
     "DptextError": "errors",
-    "FileRelease": "words.corpus",
     "Gaussian": "representations.additive",
     "Guarantee": "privacy.guarantee",
     "HidingEncoder": "hiding.encoder",
@@ -194,13 +187,12 @@ _HOME = {
     "PrivUnitG": "representations.privunit",
     "PrivacyStatement": "privacy.statement",
     "PrivateBags": "words.bags",
-    "PrivateTable": "words.tables",
-    "PrivateTexts": "words.rewriter",
     "PrivateVocabulary": "users.private_vocabulary",
     "PureDP": "privacy.guarantee",
     "Recommendation": "representations.recommend",
     "RefusedError": "errors",
     "Relation": "privacy.unit",
+    "Release": "release.release",
     "SanText": "words.santext",
     "SanTextPlus": "words.santext_plus",
     "SentenceEncoder": "representations.sentence_encoder",
@@ -210,13 +202,12 @@ _HOME = {
     "TruncatedGumbel": "words.gumbel",
     "Trust": "privacy.unit",
     "Unit": "privacy.unit",
-    "VectorRelease": "representations.files",
     "Verdict": "audits.verdict",
     "Vickrey": "words.vickrey",
     "WeightedBits": "representations.bits",
     "WordVectors": "vectors.word_vectors",
     "audit": "audits.judge",
-    "batch_privatizer": "words.batches",
+    "batch_privatizer": "words.privatize",
     "calibrate": "calibration.calibration",
     "deniability": "calibration.deniability",
     "encode_file": "representations.files",
@@ -224,10 +215,9 @@ _HOME = {
     "load_vectors": "vectors.formats",
     "personal_participation": "embeddings.dpsgd.participation",
     "private_vocabulary": "users.private_vocabulary",
-    "privatize": "words.rewriter",
+    "privatize": "words.privatize",
     "privatize_bags": "words.bags",
-    "privatize_file": "words.corpus",
-    "privatize_table": "words.tables",
+    "privatize_file": "words.privatize",
     "recommend": "representations.recommend",
     "save_vectors": "vectors.formats",
     "statement_for_user": "privacy.restating",
@@ -239,8 +229,29 @@ _HOME = {
     "WordPrivatizer": "words.estimator",
 }
 
+# Names of earlier versions and what they are now: they work for one more version, and say so.
+_OLD = {
+    "FileRelease": "Release",
+    "PrivateTable": "Release",
+    "PrivateTexts": "Release",
+    "StreamRelease": "Release",
+    "VectorRelease": "Release",
+    "privatize_stream": "privatize_file",
+    "privatize_table": "privatize",
+}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _OLD:
+        import warnings
+
+        new = _OLD[name]
+        warnings.warn(
+            f"dptext.{name} is dptext.{new} now; the old name goes in the next version",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(modules[__name__], new)
     if name in _HOME:
         found = globals()[name] = getattr(import_module(f"dptext.{_HOME[name]}"), name)
         return found

@@ -263,7 +263,7 @@ def test_an_error_of_the_system_says_how_to_go_on_as_others_do(work, privatize, 
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr("dptext.release.release.write_statement", fail)
+        patch.setattr("dptext.release.run.write_statement", fail)
         code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")
     assert code == 4
     assert err.splitlines()[0] == f"dptext: input or output failed: {os.strerror(errno.EIO)}"

@@ -17,11 +17,11 @@ from dptext.files import blocks, documents
 from dptext.files.formats import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.own_files import beside
-from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.release import release as release_module
+from dptext.release import run as run_module
 from dptext.release.job import Job
-from dptext.release.release import Piece, is_released, rejects_path, release_file, statement_path
+from dptext.release.release import Tally, rejects_path, statement_path
+from dptext.release.run import Piece, RunSettings, TextFiles, is_released, release_file
 from files.secrecy import MARKER
 
 
@@ -47,15 +47,13 @@ class Turned:
         self.secret, self.release_id, self.rows, self.finished = key.secret(), release_id, [], 0
         Turned.made.append(self)
 
-    def promise(self):
-        return promise(release_id=self.release_id)
-
     def work(self, blocks, *, row):
         for place, block in blocks:
             self.rows.append((place, row, len(block.texts)))
             turned = [None if text is None else text[::-1] for text in block.texts]
             data = "".join(json.dumps(text) + "\n" for text in turned).encode()
-            yield Piece(place, data, len(turned), {"letters": sum(len(each or "") for each in turned)}, block.rejects)
+            letters = sum(len(each or "") for each in turned)
+            yield Piece(place, data, len(turned), block.rejects, Tally(words=letters, longest=row))
             row += len(turned)
 
     def finish(self, blocks, ends, out):
@@ -63,9 +61,8 @@ class Turned:
         assert blocks.stat().st_size == ends[-1]
         out.write(b"made of " + blocks.read_bytes())
 
-    def statement(self, facts):
-        letters = sum(each["letters"] for each in facts)
-        return promise(parameters={"step": -1, "letters": letters}, release_id=self.release_id)
+    def statement(self, tally):
+        return promise(parameters={"step": -1, "letters": tally.words}, release_id=self.release_id)
 
 
 @pytest.fixture
@@ -83,8 +80,13 @@ def write(name, rows):
 
 
 def release(out="out.txt", source="in.jsonl", **options):
-    given = {"options": {"step": -1}, "key": NoiseKey(), "is_assembled": False, **options}
-    return release_file(source, Path(out), Turned, **given)
+    """With whatever `release_file`, `TextFiles` and `RunSettings` take."""
+    of_files, of_run = (
+        {each.name: options.pop(each.name) for each in dataclasses.fields(kind) if each.name in options}
+        for kind in (TextFiles, RunSettings)
+    )
+    files = TextFiles(paths=source, **of_files)
+    return release_file(files, Path(out), Turned, RunSettings(**of_run), **{"options": {"step": -1}, **options})
 
 
 def test_the_pieces_one_after_the_other_are_the_file(work):
@@ -94,8 +96,8 @@ def test_the_pieces_one_after_the_other_are_the_file(work):
     assert [json.loads(line)[::-1] for line in Path("out.txt").read_text().splitlines()] == [
         f"{MARKER} {n}" for n in range(10)
     ]
-    assert (released.rows, released.skipped, released.resumed) == (10, 0, 0)
-    assert released.statement.parameters["letters"] == sum(each["letters"] for each in released.facts) == 100
+    assert (released.documents, released.skipped, released.resumed) == (10, 0, 0)
+    assert released.statement.parameters["letters"] == released.tally.words == 100
     assert released.statement.exposed == ("the column 'id', as it was",)
     assert released.statement.data_sha256 == file_digest("out.txt")
     assert statement_path(Path("out.txt")).read_text() == released.statement.to_json() + "\n"
@@ -124,7 +126,7 @@ def test_a_run_that_goes_on_has_the_same_secret_and_name_and_its_next_rows(work)
     first, second = Turned.made
     assert (first.secret, first.release_id) == (second.secret, second.release_id)
     assert second.rows == [(2, 9, 2)]
-    assert (released.rows, released.resumed, len(released.facts)) == (10, 8, 3)
+    assert (released.documents, released.resumed, released.tally.longest) == (10, 8, 9)
 
 
 def test_what_is_wrong_with_a_row_stops_the_run_before_anything_is_there(work):
@@ -134,7 +136,7 @@ def test_what_is_wrong_with_a_row_stops_the_run_before_anything_is_there(work):
     assert sorted(each.name for each in work.iterdir()) == ["in.jsonl"]
     write("in.jsonl", [{"text": 7}, {"text": "a"}])
     released = release(on_error="skip")
-    assert (released.rows, released.skipped) == (1, 1)
+    assert (released.documents, released.skipped) == (1, 1)
     assert rejects_path(Path("out.txt")).exists()
     assert "that rows which could not be read are missing" in released.statement.exposed
 
@@ -237,7 +239,7 @@ def test_where_nothing_came_out_nothing_is_left(work, monkeypatch):
 def killed_at(stage, monkeypatch):
     """What a run leaves that is killed at a stage: nobody tidies up."""
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "_kept_for_later", lambda *_: contextlib.nullcontext())
+        patch.setattr(run_module, "_kept_for_later", lambda *_: contextlib.nullcontext())
         if stage == "all rows":
             patch.setattr(Job, "publish", no_more)
         elif stage == "the output":
@@ -268,7 +270,7 @@ def test_a_run_that_goes_on_after_a_kill_is_counted_once(work, monkeypatch, stag
     (begun,) = Ledger("l.db").releases()
     released = release(ledger="l.db", resume=True)
     assert released.statement.release_id == begun.release_id
-    assert (states(), hidden(work), released.rows) == (["released"], [], 10)
+    assert (states(), hidden(work), released.documents) == (["released"], [], 10)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -334,7 +336,7 @@ def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
         tracemalloc.stop()
     listed = [json.loads(line) for line in rejects_path(Path("again.txt")).read_text().splitlines()]
     assert [(each["first"], each["last"]) for each in listed] == [(1, 100_000), (100_002, 200_001), (200_003, 200_011)]
-    assert (released.rows, released.skipped) == (2, 200_009)
+    assert (released.documents, released.skipped) == (2, 200_009)
     assert peak < 10 << 20, "200,009 entries take more than 20 MB"
 
 
@@ -348,7 +350,7 @@ def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypat
     assert (reader.count, reader.skipped, len(reader.rejects)) == (1, 100, 10)
     released = release(on_error="skip")
     listed = [json.loads(line)["first"] for line in rejects_path(Path("out.txt")).read_text().splitlines()]
-    assert (released.rows, released.skipped, listed) == (1, 100, list(range(1, 101)))
+    assert (released.documents, released.skipped, listed) == (1, 100, list(range(1, 101)))
 
 
 # -- what only the owner reads, and what killed runs leave ----------------------------------------------------------

@@ -11,7 +11,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.release.release import write_statement
 from dptext.report.inputs import chosen_rows, columns_of, count_rows, read_rows
 from dptext.report.measure import Question, report_on
-from dptext.words.corpus import privatize_file
+from dptext.words.privatize import privatize_file
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")

@@ -1,9 +1,11 @@
 """Files through a mechanism: nothing lost, nothing twice, the same noise whatever happens on the way."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,8 @@ import dptext
 from dptext.errors import ParameterError, StorageError
 from dptext.files import blocks, documents, parquet
 from dptext.files.formats import file_digest
-from dptext.words.corpus import privatize_file, statement_path
+from dptext.release.release import statement_path
+from dptext.words.privatize import privatize_file
 from stopping import HOLD, killed
 
 MARKER = "qsecretq"
@@ -173,7 +176,7 @@ KILLED = f"""{HOLD}
 import sys, dptext
 from dptext.files import blocks
 from dptext.files import documents
-from dptext.words.corpus import privatize_file
+from dptext.words.privatize import privatize_file
 if __name__ == "__main__":
     documents.BLOCK_ROWS = 200
     mechanism = dptext.TEM(dptext.load_vectors("small.txt"), epsilon=4.0)
@@ -272,3 +275,38 @@ def test_categories_that_no_row_has_do_not_come_along(work, mechanism):
     found = pq.read_table("out.parquet").to_pydict()
     assert found["kind"] == ["a", "b", "a"]
     assert found["inner"] == [{"x": 1}] * 3
+
+
+# -- streams ----------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_gets_the_rows_of_the_file_and_its_statement_a_file_of_its_own(work, mechanism):
+    Path("in.txt").write_text("the man\nof the city\n")
+    stream = io.BytesIO()
+    sent = privatize_file("in.txt", stream, mechanism, seed=1, to=".txt", statement_file="said.json")
+    written = privatize_file("in.txt", "out.txt", mechanism, seed=1)
+    assert stream.getvalue() == Path("out.txt").read_bytes()
+    assert (sent.documents, sent.skipped, sent.tally) == (2, 0, written.tally)
+    assert Path("said.json").read_text() == sent.statement.to_json() + "\n"
+    assert sent.statement.data_sha256 == written.statement.data_sha256
+    with pytest.raises(AttributeError, match="what came out went into a stream"):
+        _ = sent.out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"to": ".txt"}, "where the statement goes"),
+        ({"to": ".parquet", "statement_file": "said.json"}, "cannot be written to a pipe"),
+        ({"to": ".txt", "statement_file": "said.json", "resume": True}, "is gone"),
+        ({"to": ".txt", "statement_file": "said.json", "ledger": "l.db"}, "is gone"),
+    ],
+)
+def test_what_a_stream_cannot_is_refused(work, mechanism, more, message):
+    Path("in.txt").write_text("the man\n")
+    stream = io.BytesIO()
+    with pytest.raises(ParameterError, match=message):
+        privatize_file("in.txt", stream, mechanism, **more)
+    assert stream.getvalue() == b""
+    with pytest.raises(ParameterError, match="are for a stream"):
+        privatize_file("in.txt", "out.txt", mechanism, to=".txt")

@@ -193,7 +193,7 @@ FORMS = {
 def test_no_byte_but_of_kept_values_goes_out(mechanism, form, table):
     original = FORMS[form](table)
     try:
-        released = dptext.privatize_table(original, mechanism, keep=["kept"]).table
+        released = dptext.privatize(original, mechanism, keep=["kept"]).table
         stripped = dptext.strip_metadata(released)
     except DataError as error:  # refused, in one line
         assert MARKER not in str(error)
@@ -236,7 +236,7 @@ def test_the_sizes_of_the_original_are_not_told(mechanism, tmp_path, way):
         cache = str(tmp_path / f"cache{number}")
         original = datasets.load_dataset("json", data_files=str(source), split="train", cache_dir=cache)
         if way == "table":
-            released = dptext.privatize_table(original, mechanism, keep=["stars"]).table
+            released = dptext.privatize(original, mechanism, keep=["stars"]).table
         else:
             original = original.map(dptext.batch_privatizer(mechanism), batched=True)
             released = dptext.strip_metadata(original)
@@ -340,7 +340,7 @@ def test_what_the_search_finds_in_the_original_is_not_in_what_is_released(mechan
     original = PLACES[place]()
     assert shows(original)
     try:
-        released = dptext.privatize_table(original, mechanism, keep=["kept"]).table
+        released = dptext.privatize(original, mechanism, keep=["kept"]).table
         stripped = dptext.strip_metadata(original)
     except DataError as error:
         assert place == "attributes of a subclass of str"

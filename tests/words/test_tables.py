@@ -2,6 +2,7 @@
 
 import datetime
 
+import numpy as np
 import pytest
 
 import dptext
@@ -60,7 +61,7 @@ KINDS = pytest.mark.parametrize("make", [pandas_frame, polars_frame, arrow_table
 def test_the_same_kind_comes_back(mechanism, make):
     table = make()
     before = as_rows(table)
-    result = dptext.privatize_table(table, mechanism, keep=["stars", "day"], seed=3)
+    result = dptext.privatize(table, mechanism, keep=["stars", "day"], seed=3)
     assert type(result.table) is type(table)
     rows = as_rows(result.table)
     assert [list(row) for row in rows] == [["text", "stars", "day"]] * 4
@@ -76,7 +77,7 @@ def test_the_same_kind_comes_back(mechanism, make):
 
 @KINDS
 def test_without_kept_columns_the_texts_are_alone(mechanism, make):
-    rows = as_rows(dptext.privatize_table(make(), mechanism).table)
+    rows = as_rows(dptext.privatize(make(), mechanism).table)
     assert [list(row) for row in rows] == [["text"]] * 4
     assert rows[1]["text"] is None
 
@@ -84,17 +85,17 @@ def test_without_kept_columns_the_texts_are_alone(mechanism, make):
 @KINDS
 def test_what_is_wrong_is_said_in_one_line(mechanism, make):
     with pytest.raises(ParameterError, match="expected a column 'review', the table has none among its 4"):
-        dptext.privatize_table(make(), mechanism, text="review")
+        dptext.privatize(make(), mechanism, text="review")
     with pytest.raises(ParameterError, match="expected a column 'age'"):
-        dptext.privatize_table(make(), mechanism, keep=["age"])
+        dptext.privatize(make(), mechanism, keep=["age"])
     with pytest.raises(ParameterError, match="would release it as it was"):
-        dptext.privatize_table(make(), mechanism, keep=["text"])
+        dptext.privatize(make(), mechanism, keep=["text"])
     with pytest.raises(DataError, match="row 1: expected a string, the value is of type"):
-        dptext.privatize_table(make(), mechanism, text="stars")
+        dptext.privatize(make(), mechanism, text="stars")
 
 
 def test_an_index_and_attributes_of_pandas_do_not_come_along(mechanism):
-    result = dptext.privatize_table(pandas_frame(), mechanism, keep=["stars"]).table
+    result = dptext.privatize(pandas_frame(), mechanism, keep=["stars"]).table
     assert list(result.index) == [0, 1, 2, 3]
     assert result.attrs == {}
 
@@ -102,18 +103,18 @@ def test_an_index_and_attributes_of_pandas_do_not_come_along(mechanism):
 def test_categories_of_texts_do_not_come_along(mechanism):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": pandas.Series([f"{MARKER} the", "of"], dtype="category")})
-    result = dptext.privatize_table(frame, mechanism).table
+    result = dptext.privatize(frame, mechanism).table
     assert str(result["text"].dtype) == "object"
     assert MARKER not in repr(result["text"].tolist())
 
 
 def test_metadata_of_arrow_does_not_come_along(mechanism):
-    assert dptext.privatize_table(arrow_table(), mechanism, keep=["stars"]).table.schema.metadata is None
+    assert dptext.privatize(arrow_table(), mechanism, keep=["stars"]).table.schema.metadata is None
 
 
 def test_a_dataset_that_was_shuffled_keeps_its_rows_together(mechanism):
     shuffled = dataset().select([3, 0, 2])
-    result = dptext.privatize_table(shuffled, mechanism, keep=["stars"], seed=1).table
+    result = dptext.privatize(shuffled, mechanism, keep=["stars"], seed=1).table
     assert result["stars"][:] == [2, 5, 3]
     assert result["text"][:] == dptext.privatize(["", "the doctor", "of the city"], mechanism, seed=1).texts
 
@@ -124,12 +125,13 @@ def test_a_dataset_that_was_shuffled_keeps_its_rows_together(mechanism):
         (lambda: pytest.importorskip("polars").LazyFrame(columns()), r"polars\.LazyFrame: collect\(\) it first"),
         (lambda: pytest.importorskip("datasets").DatasetDict(), "take its splits one by one"),
         (lambda: dataset().to_iterable_dataset(), "give dptext.privatize its texts"),
-        (lambda: [1, 2], r"got builtins\.list"),
+        (lambda: {"text": ["a"]}, r"got builtins\.dict"),
+        (lambda: np.array([["a", "b"]]), r"got numpy\.ndarray"),
     ],
 )
 def test_another_kind_is_refused_with_advice(mechanism, make, advice):
     with pytest.raises(ParameterError, match=advice):
-        dptext.privatize_table(make(), mechanism)
+        dptext.privatize(make(), mechanism)
 
 
 def test_the_name_of_a_dataset_is_no_test_of_the_original_texts(mechanism):
@@ -137,7 +139,7 @@ def test_the_name_of_a_dataset_is_no_test_of_the_original_texts(mechanism):
     # the name is a hash of what is released alone: equal releases of different originals have one name
     others = pytest.importorskip("datasets").Dataset.from_dict(columns(name=["other"] * 4))
     for keep in (["stars"], []):
-        made = [dptext.privatize_table(each, mechanism, keep=keep, seed=1).table for each in (dataset(), others)]
+        made = [dptext.privatize(each, mechanism, keep=keep, seed=1).table for each in (dataset(), others)]
         assert made[0].to_list() == made[1].to_list()
         assert made[0]._fingerprint == made[1]._fingerprint
 
@@ -152,7 +154,7 @@ def test_two_columns_of_one_name_are_refused(mechanism, make):
     else:
         pytest.skip("it cannot have two")
     with pytest.raises(ParameterError, match="expected a column 'stars', the table has 2 of this name"):
-        dptext.privatize_table(table, mechanism, keep=["stars"])
+        dptext.privatize(table, mechanism, keep=["stars"])
 
 
 @KINDS
@@ -225,3 +227,20 @@ def test_classes_of_a_dataset_keep_their_numbers():
     image = datasets.Dataset.from_dict({"x": [None]}, features=datasets.Features({"x": datasets.Image()}))
     with pytest.raises(DataError, match="the kept column 'x' holds values of the type 'Image'"):
         dptext.strip_metadata(image)
+
+
+def test_texts_have_no_columns_to_keep(mechanism):
+    with pytest.raises(ParameterError, match="keep names columns of a table"):
+        dptext.privatize(TEXTS, mechanism, keep=["stars"])
+
+
+def test_a_release_has_what_came_out_and_says_so_where_something_else_is_asked_for(mechanism):
+    of_texts, of_table = dptext.privatize(TEXTS, mechanism), dptext.privatize(arrow_table(), mechanism)
+    assert (of_texts.documents, of_table.documents) == (4, 4)
+    assert of_texts.tally.missing == 1
+    with pytest.raises(AttributeError, match="this release has no 'table', it has texts"):
+        _ = of_texts.table
+    with pytest.raises(AttributeError, match="this release has no 'out', it has table"):
+        _ = of_table.out
+    with pytest.raises(AttributeError, match="cannot assign"):
+        of_texts.documents = 3

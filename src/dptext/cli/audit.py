@@ -16,7 +16,7 @@ from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOpt
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.statements import data_and_statement, read_statement
+from dptext.release.release import data_and_statement, read_statement
 from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.words.registry import mechanism_from_statement
 

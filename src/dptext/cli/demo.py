@@ -19,9 +19,10 @@ from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import read_documents
 from dptext.own_files import replacing
+from dptext.release.release import statement_path
 from dptext.text.tokens import Kind, split
 from dptext.vectors.formats import load_vectors
-from dptext.words.corpus import privatize_file, statement_path
+from dptext.words.privatize import privatize_file
 from dptext.words.tem import TEM
 
 __all__ = ["demo"]

@@ -25,7 +25,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import new_release_id
 from dptext.release.charges import Charges
-from dptext.release.release import charged, end_earlier
+from dptext.release.run import charged, end_earlier
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors

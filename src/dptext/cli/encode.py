@@ -175,7 +175,7 @@ def encode(
         quiet=output.quiet,
     )
     for release in releases:
-        tell(release, f"private vectors of {release.width} numbers", quiet=output.quiet)
+        tell(release, f"private vectors of {device.width} numbers", quiet=output.quiet)
     if getattr(device.encoder, "exposed", tuple)():
         say(_NOT_PROTECTED)  # quiet or not
     if output.as_json:

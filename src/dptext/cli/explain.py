@@ -12,7 +12,7 @@ import typer
 from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.statements import data_agrees, data_and_statement, read_statement
+from dptext.release.release import data_agrees, data_and_statement, read_statement
 from dptext.vectors.folder import announces_vectors, check_folder
 
 __all__ = ["explain"]

@@ -12,7 +12,7 @@ from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import FORMATS, STANDARD, file_format, is_pipe
-from dptext.release.release import check_output
+from dptext.release.run import check_output
 
 __all__ = ["Place", "check_places", "make_folder", "places"]
 

@@ -21,9 +21,10 @@ from dptext.errors import ParameterError
 from dptext.files.formats import STANDARD, file_format, is_pipe
 from dptext.files.writers import DocumentWriter
 from dptext.privacy.guarantee import MetricDP, at_most
+from dptext.release.run import check_statement_file
 from dptext.vectors.formats import load_vectors
-from dptext.words.corpus import check_statement_file, is_released, privatize_file, privatize_stream
 from dptext.words.mechanism import UnknownWords, WordMechanism
+from dptext.words.privatize import is_released, privatize_file
 from dptext.words.registry import MECHANISMS
 from dptext.words.tem import TEM
 
@@ -147,7 +148,7 @@ def privatize(
     if statement is not None:
         to_format = out_format or rows.in_format or file_format(to[0].sources[0]).kind
         with stopped_with_notes():
-            sent = privatize_stream(
+            sent = privatize_file(
                 to[0].sources, sys.stdout.buffer, mechanism, to=to_format, statement_file=statement, **how
             )
         output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")

@@ -6,49 +6,17 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import typer
 
 from dptext.cli.console import progress_bar, say, stopped_with_notes
 from dptext.cli.outputs import Place, make_folder
 from dptext.files.documents import NoDocumentsError
-from dptext.privacy.statement import PrivacyStatement
-from dptext.release.release import Progress, rejects_path, statement_path
+from dptext.release.release import Release, rejects_path, statement_path
+from dptext.release.run import Progress
 
 __all__ = ["print_summary", "release_all", "tell"]
-
-
-class FileReleased(Protocol):
-    """What every release of a file says of itself."""
-
-    @property
-    def out(self) -> Path:
-        """The private file."""
-        ...
-
-    @property
-    def statement(self) -> PrivacyStatement:
-        """What was promised."""
-        ...
-
-    @property
-    def documents(self) -> int:
-        """Rows written."""
-        ...
-
-    @property
-    def skipped(self) -> int:
-        """Rows left out."""
-        ...
-
-    @property
-    def resumed(self) -> int:
-        """Rows that were done already."""
-        ...
-
-
-Release = TypeVar("Release", bound=FileReleased)
 
 
 def release_all(
@@ -84,7 +52,7 @@ def release_all(
 
 
 @contextmanager
-def _told_what_is_done(releases: Sequence[FileReleased], count: int) -> Iterator[None]:
+def _told_what_is_done(releases: Sequence[Release], count: int) -> Iterator[None]:
     """An error at one file of many says that others are out already."""
     try:
         yield
@@ -96,7 +64,7 @@ def _told_what_is_done(releases: Sequence[FileReleased], count: int) -> Iterator
         raise
 
 
-def tell(release: FileReleased, what: str, *, quiet: bool, note: str | None = None) -> None:
+def tell(release: Release, what: str, *, quiet: bool, note: str | None = None) -> None:
     """What was done, for the person who runs the command.
 
     Args:
@@ -117,7 +85,7 @@ def tell(release: FileReleased, what: str, *, quiet: bool, note: str | None = No
     say(f"Read it aloud: dptext explain {out}", quiet=quiet)
 
 
-def print_summary(releases: Sequence[FileReleased]) -> None:
+def print_summary(releases: Sequence[Release]) -> None:
     """The releases as JSON on standard output: an object for one, a list for several."""
     found: list[dict[str, Any]] = [
         {

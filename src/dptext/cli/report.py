@@ -17,7 +17,7 @@ from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
-from dptext.release.statements import data_and_statement
+from dptext.release.release import data_and_statement
 from dptext.report.measure import Question, report_on
 from dptext.report.page import Measurement, Report
 

@@ -18,7 +18,7 @@ from dptext.errors import ParameterError
 from dptext.files.kept_columns import rebuilt_column, rebuilt_values, unknown_type
 from dptext.files.parquet import as_table, pyarrow
 
-__all__ = ["TableKind", "strip_metadata", "table_kind"]
+__all__ = ["TableKind", "is_table", "strip_metadata", "table_kind"]
 
 Table = TypeVar("Table")
 Texts = list[str | None]
@@ -66,7 +66,7 @@ def strip_metadata(table: Table) -> Table:
 
     ``datasets.Dataset.map`` passes most of it on. The sizes alone, in bytes of the *original* texts, tell one diagnosis
     from another whatever noise the texts got. So strip what `dptext.batch_privatizer` made before you hand it on.
-    (`dptext.privatize_table` does it itself.)
+    (`dptext.privatize` does it itself.)
 
     Args:
         table: a pandas or polars DataFrame, a pyarrow Table or a datasets.Dataset, without the columns that are to
@@ -94,6 +94,13 @@ def strip_metadata(table: Table) -> Table:
     return stripped
 
 
+def is_table(value: Any) -> bool:
+    """Whether a value has columns, so that to go over it is not to go over texts; `table_kind` says if it is known."""
+    # asked of the class: a frame that is not computed yet would compute its columns
+    has_columns = any(hasattr(type(value), name) for name in ("columns", "column_names"))
+    return has_columns or isinstance(value, Mapping) or len(getattr(value, "shape", (0,))) != 1
+
+
 def table_kind(table: Any) -> TableKind:
     """How to read this table, and how to build another one.
 
@@ -111,6 +118,7 @@ def table_kind(table: Any) -> TableKind:
         return kinds[name](table)
     instead = {
         "polars.LazyFrame": ": collect() it first",
+        "pyspark.DataFrame": ": use dptext.spark.frames.privatize",
         "datasets.DatasetDict": ": take its splits one by one",
         "datasets.IterableDataset": ": give dptext.privatize its texts, (row['text'] for row in it)",
     }.get(name, "")

@@ -26,7 +26,7 @@ from dptext.attacks import (
 from dptext.attacks.learners import Attacker
 from dptext.calibration.deniability import distributions_of, zipf_weights
 from dptext.errors import DataError
-from dptext.release.statements import data_and_statement, read_statement
+from dptext.release.release import data_and_statement, read_statement
 from dptext.report.inputs import Rows
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement

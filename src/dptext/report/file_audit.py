@@ -15,7 +15,7 @@ from dptext.files.documents import read_documents
 from dptext.files.folders import find_files
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.statements import data_agrees
+from dptext.release.release import data_agrees
 from dptext.representations.files import vectors_in
 from dptext.representations.published.claim import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters

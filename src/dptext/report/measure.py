@@ -27,15 +27,15 @@ from dptext.evaluation.utility import Predictions, predictions
 from dptext.files.formats import extra, shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.statements import data_and_statement, read_statement
+from dptext.release.release import data_and_statement, read_statement
 from dptext.report.figures import promise_figure, scores_figure
 from dptext.report.file_attacks import expect_recovery, infer, link, recover
 from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.report.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.report.page import GroupGap, Measurement, Picture, Report, Sample, main_scores
 from dptext.words.mechanism import WordMechanism
+from dptext.words.privatize import privatize
 from dptext.words.registry import mechanism_from_statement
-from dptext.words.rewriter import privatize
 
 __all__ = ["Question", "report_on"]
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,15 +23,17 @@ from dptext.files.formats import extra, file_format
 from dptext.files.parquet import assemble, segment
 from dptext.files.parquet_vectors import as_vectors, vector_blocks
 from dptext.own_files import HashedFile
-from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.release.release import Piece, Progress, is_released, release_file
+from dptext.privacy.randomness import NoiseKey
+from dptext.privacy.statement import PrivacyStatement
+from dptext.release.release import Release, Tally
+from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, is_released, release_file
 from dptext.representations.randomizer import Private
+
+if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
+    from dptext.representations.release import DeviceEncoder
 
 __all__ = [
     "VECTOR",
-    "DeviceLike",
-    "VectorRelease",
     "check_output_columns",
     "encode_file",
     "is_encoded",
@@ -47,53 +48,10 @@ _ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # of the file: at most so many 
 _INSTEAD = "convert the column, or do not keep it"
 
 
-class DeviceLike(Protocol):
-    """Text to private vector, frozen: what a device holds (`dptext.representations.release.DeviceEncoder`)."""
-
-    @property
-    def width(self) -> int:
-        """k, the numbers of a private vector."""
-        ...
-
-    @property
-    def statement(self) -> PrivacyStatement:
-        """What is promised for one text."""
-        ...
-
-    def parameters(self) -> Mapping[str, Parameter]:
-        """All that decides about the output besides text and noise; what is large (matrices) by its digest."""
-        ...
-
-    def encode_with(self, texts: Sequence[str | None], bits: RandomBits) -> Private:
-        """(n, k) float32 private vectors; equal bits, equal vectors."""
-        ...
-
-
-@dataclass(frozen=True)
-class VectorRelease:
-    """What `encode_file` returns.
-
-    Attributes:
-        out: the parquet file.
-        statement: what was promised for one text; it stands in ``OUT.privacy.json``.
-        documents: rows written.
-        skipped: rows that could not be read and were left out; they are listed in ``OUT.rejects.jsonl``.
-        resumed: rows that were done already when the run went on.
-        width: k, the numbers of a vector.
-    """
-
-    out: Path
-    statement: PrivacyStatement
-    documents: int
-    skipped: int
-    resumed: int
-    width: int
-
-
 def encode_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike,
-    encoder: DeviceLike,
+    encoder: DeviceEncoder,
     *,
     text: str = "text",
     keep: Sequence[str] = (),
@@ -105,7 +63,7 @@ def encode_file(
     ledger_key: str | None = None,
     suffix: str | None = None,
     progress: Progress | None = None,
-) -> VectorRelease:
+) -> Release:
     """Turn every text of a file into a private vector: OUT.parquet, with its statement beside it.
 
     The input is read in constant memory. Whatever stops the program leaves the old output, if there was one, and a job
@@ -114,19 +72,10 @@ def encode_file(
     Args:
         source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
-        encoder: a fitted encoder, frozen (`dptext.representations.release.DeviceEncoder`).
-        text: the column that holds the text. A missing one (null) is encoded as the empty text.
-        keep: columns to keep as they are (ids, say); they are exposed. All others are dropped.
-        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it.
-        seed: None for cryptographic randomness; an integer for tests and papers only.
-        resume: go on with an interrupted run, if there is one.
-        force: replace an output, or throw an interrupted run away.
-        ledger: the file of a ledger (`dptext.ledger.ledger.Ledger`): it charges every row before the work starts, or
-            refuses the release. The input is then read twice.
-        ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself. The texts
-            of one person add up: name the person's column.
-        suffix: says the format of the input where its name does not (``".jsonl"``; standard input).
-        progress: called with the reader and the number of rows done, block after block.
+        encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
+        text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
+        seed, resume, force, ledger, ledger_key, progress: see `dptext.release.run.RunSettings`. The
+            texts of one person add up in a ledger: name the person's column as its key.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
     The noise of a block is keyed by the job's secret, the encoder's parameters, its place and its content
@@ -143,31 +92,18 @@ def encode_file(
     """
     out = Path(out)
     check_output_columns(out, text, keep)
-    released = release_file(
-        source,
+
+    def begin(key: NoiseKey, release_id: str) -> Run:
+        return _Encoding(encoder, key, release_id, keep)
+
+    return release_file(
+        TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix),
         out,
-        lambda key, release_id: _Encoding(encoder, key, release_id, keep),
+        begin,
+        RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, ledger_key=ledger_key, progress=progress),
         options={**encoder.parameters(), "mechanism": encoder.statement.mechanism, "output": "vectors"},
-        key=NoiseKey(seed),
         is_assembled=True,
-        text=text,
-        keep=keep,
-        on_error=on_error,
-        resume=resume,
-        force=force,
-        ledger=ledger,
-        ledger_key=ledger_key,
         missing="",
-        suffix=suffix,
-        progress=progress,
-    )
-    return VectorRelease(
-        out=out,
-        statement=released.statement,
-        documents=released.rows,
-        skipped=released.skipped,
-        resumed=released.resumed,
-        width=encoder.width,
     )
 
 
@@ -182,7 +118,7 @@ def vectors_in(path: PathLike) -> Iterator[Private]:
     return vector_blocks(Path(path), VECTOR)
 
 
-def is_encoded(out: Path, encoder: DeviceLike, keep: Sequence[str]) -> bool:
+def is_encoded(out: Path, encoder: DeviceEncoder, keep: Sequence[str]) -> bool:
     """Whether this very release is there: the private file, whole, and its statement with these parameters.
 
     Raises:
@@ -193,16 +129,13 @@ def is_encoded(out: Path, encoder: DeviceLike, keep: Sequence[str]) -> bool:
 
 
 class _Encoding:
-    """The texts of a file through an encoder (`dptext.release.release.Run`)."""
+    """The texts of a file through an encoder (`dptext.release.run.Run`)."""
 
-    def __init__(self, encoder: DeviceLike, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
+    def __init__(self, encoder: DeviceEncoder, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
         self._encoder, self._key, self._keep = encoder, key, tuple(keep)
         self._statement = encoder.statement.replace(release_id=release_id, seeded=key.seeded)
         described = [encoder.statement.to_json(), dict(encoder.parameters())]
         self._parameters = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
-
-    def promise(self) -> PrivacyStatement:
-        return self._statement
 
     def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
         for place, block in blocks:
@@ -214,14 +147,14 @@ class _Encoding:
             data = segment(
                 as_vectors(VECTOR, vectors, block.columns, self._keep, row, instead=_INSTEAD), row, instead=_INSTEAD
             )
-            yield Piece(place, data, len(vectors), {}, block.rejects)
+            yield Piece(place, data, len(vectors), block.rejects)
             row += len(vectors)
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
         rows = min(_ROW_GROUP, max(1, _NUMBERS_A_GROUP // self._encoder.width))
         assemble(blocks, ends, out, rows=rows, instead=_INSTEAD)
 
-    def statement(self, facts: Sequence[Mapping[str, int]]) -> PrivacyStatement:  # noqa: ARG002  nothing to count
+    def statement(self, tally: Tally) -> PrivacyStatement:  # noqa: ARG002  nothing to count
         return self._statement
 
 

@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.release.release import with_columns
-from dptext.representations.files import VECTOR, DeviceLike
+from dptext.release.release import Tally, with_columns
+from dptext.representations.files import VECTOR
+from dptext.representations.release import DeviceEncoder
 from dptext.spark.nodes import to_nodes
 from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
@@ -24,7 +25,7 @@ from dptext.spark.session import check_frame, told_in_one_line
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows
 from dptext.spark.users import fit
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import Rewriter, Tally
+from dptext.words.rewriter import Rewriter
 
 __all__ = ["SparkRelease", "encode", "encode_scan", "fit", "privatize", "privatize_scan"]
 
@@ -99,7 +100,7 @@ def privatize_scan(
 
 def encode(
     df: Any,
-    encoder: DeviceLike,
+    encoder: DeviceEncoder,
     *,
     text: str = "text",
     keep: Sequence[str] = (),
@@ -130,7 +131,7 @@ def encode(
 
 
 def encode_scan(
-    df: Any, encoder: DeviceLike, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
+    df: Any, encoder: DeviceEncoder, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
 ) -> SparkRelease:
     """`encode` for a plain scan of files that is used once; see `privatize_scan`."""
     key = NoiseKey(seed)
@@ -201,7 +202,7 @@ def _encoded(
     spark: Any,
     df: Any,
     placed: Any,
-    encoder: DeviceLike,
+    encoder: DeviceEncoder,
     key: NoiseKey,
     rows: Rows,
     *,

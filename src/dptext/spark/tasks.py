@@ -23,11 +23,12 @@ import numpy as np
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import NoiseKey
+from dptext.release.release import Tally
 from dptext.spark.arrow import batch_of, number_column, text_column, vector_column
 from dptext.spark.blocks import Placed, placed_blocks
 from dptext.spark.nodes import from_node
 from dptext.threads import use_cores
-from dptext.words.rewriter import Rewriter, Tally
+from dptext.words.rewriter import Rewriter
 
 __all__ = ["COUNTS", "EncodeTask", "RewriteTask", "Rows"]
 

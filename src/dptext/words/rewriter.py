@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +25,7 @@ from dptext.files.documents import Document
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.processes import in_order
+from dptext.release.release import Tally
 from dptext.text.tokens import Kind, kind_of, letters_between, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.words.mechanism import WordMechanism
@@ -33,21 +34,16 @@ __all__ = [
     "PLACEHOLDERS",
     "Aligner",
     "Codes",
-    "PrivateTexts",
     "Rewriter",
-    "Tally",
     "checked_texts",
     "count_foreign_words",
     "layout_of_private",
     "layout_of_release",
-    "privatize",
     "rewrite_blocks",
     "words_that_can_come_out",
 ]
 
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
-MANY_UNKNOWN = 0.2
-"""The share of unknown words above which people should look for other vectors."""
 
 _NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text is cut, so that no word holds it
 _logger = logging.getLogger(__name__)
@@ -57,89 +53,12 @@ _REMEMBERED = 1 << 19  # tokens whose code is remembered, while the rewriter liv
 _LONGEST_REMEMBERED = 64
 
 
-@dataclass(frozen=True)
-class PrivateTexts:
-    """What `privatize` returns.
-
-    Attributes:
-        texts: one private text for each text, in order; None where there was none.
-        statement: what was promised for a document.
-    """
-
-    texts: list[str | None]
-    statement: PrivacyStatement
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Counts over texts. All but ``longest`` and ``missing`` are private: for the owner of the texts alone.
-
-    Attributes:
-        longest: protected words in the longest text.
-        missing: texts that were None.
-        words: words.
-        unknown: words outside the vocabulary.
-    """
-
-    longest: int = 0
-    missing: int = 0
-    words: int = 0
-    unknown: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        longest = max(self.longest, other.longest)
-        return Tally(longest, self.missing + other.missing, self.words + other.words, self.unknown + other.unknown)
-
-    def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
-        return asdict(self)
-
-    def warning(self) -> str | None:
-        """What to tell the owner of the texts when the vectors do not fit them; it never enters a statement."""
-        if self.unknown <= MANY_UNKNOWN * self.words:
-            return None
-        return (
-            f"{self.unknown / self.words:.0%} of the words are unknown to these vectors: they became random words by "
-            "way of <unk>; use vectors of the language of the texts, or more of them (limit)"
-        )
-
-
-def privatize(
-    texts: Iterable[str | Document | None], mechanism: WordMechanism, *, seed: int | None = None
-) -> PrivateTexts:
-    """Replace every word of every text through a mechanism.
+class Rewriter:
+    """What replaces the words of texts: constant memory, texts out in the order of texts in.
 
     Args:
-        texts: strings, or `Document`; None (no text) stays None.
         mechanism: a word mechanism.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
-
-    **Guarantee** (unit document, substitution among documents of equal layout, local): as the returned statement
-    says; the losses of the words add up, and the statement is for the longest document.
-
-    Raises:
-        DataError: an entry is not a string; its place is named.
-
-    >>> from dptext import TEM, load_vectors
-    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    >>> result = privatize(["My cat, aged 7!"], TEM(vectors, epsilon=200.0, threshold=0.2))
-    >>> result.texts
-    ['<unk> cat, <unk> <number>!']
-    """
-    rewriter = Rewriter(mechanism, seed=seed)
-    rewritten = list(rewriter.rewrite(texts))
-    warning = rewriter.tally.warning()
-    if warning is not None:
-        _logger.warning(warning)
-    return PrivateTexts(rewritten, rewriter.statement())
-
-
-class Rewriter:
-    """The stream form of `privatize`: constant memory, texts out in the order of texts in.
-
-    Args:
-        mechanism: a word mechanism.
-        seed: as in `privatize`.
         key: the secret of the job, where it is not to be made from the seed or afresh.
         release_id: of the job, where it has one.
 

@@ -1,0 +1,510 @@
+"""A private file, or a stream, out of files of texts, whatever is done to the texts: resumable, charged to a ledger, in
+constant memory, its statement beside it.
+
+What is particular about a release (how a block of rows becomes bytes, what is promised) is a `Run`; all else that a
+release owes its owner stands here: an output is never destroyed or half there, nothing is released twice or without a
+statement, and an error says how to go on. The order is the same for all: the ledger reserves, the work is done, the
+output appears with its statement, the ledger settles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from dptext.checks import whole
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.files.blocks import Block, Reject
+from dptext.files.documents import DocumentReader, OnError, PathLike, read_documents
+from dptext.files.formats import STANDARD, file_digest
+from dptext.own_files import HashedFile, check_target, replacing, sweep
+from dptext.privacy.guarantee import Guarantee
+from dptext.privacy.randomness import NoiseKey
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.release.charges import Charges
+from dptext.release.job import Job, interrupted
+from dptext.release.release import (
+    Release,
+    Tally,
+    kept_as_it_was,
+    rejects_path,
+    statement_path,
+    with_columns,
+    write_statement,
+)
+
+__all__ = [
+    "Piece",
+    "Progress",
+    "Run",
+    "RunSettings",
+    "TextFiles",
+    "charged",
+    "check_output",
+    "check_statement_file",
+    "end_earlier",
+    "is_released",
+    "release_file",
+    "release_stream",
+]
+
+Progress = Callable[[DocumentReader, int], None]
+_ROWS_A_PIECE = 1024  # of a stream: the end of one can be seen, so the length of texts must not decide where it is
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFiles:
+    """What is read.
+
+    Attributes:
+        paths: one file or several; their rows go to one output.
+        text: the column that holds the text.
+        keep: columns to keep as they are; they are exposed. All others are dropped.
+        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it.
+        suffix: says the format of the input where its name does not (``".jsonl"``; standard input).
+    """
+
+    paths: PathLike | Sequence[PathLike]
+    text: str = "text"
+    keep: Sequence[str] = ()
+    on_error: OnError = "fail"
+    suffix: str | None = None
+
+    @cached_property
+    def sources(self) -> list[PathLike]:
+        """The paths, as a list."""
+        return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
+
+    def read(self, further: str | None = None) -> DocumentReader:
+        """The rows, from the beginning, with a further column where one is named.
+
+        Raises:
+            StorageError, DataError, ParameterError, MissingExtraError: as `dptext.files.documents.read_documents`.
+        """
+        columns = tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,)))))
+        return read_documents(self.sources, text=self.text, keep=columns, on_error=self.on_error, suffix=self.suffix)
+
+    def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """The statement of a release of these rows, with what it shows beside the texts."""
+        return with_columns(statement, self.keep, skip=self.on_error == "skip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How a release is carried out, whatever is done to the rows.
+
+    Attributes:
+        seed: None for cryptographic randomness; an integer for tests and papers only.
+        resume: go on with an interrupted run, if there is one.
+        force: replace an output, or throw an interrupted run away.
+        processes: how many work; the output does not depend on it.
+        ledger: the file of a ledger: it charges every row before the work starts, or refuses the release. The input is
+            then read twice.
+        ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
+        progress: called with the reader and the number of rows done, block after block.
+    """
+
+    seed: int | None = None
+    resume: bool = False
+    force: bool = False
+    processes: int = 1
+    ledger: PathLike | None = None
+    ledger_key: str | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        whole("processes", self.processes, least=1)
+
+    def charges(self, missing: str | None) -> Charges:
+        """What the release charges; ``missing`` as in `dptext.release.charges.Charges`."""
+        return Charges(None if self.ledger is None else Path(self.ledger), self.ledger_key, missing=missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A block that is done.
+
+    Attributes:
+        place: which block of the release it is.
+        data: its rows as bytes.
+        rows: how many these are.
+        rejects: rows that were left out before it.
+        tally: what was counted in it, if anything was; it is remembered until the end, across interruptions.
+    """
+
+    place: int
+    data: bytes
+    rows: int
+    rejects: tuple[Reject, ...]
+    tally: Tally | None = None
+
+
+class Run(Protocol):
+    """What one release does to its rows."""
+
+    def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
+        """The blocks, given with their places, done and in order; a block that is done again repeats its noise.
+
+        Args:
+            row: the number of the first of these rows in the output, from 1.
+        """
+        ...
+
+    def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
+        """Make the output from the bytes of all pieces, where these one after the other are not the output."""
+        ...
+
+    def statement(self, tally: Tally) -> PrivacyStatement:
+        """The statement for rows of which this was counted: nothing, before any is read, when a ledger charges it."""
+        ...
+
+
+Begin = Callable[[NoiseKey, str], Run]
+"""A run, from the secret of its noise and the id of the release."""
+
+
+def release_file(
+    source: TextFiles,
+    out: Path,
+    begin: Begin,
+    settings: RunSettings,
+    *,
+    options: Mapping[str, Any],
+    is_assembled: bool = False,
+    missing: str | None = None,
+) -> Release:
+    """Read rows, let a `Run` change them, and put the private file and its statement in place.
+
+    Args:
+        source: the rows.
+        out: the private file.
+        begin: the run.
+        settings: how it is carried out. The secret of a resumed run is its own, not a new one.
+        options: all that decides about the output besides the input and how it is read.
+        is_assembled: whether the output is made by `Run.finish`, not by joining the pieces alone.
+        missing: as in `dptext.release.charges.Charges`.
+
+    Raises:
+        DataError: a row cannot be read or written; it is named, its content never is.
+        ParameterError: the output is there already, or is the input; a run was interrupted (``resume``, ``force``).
+        RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
+        StorageError: a file cannot be read or written.
+    """
+    charges = settings.charges(missing)
+    reader = source.read(settings.ledger_key)
+    read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
+    with contextlib.closing(reader):
+        check_output(source.sources, out, force=settings.force, resume=settings.resume, ledger=settings.ledger)
+        sweep(*_written(out))
+        job = Job(
+            out,
+            {**options, **read, "ledger": charges.kind},
+            key=NoiseKey(settings.seed),
+            release_id=new_release_id(),
+            resume=settings.resume,
+            restart=settings.force and not settings.resume,
+            is_assembled=is_assembled,
+            give_up=charges.give_up,
+        )
+        with job, _kept_for_later(job, charges):
+            resumed = job.rows
+            run = begin(job.key, job.release_id)
+            if job.statement is None or not (job.is_published or charges.holds(job.release_id)):
+                if charges.kind is not None:
+                    charges.reserve(job.release_id, run.statement(Tally()), source.read(settings.ledger_key))
+                if job.statement is None:
+                    _do(job, reader, run, settings.progress)
+                charges.check_same(part.digest for part in job.parts)
+            if job.statement is None:
+                made = _statement(job, run, source)
+                job.remember(made.to_json(), digest=made.data_sha256)
+            released = Release(
+                statement=PrivacyStatement.from_json(str(job.statement)),
+                documents=job.rows,
+                skipped=sum(each.count for each in job.rejects()),
+                resumed=resumed,
+                tally=_tally(job),
+                made={"out": out},
+            )
+            _publish(job, released.statement, charges)
+    return released
+
+
+def release_stream(
+    source: TextFiles, stream: IO[bytes], begin: Begin, settings: RunSettings, *, statement_file: Path
+) -> Release:
+    """`release_file` into an open stream (a pipe): nothing can be resumed, and what was sent is sent.
+
+    Args:
+        stream: where the bytes go, a fixed number of rows at a time.
+        statement_file: where the statement goes, when all is sent or the run stops.
+
+    Raises:
+        DataError, StorageError: as `release_file`.
+        ParameterError: see `check_statement_file`.
+    """
+    check_statement_file(source.sources, statement_file, force=settings.force)
+    run = begin(NoiseKey(settings.seed), new_release_id())
+    sent, rows, tally = HashedFile(stream), 0, Tally()
+    reader = source.read()
+    try:
+        with contextlib.closing(reader):
+            for piece in run.work(enumerate(reader.blocks(_ROWS_A_PIECE)), row=1):
+                rows += piece.rows  # before anybody sees them, so that the statement covers them
+                tally += piece.tally or Tally()
+                sent.write(piece.data)
+                sent.flush()
+                if settings.progress is not None:
+                    settings.progress(reader, rows)
+    except BaseException as error:
+        if rows:
+            error.add_note(
+                f"up to {rows:,} rows are sent already; what was promised for them stands in {str(statement_file)!r}"
+            )
+        raise
+    finally:
+        statement = source.stated(run.statement(tally)).replace(data_sha256=sent.digest())
+        if rows:
+            write_statement(statement_file, statement)
+    return Release(statement=statement, documents=rows, skipped=reader.skipped, tally=tally)
+
+
+def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
+    """Refuse a place for the statement of a stream that cannot be written, before anything is sent.
+
+    Raises:
+        ParameterError, StorageError: as `dptext.own_files.check_target`.
+    """
+    check_target(statement, replace=force, apart_from={"IN": [each for each in sources if Path(each) != STANDARD]})
+
+
+# -- an output that appears at once ---------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def charged(
+    out: Path,
+    charges: Charges,
+    release_id: str,
+    promise: Callable[[], tuple[Guarantee, dict[str, Any]]],
+    read: Callable[[], DocumentReader],
+    is_out: Callable[[str], bool],
+) -> Iterator[None]:
+    """A release whose output appears at once, in the block: reserved before it, settled after it, voided where nothing
+    came out. Without a ledger, nothing.
+
+    While it lasts a job lies beside the output (`dptext.release.job`), so that the next run knows what one that was
+    killed had reserved: `end_earlier`.
+
+    Args:
+        out: where the output will stand.
+        charges: the ledger.
+        release_id: of the release.
+        promise: what is promised: a guarantee, and its terms as in `Charges.reserve`.
+        read: the rows that are charged.
+        is_out: whether the release of this name stands there.
+
+    Raises:
+        RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`; another run is at work there.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_in_place(out, lambda: is_out(release_id)))
+        if charges.kind is None:
+            yield
+            return
+        job = stack.enter_context(Job(out, {"ledger": charges.kind}, key=NoiseKey(None), release_id=release_id))
+        try:
+            guarantee, terms = promise()
+            charges.reserve(release_id, guarantee, read(), **terms)
+            yield
+        except BaseException as error:
+            if is_out(release_id):
+                charges.settle(release_id)
+                job.discard()
+            elif charges.void_after(error, release_id):
+                with contextlib.suppress(StorageError):  # the next run throws it away
+                    job.discard()
+            raise
+        charges.settle(release_id)
+        job.discard()
+
+
+@contextlib.contextmanager
+def _in_place(out: Path, is_out: Callable[[], bool]) -> Iterator[None]:
+    """What stops a run when its output has appeared says that it has."""
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(StorageError):  # what went wrong first matters more
+            if is_out():
+                error.add_note(f"{out} is in place, whole")
+        raise
+
+
+def end_earlier(out: Path, charges: Charges, is_out: Callable[[str], bool], *, restart: bool) -> None:
+    """End the release of a run that was killed in `charged`: settled if its output stands there, else voided.
+
+    Args:
+        out, charges, is_out: as there.
+        restart: throw away the interrupted run of a file of this name as well (`release_file`).
+
+    Raises:
+        ParameterError: there is one, and ``restart`` is not asked for.
+        StorageError: another run is at work there; the ledger failed.
+    """
+    if out.name in ("", "..") or not Job.is_open(out):
+        return
+
+    def give_up(release_id: str, options: Mapping[str, Any], may_be_out: bool) -> None:
+        charges.give_up(release_id, options, may_be_out or is_out(release_id))
+
+    key = NoiseKey(None)
+    with Job(out, {}, key=key, release_id=new_release_id(), restart=restart, give_up=give_up) as job:
+        job.discard()
+
+
+def check_output(
+    sources: Sequence[PathLike],
+    out: Path,
+    *,
+    force: bool,
+    resume: bool = False,
+    ledger: PathLike | None = None,
+    makes_folder: bool = False,
+) -> None:
+    """Refuse an output that cannot be written or would destroy something, before any row is read.
+
+    Args:
+        sources: the inputs.
+        out: the output; its statement and its rejects stand beside it.
+        force: whether what is there may be replaced.
+        resume: whether it may be replaced if a run of it was interrupted.
+        ledger: the ledger, if there is one.
+        makes_folder: whether the folder of the output will be made.
+
+    Raises:
+        ParameterError, StorageError: as `dptext.own_files.check_target`, for the output and what stands beside it.
+    """
+    replace = force or (resume and Job.is_open(out))
+    apart_from = {
+        "IN": [each for each in sources if Path(each) != STANDARD],
+        "the ledger": [] if ledger is None else [ledger, f"{os.fspath(ledger)}-journal"],
+    }
+    if not replace and Job.is_open(out) and any(map(os.path.lexists, _written(out))):
+        raise interrupted(out)
+    by = "add --force (--resume where a run over several files was interrupted)"
+    for target in _written(out):
+        check_target(target, replace=replace, apart_from=apart_from, by=by, makes_folder=makes_folder)
+    for target in Job.files(out):
+        check_target(target, replace=True, apart_from=apart_from, makes_folder=makes_folder)
+
+
+def _written(out: Path) -> tuple[Path, Path, Path]:
+    return out, statement_path(out), rejects_path(out)
+
+
+def is_released(out: Path, mechanism: str, parameters: Mapping[str, Parameter], keep: Sequence[str]) -> bool:
+    """Whether this very release is there: the private file, whole, and its statement with these parameters.
+
+    Raises:
+        ParameterError: something else is there.
+    """
+    sweep(*_written(out))
+    if not out.exists() or Job.is_open(out):
+        return False
+    beside = statement_path(out)
+    text = beside.read_text(encoding="utf-8") if beside.exists() else ""
+    with contextlib.suppress(DataError):
+        statement = PrivacyStatement.from_json(text)
+        same = {**statement.parameters, **parameters} == dict(statement.parameters)
+        kept = {each for each in statement.exposed if each.startswith("the column ")}
+        same = same and kept == {kept_as_it_was(name) for name in keep}
+        if same and statement.mechanism == mechanism and statement.data_sha256 == file_digest(out):
+            return True
+    raise ParameterError(f"{str(out)!r} is there already, and is of another run: choose another name, or add --force")
+
+
+# -- the walk of a file ------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
+    """Whatever stops a run: what is done is kept, and the error says so; a job with nothing done goes, but not while
+    the ledger counts it."""
+    try:
+        yield
+    except BaseException as error:
+        if job.is_published:
+            error.add_note(f"{job.out} is in place: run the same command with --resume to finish")
+        elif job.rows:
+            error.add_note(
+                f"{job.rows:,} rows are done and kept: run the same command with --resume to go on, or with --force to "
+                "start over"
+            )
+        elif charges.void_after(error, job.release_id):
+            with contextlib.suppress(StorageError):  # the next run throws it away
+                job.discard()
+        raise
+
+
+def _do(job: Job, reader: DocumentReader, run: Run, progress: Progress | None) -> None:
+    """Do all blocks that are not done yet."""
+    identities: dict[int, bytes] = {}  # of the few blocks under way
+
+    def missing() -> Iterator[tuple[int, Block]]:
+        place = -1
+        for place, block in enumerate(reader.blocks()):
+            identity = block.identity()
+            if not job.is_done(place, identity):
+                identities[place] = identity
+                yield place, block
+        if place + 1 < len(job.parts):
+            raise RefusedError(
+                "the input is shorter than it was when the run was interrupted: add --force to start over"
+            )
+
+    for piece in run.work(missing(), row=job.rows + 1):
+        identity = identities.pop(piece.place)
+        facts = {} if piece.tally is None else piece.tally.as_dict()
+        job.add(piece.data, digest=identity, rows=piece.rows, facts=facts, rejects=piece.rejects)
+        if progress is not None:
+            progress(reader, job.rows)
+
+
+def _tally(job: Job) -> Tally:
+    """What was counted in all that is done."""
+    return sum((Tally(**part.facts) for part in job.parts), Tally())
+
+
+def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
+    """The statement of all that the job did, with the digest of the file as it will appear."""
+    if job.is_assembled:
+        with job.assembled() as (blocks, stream):
+            run.finish(blocks, [part.size for part in job.parts], stream)
+        digest = stream.digest()
+    else:
+        digest = file_digest(job.content)
+    return source.stated(run.statement(_tally(job))).replace(data_sha256=digest)
+
+
+def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
+    """Put everything in place, the statement before the data: no data is ever without one. Then nothing is left but to
+    settle, and to forget the job: until then it knows of which release the output is."""
+    rejects = rejects_path(job.out)
+    if next(job.rejects(), None) is None:
+        rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
+    else:
+        with replacing(rejects, owner_only=True) as stream:
+            for each in job.rejects():
+                line = json.dumps(asdict(each), ensure_ascii=False) + "\n"
+                stream.write(line.encode("utf-8", "backslashreplace"))
+    write_statement(statement_path(job.out), statement)
+    job.publish()
+    charges.settle(job.release_id)
+    job.discard()

@@ -1,0 +1,302 @@
+"""The ways of texts through a word mechanism: in memory, as files and streams, and batch by batch."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.files.blocks import Block
+from dptext.files.documents import OnError, PathLike, check_kept_columns
+from dptext.files.table_kinds import is_table, table_kind
+from dptext.files.writers import DocumentWriter
+from dptext.privacy.randomness import NoiseKey, RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.release.release import Release, Tally, with_columns
+from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file, release_stream
+from dptext.release.run import is_released as release_is_there
+from dptext.text.tokens import letters_between
+from dptext.words.mechanism import WordMechanism
+from dptext.words.rewriter import Rewriter, rewrite_blocks
+
+__all__ = ["BatchPrivatizer", "batch_privatizer", "is_released", "privatize", "privatize_file"]
+
+_logger = logging.getLogger(__name__)
+_CARRIED = (
+    "what datasets.map carries over from the original (sizes in bytes, splits, builder, description, names of "
+    "classes), unless dptext.strip_metadata was applied to its result"
+)
+
+
+def privatize(
+    texts: Any, mechanism: WordMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
+) -> Release:
+    """Replace every word of every text through a mechanism.
+
+    Args:
+        texts: strings, or `Document`; None (no text) stays None. Or a table, which is not changed: a pandas or polars
+            DataFrame, a pyarrow Table or a datasets.Dataset.
+        mechanism: a word mechanism.
+        text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
+        keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
+            that a table carries besides the values of its rows (`dptext.strip_metadata` says what).
+        seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
+
+    Returns:
+        a release with its ``texts``, or with a ``table`` of the kind that came in.
+
+    **Guarantee** (unit document, substitution among documents of equal layout, local): as the returned statement
+    says; the losses of the words add up, and the statement is for the longest document.
+
+    Raises:
+        DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
+        ParameterError: another kind of table; a column that it has not; the text among those to keep.
+        MissingExtraError: pyarrow is not installed (kept columns of polars).
+
+    >>> import dptext, pyarrow
+    >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> mechanism = dptext.TEM(vectors, epsilon=200.0, threshold=0.2)
+    >>> privatize(["My cat, aged 7!"], mechanism).texts
+    ['<unk> cat, <unk> <number>!']
+    >>> pets = pyarrow.table({"text": ["my cat", None], "stars": [5, 1], "name": ["A", "B"]})
+    >>> privatize(pets, mechanism, keep=["stars"]).table.to_pydict()
+    {'text': ['<unk> cat', None], 'stars': [5, 1]}
+    """
+    rewriter = Rewriter(mechanism, seed=seed)
+    if is_table(texts):
+        check_kept_columns(text, keep)
+        kind = table_kind(texts)
+        for column in (text, *keep):
+            kind.check_column(column)
+        kept = {name: kind.rebuilt(name) for name in keep}
+        private = list(rewriter.rewrite(_strings(kind.read(text))))
+        made = {"table": kind.table({text: kind.texts(text, private), **kept})}
+    elif keep:
+        raise ParameterError("keep names columns of a table, got texts: give a table, or leave keep out")
+    else:
+        private = list(rewriter.rewrite(texts))
+        made = {"texts": private}
+    warning = rewriter.tally.warning()
+    if warning is not None:
+        _logger.warning(warning)
+    return Release(
+        statement=with_columns(rewriter.statement(), keep), documents=len(private), tally=rewriter.tally, made=made
+    )
+
+
+def _strings(values: Iterable[Any]) -> Iterator[str | None]:
+    for row, value in enumerate(values, 1):
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"row {row}: expected a string, the value is of type {type(value).__name__}")
+        yield value
+
+
+# -- files and streams ----------------------------------------------------------------------------------------
+
+
+def privatize_file(
+    source: PathLike | Sequence[PathLike],
+    out: PathLike | IO[bytes],
+    mechanism: WordMechanism,
+    *,
+    text: str = "text",
+    keep: Sequence[str] = (),
+    on_error: OnError = "fail",
+    seed: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    processes: int = 1,
+    ledger: PathLike | None = None,
+    ledger_key: str | None = None,
+    suffix: str | None = None,
+    progress: Progress | None = None,
+    to: str | None = None,
+    statement_file: PathLike | None = None,
+) -> Release:
+    """Replace every word of a file of texts, and write the private file, its statement and, maybe, its rejects.
+
+    The input is read in constant memory. Whatever stops the program leaves the old output, if there was one, and a job
+    that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
+
+    Args:
+        source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
+        out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
+            are done: what was sent is sent, and nothing can be resumed.
+        mechanism: a word mechanism.
+        text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
+        seed, resume, force, processes, ledger, ledger_key, progress: see `dptext.release.run.RunSettings`.
+        to: of a stream, suffixes that say its format (``".jsonl"``).
+        statement_file: of a stream, where the statement goes when all is sent or the run stops.
+
+    **Guarantee** (unit document, substitution among documents of equal layout, local): as the statement says.
+
+    Raises:
+        DataError: a row cannot be read or written; it is named, its content never is.
+        ParameterError: the output is there already, or is the input; a run was interrupted (``resume``, ``force``); a
+            format that is made as a whole (.parquet, .gz, .zst) for a stream.
+        RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
+        StorageError: a file cannot be read or written; a process died.
+    """
+    rows = TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix)
+    settings = RunSettings(
+        seed=seed,
+        resume=resume,
+        force=force,
+        processes=processes,
+        ledger=ledger,
+        ledger_key=ledger_key,
+        progress=progress,
+    )
+
+    def begin(key: NoiseKey, release_id: str) -> Run:
+        return _Rewriting(Rewriter(mechanism, key=key, release_id=release_id), writer, processes)
+
+    if isinstance(out, str | os.PathLike):
+        if to is not None or statement_file is not None:
+            raise ParameterError("to and statement_file are for a stream: the name of a file says both, leave them out")
+        writer = DocumentWriter(Path(out), text=text, keep=keep)
+        options = {**mechanism.parameters(), "mechanism": mechanism.name, "output": asdict(writer.format)}
+        return release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
+    if to is None or statement_file is None:
+        raise ParameterError(
+            "a stream has no name: say its format with to, and where the statement goes with statement_file"
+        )
+    if resume or ledger is not None or ledger_key is not None:
+        raise ParameterError("what went into a stream is gone: resume and ledger need the path of a file as out")
+    writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
+    if writer.is_assembled:
+        raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
+    return release_stream(rows, out, begin, settings, statement_file=Path(statement_file))
+
+
+class _Rewriting:
+    """The words of a file through a mechanism (`dptext.release.run.Run`)."""
+
+    def __init__(self, rewriter: Rewriter, writer: DocumentWriter, processes: int) -> None:
+        self._rewriter, self._processes = rewriter, processes
+        self._encode = writer.encode
+        self.finish = writer.finish
+
+    def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
+        for place, block, (private, tally) in rewrite_blocks(self._rewriter, blocks, processes=self._processes):
+            data = self._encode(private, block.columns, row=row, first=place == 0)
+            yield Piece(place, data, len(private), block.rejects, tally)
+            row += len(private)
+
+    def statement(self, tally: Tally) -> PrivacyStatement:
+        self._rewriter.tally = tally
+        return self._rewriter.statement()
+
+
+def is_released(out: Path, mechanism: WordMechanism, keep: Sequence[str]) -> bool:
+    """Whether this very release is there: the private file, whole, and its statement with these parameters.
+
+    Raises:
+        ParameterError: something else is there.
+    """
+    return release_is_there(out, mechanism.name, mechanism.parameters(), keep)
+
+
+# -- batches, for ``datasets.Dataset.map`` and whatever else maps over columns ----------------------------------
+
+
+def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPrivatizer:
+    """A function that replaces every word in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
+
+    Args:
+        mechanism: a word mechanism.
+        text: the column that holds the text. A missing one (None) stays missing.
+
+    **Guarantee** (unit document, substitution among documents of equal layout, local): as
+    `BatchPrivatizer.statement` says, for one run of ``map``. Processes (``num_proc``) never share noise.
+
+    What to know about ``map``:
+
+    - Columns that are not removed (``remove_columns``) stay as they are: they are exposed, and `statement` has to be
+      told (``keep``).
+    - It keeps results on disk. A second ``map`` with *the same* privatizer over the same data finds them: the same
+      texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs anew: a
+      release that costs again. The folder of the cache holds the original texts too: never hand it on.
+    - It carries over what the dataset says of where it came from, above all the sizes of its splits in bytes, and the
+      names of all classes, and ``save_to_disk`` writes it: the bytes of the original texts give away which of two
+      diagnoses stood there. Hand on what `dptext.strip_metadata` made of the result, after the last ``map``.
+    - It names a dataset by a hash of the data it was made from, which ``save_to_disk`` writes out. Every privatizer
+      holds 128 random bits (they are no part of the noise) that go into this hash, so nobody can test a guess of the
+      original texts against it.
+
+    >>> from dptext import TEM, load_vectors
+    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    >>> privatizer = batch_privatizer(TEM(vectors, epsilon=200.0, threshold=0.2))
+    >>> batch = privatizer({"text": ["my cat", None], "stars": [5, 1]})
+    >>> batch
+    {'text': ['<unk> cat', None]}
+    >>> privatizer.statement(batch["text"], keep=["stars"]).parameters["words_counted"]
+    2
+    """
+    return BatchPrivatizer(mechanism, text=text)
+
+
+class BatchPrivatizer:
+    """See `batch_privatizer`."""
+
+    def __init__(self, mechanism: WordMechanism, *, text: str = "text") -> None:
+        Rewriter(mechanism)  # refuses what is no mechanism
+        self.mechanism = mechanism
+        self.text = text
+        self._salt = RandomBits().take(16)
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str | None]]:
+        """The private texts of a batch, with fresh noise.
+
+        Raises:
+            ParameterError: a single row (``map`` without ``batched=True``), or no such column.
+            DataError: an entry of the column is not a string; its place in the batch is named.
+        """
+        if self.text not in batch:
+            raise ParameterError(f"expected a column {self.text!r}, the batch has none among its {len(batch)}")
+        texts = batch[self.text]
+        if texts is None or isinstance(texts, str):
+            raise ParameterError("expected a batch of rows, got one row: use map(..., batched=True)")
+        return {self.text: list(Rewriter(self.mechanism).rewrite(texts))}
+
+    def statement(self, private_texts: Iterable[str | None], *, keep: Sequence[str] = ()) -> PrivacyStatement:
+        """What was promised for a document, from the private texts of all batches.
+
+        How many words a document had is exposed, but a private text does not show it exactly: a word may hold
+        punctuation, and a placeholder looks like a word. So runs of letters are counted, of which there are never fewer
+        than words: each replacement holds one at least, and kept characters stand between any two. The worst case of a
+        metric guarantee and the slack then come out larger than need be, by no more than placeholders and such words
+        account for; the loss per unit of distance, and a document budget, are exact.
+
+        Args:
+            private_texts: all that ``map`` gave, in order; its texts and nothing else.
+            keep: columns that were not removed.
+
+        Raises:
+            RefusedError: the vocabulary has a word without a letter, which nobody can tell from punctuation.
+            DataError: an entry is neither a string nor None.
+        """
+        if not all(letters_between(word) for word in self.mechanism.vectors.words):
+            raise RefusedError(
+                "a word of the vocabulary has no letter, so words cannot be counted: use dptext.privatize"
+            )
+        texts = list(private_texts)
+        longest = 0
+        for place, text in enumerate(texts, 1):
+            if text is not None and not isinstance(text, str):
+                raise DataError(f"private texts must be strings, entry {place} is {type(text).__name__}")
+            longest = max(longest, len(letters_between(text or "")))
+        if self.mechanism.max_words is not None:
+            longest = min(longest, self.mechanism.max_words)
+        missing = ("which rows had no text (null)",) if None in texts else ()
+        statement = self.mechanism.document_statement(longest)
+        statement = statement.replace(
+            exposed=(*statement.exposed, *missing, _CARRIED),
+            # the same texts are the same release, however often they are asked about
+            release_id=Block(texts, {}).digest().hex()[:32],
+        )
+        return with_columns(statement, keep)
