@@ -146,5 +146,5 @@ def test_no_queries_no_neighbours_and_too_many_are_refused():
     assert search.find(np.empty((0, 2))).shape == (0,)
     assert search.find_several(np.empty((0, 2)), 2).shape == (0, 2)
     assert search.find_several(np.ones((1, 2)), 4).tolist() == [[0, 1, 2, 3]]
-    with pytest.raises(dptext.ParameterError, match="between 1 and the number of rows, 4, got 5"):
+    with pytest.raises(dptext.ParameterError, match="count must be an integer from 1 to 4, got 5"):
         search.find_several(np.ones((1, 2)), 5)

@@ -118,11 +118,6 @@ def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
 
     The first bit is the highest of the first byte (as in numpy.packbits); bits beyond k are 0. The exclusive or with
     packed bits flips them: randomised response for k bits of any meaning.
-
-    Args:
-        bits: the stream of random bits.
-        rows: how many rows.
-        thresholds: (k,) uint32.
     """
     width = thresholds.size
     packed = np.empty((rows, -(-width // 8)), dtype=np.uint8)
@@ -149,13 +144,7 @@ def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
 
 
 def flip_codes(codes: npt.NDArray[np.uint16], thresholds: list[int], bits: RandomBits) -> None:
-    """Flip bit j (bit 0 is the lowest) of every code with chance thresholds[j] / 2^32, in place.
-
-    Args:
-        codes: (m,) uint16, contiguous.
-        thresholds: one a bit.
-        bits: the stream of random bits.
-    """
+    """Flip bit j (bit 0 is the lowest) of (m,) contiguous codes with chance thresholds[j] / 2^32, in place."""
     plane = np.empty(min(codes.size, _COINS), dtype=np.uint16)
     for start in range(0, codes.size, _COINS):
         block = codes[start : start + _COINS]
@@ -208,9 +197,7 @@ def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
 
         max(ln(p / q), ln((1 - p) / (1 - q))),   max(ln(q / p), ln((1 - q) / (1 - p))).            (bit)
 
-    Args:
-        one: threshold of p, the chance that a 1 is sent as 1.
-        zero: threshold of q, the chance that a 0 is sent as 1.
+    ``one`` is the threshold of p, the chance that a 1 is sent as 1, ``zero`` that of q, the chance that a 0 is.
     """
     sent, held = log_ratio(one, zero), log_ratio(FINE_SCALE - one, FINE_SCALE - zero)
     return max(sent, held), max(-sent, -held)
@@ -219,11 +206,8 @@ def losses_of_a_bit(one: int, zero: int) -> tuple[float, float]:
 def uneven_bits(bits: RandomBits, given: Bytes, one: FineThresholds, zero: FineThresholds) -> Bytes:
     """(n, ceil(k / 8)) uint8 noisy bits of (n, ceil(k / 8)) packed ones (the first bit is the highest, as in packbits).
 
-    Args:
-        bits: the stream of random bits.
-        given: n rows of k bits; unused bits of the last byte count for nothing and come out as 0.
-        one: (k,) thresholds of the chances that a 1 is sent as 1.
-        zero: (k,) thresholds of the chances that a 0 is sent as 1.
+    ``one`` and ``zero`` are (k,) thresholds of the chances that a 1, or a 0, is sent as 1. Unused bits of the last byte
+    count for nothing and come out as 0.
     """
     rows, width = len(given), one.size
     words = np.frombuffer(bits.take(2 * rows * width), dtype="<u2").reshape(rows, width)
@@ -246,11 +230,8 @@ def round_at_random(bits: RandomBits, numbers: npt.NDArray[np.float64]) -> npt.N
     """(m,) int64 floor(x + U) with U uniform over the multiples of 2^-32 in [0, 1): x on average, to 2^-33.
 
     Integers stay as they are. With f the distance to the integer below, the variance is f (1 - f), at most 1/4. It is
-    done to the private input before any noise, so no promise rests on it.
-
-    Args:
-        bits: the stream of random bits.
-        numbers: (m,), at most 2^20 in absolute value, so that a float64 holds the sum.
+    done to the private input before any noise, so no promise rests on it. ``numbers`` are at most 2^20 in absolute
+    value, so that a float64 holds the sum.
     """
     uniform = np.frombuffer(bits.take(4 * numbers.size), dtype="<u4") * 2.0**-32
     uniform += numbers

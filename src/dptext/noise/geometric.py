@@ -30,11 +30,7 @@ def two_sided_geometric(bits: RandomBits, count: int, *, rate: int, most: int) -
     **Guarantee.** x + Z of an integer x is metric DP with epsilon = rate / STEPS a step, exactly:
     | |o - x| - |o - x'| | <= |x - x'|. Clamping is post-processing.
 
-    Args:
-        bits: the stream of random bits.
-        count: how many.
-        rate: in units of 1 / STEPS, from 1 to `LARGEST_RATE`.
-        most: what is longer is cut to this length.
+    ``rate`` is in units of 1 / STEPS, from 1 to `LARGEST_RATE`.
     """
     drawn = np.empty(count, dtype=np.int64)
     todo = np.arange(count)

@@ -54,11 +54,9 @@ Values: TypeAlias = Callable[[list[Decimal], Decimal], tuple[list[Decimal], Deci
 def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]:
     """The nearest integers of real numbers that depend on uniform ones.
 
-    Args:
-        bits: where more bits come from.
-        leads: the first `LEADING` bits of each uniform number, as integers.
-        values: the real numbers and a bound on their error, from the uniform ones at the middle of what their bits
-            leave open. It runs in a decimal context that is precise enough.
+    ``leads`` are the first `LEADING` bits of each uniform number, as integers. ``values`` gives the real numbers and a
+    bound on their error, from the uniform ones at the middle of what their bits leave open; it runs in a decimal
+    context that is precise enough.
     """
     known, width = list(leads), LEADING
     while True:
@@ -140,12 +138,6 @@ def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -
     """(n, d) whole numbers, round((x + Z) / step), Z of independent coordinates of density exp(-|z| / scale).
 
     **Guarantee.** Metric DP with epsilon = 1 / scale per unit of L1 distance of x, exactly. Assumption: `ELEMENTARY`.
-
-    Args:
-        bits: the stream of random bits.
-        x: (n, d) finite numbers.
-        scale: of the noise.
-        step: of the grid.
     """
     drawn = bits.integers(x.size).reshape(x.shape)
     leads = (drawn >> np.uint64(1)).astype(np.int64)
@@ -164,14 +156,14 @@ def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) 
     """(n, d) whole numbers, round((x + Z) / step), Z of independent normal coordinates of standard deviation sigma.
 
     **Guarantee.** That of the real-valued Gaussian mechanism, exactly: see `dptext.privacy.accounting`.
-    Assumption: `ELEMENTARY`. Arguments: as for `rounded_laplace`.
+    Assumption: `ELEMENTARY`.
     """
     normal = _Normals.drawn(bits, *x.shape)
     cells, unsure = _round(x, normal.values, sigma, step, normal.error)
     half = normal.leads.shape[2]
     rows, columns = np.nonzero(unsure)
     for row, pair in sorted(set(zip(rows.tolist(), (columns % max(half, 1)).tolist(), strict=True))):
-        both = slice(pair, None, half)  # they hang on the same bits, so they are settled together
+        both = slice(pair, None, half)  # they depend on the same bits, so they are settled together
         cells[row, both] = settle(bits, normal.leads[:, row, pair], x[row, both], normal_pair, sigma, step)
     return cells
 
@@ -185,7 +177,6 @@ def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float
     d half a squared normal more.
 
     **Guarantee.** Metric DP with epsilon = 1 / scale per unit of L2 distance of x, exactly. Assumption: `ELEMENTARY`.
-    Arguments: as for `rounded_laplace`.
     """
     count, dimension = x.shape
     normal = _Normals.drawn(bits, count, dimension)
@@ -286,14 +277,10 @@ def settle(
     scale: float,
     step: float,
 ) -> list[int]:
-    """round((x + scale Z) / step) of coordinates that hang on the same bits, from as many further bits as it takes.
+    """round((x + scale Z) / step) of coordinates that depend on the same bits, from as many further bits as it takes.
 
-    Args:
-        bits: where they come from.
-        leads: see `dptext.noise.rounded.settled`.
-        x: the coordinates; where there are fewer than Z has, the last ones of Z are left over.
-        noise: Z, from uniform numbers.
-        scale, step: of the noise, of the grid.
+    ``noise`` gives Z from uniform numbers, of which ``leads`` are the first bits (see `settled`). Where x has fewer
+    coordinates than Z, the last ones of Z are left over.
     """
 
     def values(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:

@@ -72,6 +72,8 @@ __all__ = ["BoundsIndex", "DistanceTable", "IndexPlace", "TruncatedExponential",
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Factor: TypeAlias = npt.NDArray[Any]
+Tile: TypeAlias = npt.NDArray[np.float32]
 
 _SCALE = np.float32(2.0**44)
 _BLOCK = 512  # weights in a block: 512 * 2^44 = 2^53
@@ -111,22 +113,16 @@ class DistanceTable(Protocol):
     units: float
 
     def __len__(self) -> int: ...
-    def rows(self, rows: Rows) -> npt.NDArray[Any]:
+    def rows(self, rows: Rows) -> Factor:
         """Left factor for the given rows, one each."""
         ...
 
-    def columns(self, start: int, stop: int) -> npt.NDArray[Any]:
+    def columns(self, start: int, stop: int) -> Factor:
         """Right factor for the columns start .. stop - 1; start is a multiple of 512."""
         ...
 
-    def distances(
-        self,
-        rows: npt.NDArray[Any],
-        columns: npt.NDArray[Any],
-        most: float,
-        out: npt.NDArray[np.float32] | None = None,
-    ) -> npt.NDArray[np.float32]:
-        """(n, m) float32: min(distance, most) in steps, for left and right factors; in ``out`` where that is given."""
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) min(distance, most) in steps, for left and right factors; in ``out`` where that is given."""
         ...
 
 
@@ -422,8 +418,6 @@ def count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[
     return low
 
 
-Bounds: TypeAlias = npt.NDArray[np.float32]
-
 _logger = logging.getLogger(__name__)
 _MAGIC = b"dptext bounds 1\n"
 _HEADER = struct.Struct("<16s32sQQ32s")  # magic, fingerprint, rows, blocks, SHA-256 of the content
@@ -432,30 +426,22 @@ _ROWS_AT_A_TIME = 4096
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """Where an index goes, and what it is of.
-
-    Attributes:
-        folder: made (mode 0700) if it is not there.
-        of: the public parameters that all bounds follow from.
-    """
+    """The folder of an index (made if it is not there, mode 0700), and what all its bounds follow from."""
 
     folder: Path
     of: str
 
 
 class BoundsIndex:
-    """(rows, blocks) float32 upper bounds, from a file where it is whole, built and written where it is not.
+    """(rows, blocks) upper bounds, from a file where it is whole, built and written where it is not.
 
-    Args:
-        place: where, and of what.
-        shape: rows and blocks.
-        build: the bounds of the rows start .. stop - 1.
+    ``build`` gives the bounds of the rows start .. stop - 1.
 
     Raises:
         StorageError: the folder cannot be made, or the file cannot be written.
     """
 
-    def __init__(self, place: IndexPlace, shape: tuple[int, int], build: Callable[[int, int], Bounds]) -> None:
+    def __init__(self, place: IndexPlace, shape: tuple[int, int], build: Callable[[int, int], Tile]) -> None:
         fingerprint = hashlib.sha256(place.of.encode()).digest()
         self.path = place.folder / f"{fingerprint.hex()[:32]}.bounds"
         try:
@@ -467,18 +453,18 @@ class BoundsIndex:
         except OSError as error:
             raise StorageError.of("write", self.path, error) from None
 
-    def rows(self, rows: npt.NDArray[np.int64]) -> Bounds:
+    def rows(self, rows: npt.NDArray[np.int64]) -> Tile:
         """(n, blocks) bounds of the given rows."""
         return np.asarray(self._bounds[rows])
 
     @property
-    def array(self) -> Bounds:
+    def array(self) -> Tile:
         """(rows, blocks) all of it, as it lies in the file."""
-        bounds: Bounds = self._bounds
+        bounds: Tile = self._bounds
         return bounds
 
     @classmethod
-    def of_array(cls, path: Path, bounds: Bounds) -> BoundsIndex:
+    def of_array(cls, path: Path, bounds: Tile) -> BoundsIndex:
         """The index again where its file is not: from what `array` gave."""
         index = cls.__new__(cls)
         index.path, index._bounds = path, bounds
@@ -516,7 +502,7 @@ def _is_whole(path: Path, fingerprint: bytes, shape: tuple[int, int]) -> bool:
         return False
 
 
-def _write(path: Path, fingerprint: bytes, shape: tuple[int, int], build: Callable[[int, int], Bounds]) -> None:
+def _write(path: Path, fingerprint: bytes, shape: tuple[int, int], build: Callable[[int, int], Tile]) -> None:
     digest = hashlib.sha256()
     with whole_file(path, owner_only=True) as stream:
         stream.write(bytes(_HEADER.size))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.vectors.search import ExactDistances, Floats, Rows
+from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 
 __all__ = ["ANGULAR_DIAMETER", "AngularDistances", "directions"]
 
@@ -50,11 +50,7 @@ class AngularDistances:
         unit_vectors: (V, d) float64 unit vectors (see `directions`); public.
         dtype: float64 (a fine grid) or float32 (a coarse one).
 
-    Attributes:
-        step: 2: what is computed is half the angle.
-        row_rounding: (V,) no angle between rows x and y is off by more than ``row_rounding[x] + row_rounding[y]``.
-        rounding: a bound on the error of every angle.
-        units: float32 errors, in factors of (1 + 2^-24).
+    Attributes: as `dptext.noise.selection.DistanceTable` has them; ``step`` is 2, what is computed is half the angle.
     """
 
     step = 2.0
@@ -70,21 +66,15 @@ class AngularDistances:
         return len(self._grid)
 
     def columns(self, start: int, stop: int) -> Floats:
-        """(d + 2, stop - start) right factor for the columns start .. stop - 1."""
+        """(d + 2, stop - start), as those of the grid."""
         return self._grid.columns(start, stop)
 
     def rows(self, rows: Rows) -> Floats:
-        """(n, d + 2) left factor for the given rows."""
+        """(n, d + 2), as those of the grid."""
         return self._grid.rows(rows)
 
-    def distances(
-        self,
-        rows: npt.NDArray[Any],
-        columns: npt.NDArray[Any],
-        most: float,
-        out: npt.NDArray[np.float32] | None = None,
-    ) -> npt.NDArray[np.float32]:
-        """(n, m) float32 halves of angles, at most ``most``."""
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) halves of angles, at most ``most``."""
         place: Any = out if rows.dtype == np.float32 else None
         apart = self._grid.squared(rows, columns, place)  # |p - q|^2
         together = 2.0 * rows[:, -2:-1] - apart

@@ -50,12 +50,9 @@ def write_folder(
 ) -> None:
     """Write the files into an empty folder that is there.
 
-    Args:
-        vectors: what is written.
-        part: where; see `dptext.files.formats.whole_folder`.
-        name: of the folder, for messages.
-        further: entries of the configuration that `load_folder` does not need. Under ``"statements"``, files of further
-            statements and their digests: ``{"strict": {"file": ..., "sha256": ...}}``.
+    ``name`` is that of the folder, for messages. ``further`` are entries of the configuration that `load_folder` does
+    not need: under ``"statements"``, files of further statements and their digests, as in
+    ``{"strict": {"file": ..., "sha256": ...}}``.
 
     Raises:
         DataError, StorageError: see `save_folder`.

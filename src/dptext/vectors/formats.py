@@ -23,7 +23,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.text.vocabulary import UNKNOWN
 from dptext.vectors.folder import load_folder, save_folder
 from dptext.vectors.word2vec import binary_rows, format_suffix, text_rows, write_binary, write_text
-from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, select_words
+from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
 
 __all__ = [
     "KNOWN_VECTORS",
@@ -31,8 +31,6 @@ __all__ = [
     "ModelWithVectors",
     "load_vectors",
     "save_vectors",
-    "words_of_mapping",
-    "words_of_pair",
 ]
 
 _BLOCK = 4096
@@ -41,76 +39,14 @@ _BLOCK = 4096
 class KeyedVectors(Protocol):
     """What gensim's class of that name offers: row i of ``vectors`` belongs to ``index_to_key[i]``."""
 
-    @property
-    def index_to_key(self) -> Sequence[str]:
-        """The words, most frequent first."""
-
-    @property
-    def vectors(self) -> npt.ArrayLike:
-        """(V, d)."""
+    index_to_key: Sequence[str]
+    vectors: npt.ArrayLike
 
 
 class ModelWithVectors(Protocol):
     """What gensim's Word2Vec and FastText offer."""
 
-    @property
-    def wv(self) -> KeyedVectors:
-        """The trained vectors."""
-
-
-def words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | None, source: str) -> WordVectors:
-    """The words among (V,) entries and the rows of a (V, d) matrix.
-
-    Raises:
-        DataError: unequal lengths, something else than strings and numbers, and as `select_words`; the row (counted
-            from 0) is named.
-    """
-    array = _numbers(matrix)
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise DataError(f"expected a matrix with two axes (words, dimensions), got shape {array.shape}")
-    if isinstance(words, str) or not hasattr(words, "__len__"):
-        raise ParameterError(f"expected a sequence of words, got {type(words).__name__}")
-    if len(words) != len(array):
-        raise DataError(f"expected one vector a word, got {len(words)} words and {len(array)} vectors")
-    other = next((row for row, word in enumerate(words) if not isinstance(word, str)), None)
-    if other is not None:
-        raise DataError(f"expected strings as words, row {other} holds another type")
-    unknown = next((_float32(array[row]) for row, word in enumerate(words) if word == UNKNOWN), None)
-    return select_words(_rows(words, array), place="the matrix, row", source=source, limit=limit, unknown=unknown)
-
-
-def words_of_mapping(mapping: Mapping[str, npt.ArrayLike], *, limit: int | None, source: str) -> WordVectors:
-    """The words among the keys of a mapping from words to vectors, in its order."""
-    rows = [_numbers(row) for row in mapping.values()]
-    if not rows:
-        raise DataError("expected a mapping from words to vectors, got an empty one")
-    for number, row in enumerate(rows):
-        if row.shape != rows[0].shape or row.ndim != 1:
-            raise DataError(
-                f"row {number}: expected one vector, as long as that of row 0, got shape {row.shape} "
-                f"beside {rows[0].shape}"
-            )
-    return words_of_pair(list(mapping), np.stack(rows), limit=limit, source=source)
-
-
-def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    array = None
-    with suppress(ValueError, TypeError, OverflowError):  # such an error may hold a value: none must be chained
-        array = np.asarray(values)
-    if array is None or (array.dtype.kind not in "fiu" and array.size):
-        raise DataError("expected a matrix of numbers with rows of equal length, got something else")
-    return array
-
-
-def _float32(values: npt.NDArray[Any]) -> Floats:
-    with np.errstate(over="ignore"):  # becomes infinity, which is refused with its row
-        return values.astype(np.float32)
-
-
-def _rows(words: Sequence[str], matrix: npt.NDArray[Any]) -> RowStream:
-    for start in range(0, len(words), _BLOCK):
-        stop = min(start + _BLOCK, len(words))
-        yield SourceRows(range(start, stop), words[start:stop], _float32(matrix[start:stop]))
+    wv: KeyedVectors
 
 
 KNOWN_VECTORS = ("glove-6b-50d",)
@@ -210,18 +146,18 @@ def _load(source: Source, limit: int | None) -> WordVectors:
     if isinstance(source, str | os.PathLike):
         return _load_named(source, limit)
     if isinstance(source, WordVectors):
-        vectors = words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
+        vectors = _words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
         # fewer words of protected vectors are post-processing of them
         return vectors if source.statement is None else vectors.with_statement(source.statement)
     if isinstance(source, tuple):
         if len(source) != 2:
             raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")
-        return words_of_pair(*source, limit=limit, source=_GIVEN)
+        return _words_of_pair(*source, limit=limit, source=_GIVEN)
     if isinstance(source, Mapping):
-        return words_of_mapping(source, limit=limit, source=_GIVEN)
+        return _words_of_mapping(source, limit=limit, source=_GIVEN)
     keyed: Any = getattr(source, "wv", source)
     if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
-        return words_of_pair(list(keyed.index_to_key), keyed.vectors, limit=limit, source=_GIVEN)
+        return _words_of_pair(list(keyed.index_to_key), keyed.vectors, limit=limit, source=_GIVEN)
     raise ParameterError(
         "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
         f"KeyedVectors, got {type(source).__name__}"
@@ -230,7 +166,7 @@ def _load(source: Source, limit: int | None) -> WordVectors:
 
 def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVectors:
     if source == "glove-6b-50d":
-        return words_of_pair(*_packaged_glove(), limit=limit, source="glove-6b-50d")
+        return _words_of_pair(*_packaged_glove(), limit=limit, source="glove-6b-50d")
     path = checks.path("source", source)
     there = _exists(path)
     if isinstance(source, str) and not path.suffix and not there:
@@ -241,6 +177,53 @@ def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVector
     if format_suffix(path) == ".bin":
         return select_words(binary_rows(path), place=f"{name}, row", source=name, limit=limit)
     return select_words(text_rows(path), place=f"{name}, line", source=name, limit=limit)
+
+
+def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | None, source: str) -> WordVectors:
+    """The words among (V,) entries and the rows of a (V, d) matrix."""
+    if isinstance(words, str) or not hasattr(words, "__len__"):
+        raise ParameterError(f"expected a sequence of words, got {type(words).__name__}")
+    array = _numbers(matrix)
+    check_shape(array, len(words))
+    other = next((row for row, word in enumerate(words) if not isinstance(word, str)), None)
+    if other is not None:
+        raise DataError(f"expected strings as words, row {other} holds another type")
+    unknown = next((_float32(array[row]) for row, word in enumerate(words) if word == UNKNOWN), None)
+    return select_words(_rows(words, array), place="the matrix, row", source=source, limit=limit, unknown=unknown)
+
+
+def _words_of_mapping(mapping: Mapping[str, npt.ArrayLike], *, limit: int | None, source: str) -> WordVectors:
+    """The words among the keys of a mapping from words to vectors, in its order."""
+    rows = [_numbers(row) for row in mapping.values()]
+    if not rows:
+        raise DataError("expected a mapping from words to vectors, got an empty one")
+    for number, row in enumerate(rows):
+        if row.shape != rows[0].shape or row.ndim != 1:
+            raise DataError(
+                f"row {number}: expected one vector, as long as that of row 0, got shape {row.shape} "
+                f"beside {rows[0].shape}"
+            )
+    return _words_of_pair(list(mapping), np.stack(rows), limit=limit, source=source)
+
+
+def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
+    array = None
+    with suppress(ValueError, TypeError, OverflowError):  # such an error may hold a value: none must be chained
+        array = np.asarray(values)
+    if array is None or (array.dtype.kind not in "fiu" and array.size):
+        raise DataError("expected a matrix of numbers with rows of equal length, got something else")
+    return array
+
+
+def _float32(values: npt.NDArray[Any]) -> Floats:
+    with np.errstate(over="ignore"):  # becomes infinity, which is refused with its row
+        return values.astype(np.float32)
+
+
+def _rows(words: Sequence[str], matrix: npt.NDArray[Any]) -> RowStream:
+    for start in range(0, len(words), _BLOCK):
+        stop = min(start + _BLOCK, len(words))
+        yield SourceRows(range(start, stop), words[start:stop], _float32(matrix[start:stop]))
 
 
 def _exists(path: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.vectors.search import Floats, Rows
+from dptext.vectors.search import Factor, Floats, Rows, Tile
 
 __all__ = ["LatticeDistances"]
 
@@ -34,11 +34,8 @@ class LatticeDistances:
         kind: which of the two.
         dtype: an unsigned integer for Manhattan, a signed one for Chebyshev; the wider, the finer the grid.
 
-    Attributes:
-        step: the grid step.
-        row_rounding: (V,) a bound for each row on the distance to its grid point.
-        rounding: the largest of them, so that distances differ from those of the matrix by at most ``2 * rounding``.
-        units: float32 errors, in factors of (1 + 2^-24).
+    Attributes: as `dptext.noise.selection.DistanceTable` has them. ``step`` is the grid step; ``row_rounding`` and
+    ``rounding`` bound the distance of a row, or of any row, to its grid point.
     """
 
     units = 1.0  # a conversion to float32
@@ -76,13 +73,7 @@ class LatticeDistances:
         """(n, d + 1): the given rows and, last, the sum of each."""
         return np.concatenate([self._points[:, rows].T, self._sums[rows, None]], axis=1)
 
-    def distances(
-        self,
-        rows: npt.NDArray[Any],
-        columns: npt.NDArray[Any],
-        most: float,
-        out: npt.NDArray[np.float32] | None = None,
-    ) -> npt.NDArray[np.float32]:
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
         """(n, m) float32 distances in grid steps, at most ``most``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)

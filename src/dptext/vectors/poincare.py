@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError
-from dptext.vectors.search import ExactDistances, Floats, Rows
+from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 
 __all__ = ["PoincareBounds", "PoincareDistances", "conformal_factors"]
 
@@ -68,7 +68,7 @@ class PoincareDistances:
 
     Args:
         matrix: (V, d) float32, inside the unit ball; public.
-        factors: their `conformal_factors`.
+        factors: its `conformal_factors`.
 
     Attributes: as `dptext.noise.selection.DistanceTable` has them; ``step`` is 2, what is computed is half a distance.
     """
@@ -94,14 +94,8 @@ class PoincareDistances:
         """(n, d + 1): the given rows and their factors."""
         return np.concatenate([self._matrix[:, rows].T, self._factors[rows, None]], axis=1)
 
-    def distances(
-        self,
-        rows: npt.NDArray[Any],
-        columns: npt.NDArray[Any],
-        most: float,
-        out: npt.NDArray[np.float32] | None = None,
-    ) -> npt.NDArray[np.float32]:
-        """(n, m) float32 halves of distances, at most ``most``."""
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) halves of distances, at most ``most``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
         height = max(1, _CACHED // (8 * columns.shape[1]))
@@ -113,12 +107,8 @@ class PoincareDistances:
 class PoincareBounds:
     """Poincare distances from exact distances of grid points, for bounds: quick, and coarse near the border.
 
-    Args:
-        matrix: (V, d) float32, inside the unit ball; public.
-        factors: their `conformal_factors`.
-        dtype: float64 (a fine grid) or float32 (a coarse one).
-
-    Attributes: as `dptext.noise.selection.DistanceTable` has them; ``step`` is 2, what is computed is half a distance.
+    Arguments and attributes are those of `PoincareDistances`; ``dtype`` is that of the grid, float64 for a fine one or
+    float32 for a coarse one.
     """
 
     step = 2.0
@@ -148,14 +138,8 @@ class PoincareBounds:
         factors = self._factors[rows] * self._grid.step**2
         return np.concatenate([left, factors[:, None].astype(left.dtype)], axis=1)
 
-    def distances(
-        self,
-        rows: npt.NDArray[Any],
-        columns: npt.NDArray[Any],
-        most: float,
-        out: npt.NDArray[np.float32] | None = None,
-    ) -> npt.NDArray[np.float32]:
-        """(n, m) float32 halves of distances, at most ``most``."""
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) halves of distances, at most ``most``."""
         place: Any = out if rows.dtype == np.float32 else None
         squared = self._grid.squared(rows[:, :-1], columns[:-1], place)
         stretched = squared.astype(np.float32, copy=False)

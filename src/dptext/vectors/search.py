@@ -17,12 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.checks import whole
 
 __all__ = ["ExactDistances", "NearestNeighbours"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Factor: TypeAlias = npt.NDArray[Any]
+"""What a table gives for some rows or columns, so that `distances` of both are quick: of any kind of number."""
+Tile: TypeAlias = npt.NDArray[np.float32]
 
 _TILE = 4096
 _NEAR_BLOCK = 128
@@ -39,12 +42,8 @@ class ExactDistances:
         matrix: (V, d) finite; public.
         dtype: float64 (a fine grid) or float32 (a coarse one).
 
-    Attributes:
-        step: h, the grid step, a power of two.
-        row_rounding: (V,) a bound for each row on the Euclidean distance to its grid point.
-        rounding: a bound on the Euclidean distance between a row and its grid point, so that distances on the
-            grid differ from those of the matrix by at most ``2 * rounding``.
-        units: `distances` are within a factor (1 + 2^-24)^units of the grid's.
+    Attributes: as `dptext.noise.selection.DistanceTable` has them. ``step`` is h, the grid step, a power of two;
+    ``row_rounding`` and ``rounding`` bound the Euclidean distance of a row, or of any row, to its grid point.
     """
 
     units = 1.5  # a conversion to float32, halved by the square root, and the square root
@@ -73,7 +72,7 @@ class ExactDistances:
         return int(self._norms.size)
 
     def columns(self, start: int, stop: int) -> Floats:
-        """(d + 2, stop - start) right factor for the columns start .. stop - 1; see `squared`."""
+        """(d + 2, stop - start); see `squared`."""
         block = np.empty((self._grid.shape[0] + 2, stop - start), dtype=self._dtype)
         block[:-2] = self._grid[:, start:stop]
         block[-2] = 1.0
@@ -81,7 +80,7 @@ class ExactDistances:
         return block
 
     def rows(self, rows: Rows) -> Floats:
-        """(n, d + 2) left factor for the given rows; see `squared`."""
+        """(n, d + 2); see `squared`."""
         block = np.empty((rows.size, self._grid.shape[0] + 2), dtype=self._dtype)
         block[:, :-2] = self._grid[:, rows].T
         block[:, :-2] *= -2.0
@@ -94,14 +93,8 @@ class ExactDistances:
         """(n, m) squared distances in squared grid steps: exact integers."""
         return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
 
-    def distances(
-        self,
-        rows: npt.NDArray[Any],
-        columns: npt.NDArray[Any],
-        most: float,
-        out: npt.NDArray[np.float32] | None = None,
-    ) -> npt.NDArray[np.float32]:
-        """(n, m) float32 distances in grid steps, at most ``most`` (see `units`)."""
+    def distances(self, rows: Factor, columns: Factor, most: float, out: Tile | None = None) -> Tile:
+        """(n, m) distances in grid steps, at most ``most``."""
         # only a float32 product can be written to the place of the result
         place: Any = out if self._dtype is np.float32 else None
         squared = self.squared(rows, columns, place)
@@ -153,8 +146,7 @@ class NearestNeighbours:
         Raises:
             ParameterError: there are fewer rows than that.
         """
-        if not 1 <= count <= len(self):
-            raise ParameterError(f"count must lie between 1 and the number of rows, {len(self)}, got {count}")
+        count = whole("count", count, least=1, most=len(self))
         if len(queries) == 0:
             return np.empty((0, count), dtype=np.int64)
         queries = queries / self._unit

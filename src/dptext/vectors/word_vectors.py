@@ -24,7 +24,15 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import fold, is_single_word
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 
-__all__ = ["Floats", "RowStream", "SourceRows", "WordVectors", "select_words"]
+__all__ = ["Floats", "RowStream", "SourceRows", "WordVectors", "check_shape", "select_words"]
+
+
+def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
+    """Check that there is one row for each word, or raise a `DataError`."""
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise DataError(f"expected a matrix with two axes (words, dimensions), got shape {matrix.shape}")
+    if len(matrix) != words:
+        raise DataError(f"expected one vector a word, got {words} words and {len(matrix)} vectors")
 
 
 class WordVectors:
@@ -170,10 +178,7 @@ def _checked_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDAr
             array = (np.array if copy else np.asarray)(matrix, dtype=np.float32, order="C")
     except (ValueError, TypeError, OverflowError):
         raise DataError("expected a matrix of numbers with rows of equal length, got something else") from None
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise DataError(f"expected a matrix with two axes (words, dimensions), got shape {array.shape}")
-    if array.shape[0] != rows:
-        raise DataError(f"expected one vector a word, got {rows} words and {array.shape[0]} vectors")
+    check_shape(array, rows)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         raise DataError(f"row {int(np.argmin(finite))} of the matrix holds NaN or infinity: remove or repair the row")
@@ -186,12 +191,9 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 class SourceRows(NamedTuple):
-    """Some rows of a source, in its order.
+    """Some rows of a source, in its order: where each stands (for messages), its word, and (n, d) vectors.
 
-    Attributes:
-        numbers: where each stands, for messages.
-        words: what each belongs to; None where the bytes are not UTF-8, which no word of a text can be.
-        matrix: (n, d) float32.
+    A word is None where its bytes are not UTF-8, which no word of a text can be.
     """
 
     numbers: Sequence[int]
@@ -210,7 +212,7 @@ def select_words(
     Args:
         stream: the rows, read block by block.
         place: what a row is called in messages, before its number.
-        source: the name for statements.
+        source: a name for statements.
         limit: at most this many words, the unknown word included. Reading stops at the first word too many and not
             before, so that the number of words found, given as the limit, finds the same words again.
         unknown: (d,) vector of ``"<unk>"``, for sources that know it beforehand.
