@@ -38,7 +38,8 @@ POST = re.compile(r"<post>(.*?)</post>", re.DOTALL)
 PROPORTIONAL = re.compile(r"^Pss: *([0-9]+) kB", re.MULTILINE)
 LARGEST = re.compile(r"^VmHWM:\s*([0-9]+) kB", re.MULTILINE)
 LENGTH, EACH = 10, 3
-SORTED = ((2_000_000, 200_000, 10), (300_000, 20_000, 150))  # documents, users, words a document
+# documents, users, words a document; the first from a file too
+SORTED = ((2_000_000, 200_000, 10), (300_000, 20_000, 150))
 BLOCK = 10_000
 
 
@@ -128,31 +129,30 @@ def compare_sorts(names: list[str], repeats: int) -> None:
         words = Path(folder) / "words"
         words.write_text("\n".join(load_vectors(SOURCE, limit=LIMIT).words), encoding="utf-8")
         file = Path(folder) / "documents.jsonl"
-        for documents, users, length in SORTED:
-            write_documents(file, words, documents, users, length)
-            for what, some in (("-", names), (str(file), [name for name in names if name in FROM_FILE])):
-                shape = f"{documents:,} documents of {length} words, {users:,} users"
-                print(f"\n{shape}, {'the sort alone' if what == '-' else 'from a JSONL file'}\n")
-                print("| sort | seconds | of ours | CPU s | of ours | peak memory | of ours | order |")
-                print("|---|---:|---:|---:|---:|---:|---:|---|")
-                arguments = [str(documents), str(users), str(length), what if what == "-" else f"{what}:{words}"]
-                found = [{name: run_sort(name, *arguments) for name in some} for _ in range(repeats)]
-                middle = {
-                    name: {
-                        key: statistics.median(each[name][key] for each in found) for key in ("seconds", "cpu", "peak")
-                    }
-                    for name in some
-                }
-                ours = middle.get("ours", middle[some[0]])
-                for name, used in middle.items():
-                    slower, busier, larger = (used[key] / ours[key] for key in ("seconds", "cpu", "peak"))
-                    orders = {each[name]["digest"] == each.get("ours", each[name])["digest"] for each in found}
-                    same = "" if name == "no sort" else "as ours" if orders == {True} else "another"
-                    print(
-                        f"| {name} | {used['seconds']:.2f} | {slower:.2f} | {used['cpu']:.2f} | {busier:.2f} | "
-                        f"{used['peak'] / 2**20:,.0f} MiB | {larger:.2f} | {same} |",
-                        flush=True,
-                    )
+        write_documents(file, words, *SORTED[0])
+        known = [name for name in names if name in FROM_FILE]
+        for what, some, shape in (("-", names, SORTED[0]), (str(file), known, SORTED[0]), ("-", names, SORTED[1])):
+            documents, users, length = shape
+            title = f"{documents:,} documents of {length} words, {users:,} users"
+            print(f"\n{title}, {'the sort alone' if what == '-' else 'from a JSONL file'}\n")
+            print("| sort | seconds | of ours | CPU s | of ours | peak memory | of ours | order |")
+            print("|---|---:|---:|---:|---:|---:|---:|---|")
+            arguments = [str(documents), str(users), str(length), what if what == "-" else f"{what}:{words}"]
+            found = [{name: run_sort(name, *arguments) for name in some} for _ in range(repeats)]
+            middle = {
+                name: {key: statistics.median(each[name][key] for each in found) for key in ("seconds", "cpu", "peak")}
+                for name in some
+            }
+            ours = middle.get("ours", middle[some[0]])
+            for name, used in middle.items():
+                slower, busier, larger = (used[key] / ours[key] for key in ("seconds", "cpu", "peak"))
+                orders = {each[name]["digest"] == each.get("ours", each[name])["digest"] for each in found}
+                same = "" if name == "no sort" else "as ours" if orders == {True} else "another"
+                print(
+                    f"| {name} | {used['seconds']:.2f} | {slower:.2f} | {used['cpu']:.2f} | {busier:.2f} | "
+                    f"{used['peak'] / 2**20:,.0f} MiB | {larger:.2f} | {same} |",
+                    flush=True,
+                )
         print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

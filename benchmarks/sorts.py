@@ -7,7 +7,6 @@ benchmarks/README.md.
 from __future__ import annotations
 
 import itertools
-import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -48,8 +47,7 @@ class SqliteSort:
     cache_kib, threads = 16_384, 0
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        if folder is not None:  # of the whole process: a connection has no such setting
-            os.environ["SQLITE_TMPDIR"] = str(folder)
+        del folder  # where its files lie, the environment said when the library was loaded
         self._connection = sqlite3.connect("", isolation_level=None)
         for setting in (
             "journal_mode = OFF",
