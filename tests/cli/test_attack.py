@@ -153,11 +153,11 @@ def test_an_attacker_who_succeeds_in_another_number_did_not_fail():
         return AttackScore(attack=attack, measure=measure, score=estimate, baseline=baseline, baseline_name="blind")
 
     said = _meaning_of_attribute([score("accuracy", 0.9, 0.96, 0.95), score("macro-F1", 0.7, 0.8, 0.5)])
-    assert "he tells people apart: macro-F1 0.75, where somebody who sees nothing has 0.50" in said[0]
+    assert "they tell people apart: macro-F1 0.75, against 0.50 without looking" in said[0]
     layout = "linkage (layout alone)"
     first, near = score("share linked at first guess", 0.0, 0.01, 0.001, layout), "mean reciprocal rank"
     assert "nearer to the top" in _meaning_of_linkage([first, score(near, 0.02, 0.03, 0.008, layout)])[0]
-    assert "drawing lots" in _meaning_of_linkage([first, score(near, 0.004, 0.03, 0.008, layout)])[0]
+    assert "no better than at random" in _meaning_of_linkage([first, score(near, 0.004, 0.03, 0.008, layout)])[0]
 
 
 def test_no_text_is_ever_shown(release, run):

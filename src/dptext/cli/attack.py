@@ -1,4 +1,4 @@
-"""``dptext attack``: what an adversary gets from a private file, beside what he would get without looking."""
+"""``dptext attack``: what an attacker gets from a private file, beside what a blind guess gets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["attack"]
 
 attack = typer.Typer(
     name="attack",
-    help="Attack a private file, and see what an adversary gets beside what he would get without looking.",
+    help="Attack a private file, and see what an attacker gets beside what a blind guess gets.",
     no_args_is_help=True,
 )
 
@@ -98,7 +98,7 @@ def linkage_command(
     _answer(
         scores,
         did=(
-            f"The attacker holds all {before.size:,} originals. For each private row he ranked them: by the layout "
+            f"The attacker holds all {before.size:,} originals. For each private row they were ranked: by the layout "
             "alone (how many words, where line breaks and commas stand, which the statement lists as exposed), by the "
             "words that both share" + (", and by how likely the mechanism makes each." if informed else ".")
         ),
@@ -133,10 +133,10 @@ def recovery_command(files: PairOptions, output: options.Output) -> None:
             f"The attacker saw {len(true):,} private words and named the original of each, one by one, without reading "
             "the sentence: "
             + (
-                "once in the best possible way (he knows the mechanism, and that the r-th most frequent word is 1 / r "
+                "once in the best possible way (knowing the mechanism, and that the r-th most frequent word is 1 / r "
                 "as frequent as the first), and once by taking every word as it stands."
                 if channel is not None
-                else f"he took every word as it stands. (What {mechanism.name} draws from has no formula: a better "
+                else f"by taking every word as it stands. (What {mechanism.name} draws from has no formula: a better "
                 "attacker exists, who would learn it from draws.)"
             )
         ),
@@ -222,20 +222,20 @@ def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
     lines = []
     if best.succeeded:
         lines.append(
-            f"Of 1,000 private rows he gives {1000 * best.score.value:,.0f} back to their originals at first guess "
-            f"({best.attack}); blindly it would be {1000 * best.baseline:,.1f}."
+            f"Of 1,000 private rows the attacker gives {1000 * best.score.value:,.0f} back to their originals at first "
+            f"guess ({best.attack}); blindly it would be {1000 * best.baseline:,.1f}."
         )
     elif any(each.succeeded for each in scores):
         lines.append(
-            "At first guess he did no better than by drawing lots, but the right original stands nearer to the top of "
-            "his list than it would by chance."
+            "At first guess the attacker did no better than at random, but the right original stands nearer to the top "
+            "of the list than it would by chance."
         )
     else:
-        lines.append("He did no better than by drawing lots.")
+        lines.append("The attacker did no better than at random.")
     layout = next(each for each in scores if each.attack == "linkage (layout alone)")
     if layout.succeeded and layout.score.value > best.score.value / 2:
         lines.append(
-            "The layout alone does much of it, whatever epsilon is: release texts cut to one length, or bags of words, "
+            "The layout alone does much of it, at any epsilon: release texts cut to one length, or bags of words, "
             "if rows must not be linked."
         )
     return [*lines, _STRONGER]
@@ -246,11 +246,11 @@ def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
     if not best.succeeded:
         return ["Naming the most frequent word every time would have done as well.", _STRONGER]
     lines = [
-        f"Of 100 words he recovers {100 * best.score.value:,.0f}; without looking, {100 * best.baseline:,.0f}. "
+        f"Of 100 words the attacker recovers {100 * best.score.value:,.0f}, a blind guess {100 * best.baseline:,.0f}. "
         "It is an average: words without near neighbours are recovered more often, and they are the telling ones."
     ]
     if "Bayes" in best.attack:
-        lines.append("Who also reads the sentence around a word does better.")
+        lines.append("An attacker who also reads the sentence around a word does better.")
     elif len(scores) > 1:
         lines.append("These words are not as frequent as assumed: that is why taking them as they stand does as well.")
     return [*lines, _STRONGER]
@@ -268,9 +268,8 @@ def _meaning_of_attribute(scores: Sequence[AttackScore]) -> list[str]:
     if not best.succeeded:
         other = max((each for each in scores if each.succeeded), key=lambda each: each.advantage)
         return [
-            f"No attacker is right more often than whoever names the most frequent answer ({best.baseline:.0%}), but "
-            f"he tells people apart: {other.measure} {other.score.value:.2f}, where somebody who sees nothing has "
-            f"{other.baseline:.2f}.",
+            f"No attacker is right more often than the most frequent answer ({best.baseline:.0%}), but they tell "
+            f"people apart: {other.measure} {other.score.value:.2f}, against {other.baseline:.2f} without looking.",
             _STRONGER,
         ]
     return [
