@@ -21,7 +21,6 @@ from papers.dpugc.trained import behaviour
 from dptext import SkipGram, WordVectors
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.skipgram_plan import SkipGramPlan
-from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.by_user import users_of
 from dptext.users.store import UserStore, stored_users
@@ -97,7 +96,7 @@ class Compared(Models):
         if self._held is None:
             users = self._open.enter_context(users_of(self._corpus.documents, plan.trained, seed=1))
             self._held = self._open.enter_context(stored_users(users))
-        training = training_of(plan, self._held, plan.start(), NoiseKey(run))
+        training = plan.training(self._held, plan.start(), NoiseKey(run))
         for step in range(self._steps):
             training.step(step)
         return plan.finish(training.settled(self._steps))

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext import Document, WordVectors, load_vectors
-from dptext.embeddings.plan import Plan
-from dptext.embeddings.release import noisy_matrix
+from dptext.embeddings.cooccurrence import Cooccurrence, Plan
+from dptext.embeddings.user_matrices import noisy_matrix
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -29,7 +29,7 @@ Cells = npt.NDArray[np.int64]
 
 def plan_of(public: WordVectors, epsilon: float | None = None, *, vocabulary: PrivateVocabulary | None = None) -> Plan:
     """All that is public. Without an epsilon: for what does not depend on it."""
-    return Plan.of(public, epsilon=epsilon or _ANY, delta=DELTA, vocabulary=vocabulary)
+    return Cooccurrence(public, epsilon=epsilon or _ANY, delta=DELTA, vocabulary=vocabulary).plan()
 
 
 def total_of(plan: Plan, documents: Iterable[Document]) -> Cells:

@@ -18,7 +18,7 @@ from papers.dpugc.corpus import Corpus
 from papers.dpugc.mechanism import Cells, behaviour, given_words, plan_of, released, total_of
 
 from dptext import MissingExtraError, WordVectors, load_vectors
-from dptext.embeddings.plan import Plan
+from dptext.embeddings.cooccurrence import Plan
 from dptext.embeddings.refinement import public_base
 from dptext.text.vocabulary import UNKNOWN
 

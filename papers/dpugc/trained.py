@@ -23,7 +23,6 @@ from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
-from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.by_user import users_of
 from dptext.users.store import UserStore, stored_users
@@ -173,7 +172,7 @@ class Trainings:
 
     def _trained(self, kind: str, epsilon: float | None, seed: int) -> dict[str, npt.NDArray[np.float32]]:
         plan = self.plan(kind, epsilon)
-        training = _with_less_noise(training_of(plan, self._store, plan.start(), NoiseKey(seed)), plan, KINDS[kind])
+        training = _with_less_noise(plan.training(self._store, plan.start(), NoiseKey(seed)), plan, KINDS[kind])
         marks = self.schedule.marks_of(kind)
         found = {}
         for step in range(marks[-1] + 1):

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from dptext.audits.verdict import Verdict
     from dptext.calibration.calibration import Calibration, calibrate
     from dptext.calibration.deniability import Deniability, deniability
-    from dptext.embeddings.concerns import fit_concerns
     from dptext.embeddings.cooccurrence import Cooccurrence
     from dptext.embeddings.dpsgd.participation import personal_participation
-    from dptext.embeddings.policy import BudgetPolicy
+    from dptext.embeddings.levels import BudgetPolicy, fit_concerns
     from dptext.embeddings.skipgram import SkipGram
     from dptext.errors import (
         DataError,
@@ -155,7 +154,7 @@ _HOME = {
     "ZCDP": "privacy.guarantee",
     "ApproxDP": "privacy.guarantee",
     "AutoEncoder": "hiding.autoencoder",
-    "BudgetPolicy": "embeddings.policy",
+    "BudgetPolicy": "embeddings.levels",
     "Calibration": "calibration.calibration",
     "CallableEncoder": "representations.encoders",
     "Cooccurrence": "embeddings.cooccurrence",
@@ -211,7 +210,7 @@ _HOME = {
     "calibrate": "calibration.calibration",
     "deniability": "calibration.deniability",
     "encode_file": "representations.files",
-    "fit_concerns": "embeddings.concerns",
+    "fit_concerns": "embeddings.levels",
     "load_vectors": "vectors.formats",
     "personal_participation": "embeddings.dpsgd.participation",
     "private_vocabulary": "users.private_vocabulary",

@@ -19,6 +19,7 @@ __all__ = ["install"]
 MOVED = {
     "dptext.embeddings.dpsgd.torch_ranks": "dptext.embeddings.dpsgd.ranks",
     "dptext.embeddings.personal": "dptext.embeddings.dpsgd.participation",
+    "dptext.embeddings.policy": "dptext.embeddings.levels",
     "dptext.privacy.ledger": "dptext.ledger.ledger",
     "dptext.report.corpus": "dptext.report.measure",
     "dptext.representations.hiding": "dptext.hiding",

@@ -11,7 +11,7 @@ import pytest
 
 import dptext
 from dptext.cli import console, main
-from dptext.embeddings.skipgram_run import Run
+from dptext.embeddings.skipgram import Run
 from dptext.ledger.ledger import Ledger
 
 pytest.importorskip("numba")

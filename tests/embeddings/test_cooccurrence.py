@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.plan import Plan
 from dptext.embeddings.user_matrices import CELL
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
@@ -76,7 +75,7 @@ def test_people_who_share_a_name_move_the_sum_by_more_than_one_of_them_may(vecto
     """Why that is taken for granted: with one of them, or with both, a matrix of full length is another one."""
 
     def total(texts):
-        plan = Plan.of(vectors, epsilon=8.0, delta=1e-6)
+        plan = dptext.Cooccurrence(vectors, epsilon=8.0, delta=1e-6).plan()
         with users_of([dptext.Document(text, user="John Smith") for text in texts], plan.words) as users:
             return plan.total(users) * CELL
 
@@ -110,7 +109,7 @@ def test_levels_have_their_own_statements_and_the_strictest_counts(vectors):
     model = fitted(documents, vectors, epsilon=levels, level="wish")
     assert model.statement_.guarantee.epsilon == 8.0
     assert {name: each.guarantee.epsilon for name, each in model.statements_.items()} == levels
-    plan = Plan.of(vectors, epsilon=levels, delta=1e-6)
+    plan = dptext.Cooccurrence(vectors, epsilon=levels, delta=1e-6).plan()
     assert plan.norm(("open", "strict")) == plan.norm(("strict",)) == plan.norm((None,)) < plan.norm(("open",)) == 1.0
     assert plan.norm(()) == plan.norm(("strict",))
     # its statement may be all that somebody sees: an epsilon of 1 is not everybody's
@@ -172,11 +171,13 @@ def test_learned_words_do_not_pass_for_public_ones(vectors):
 
 def test_words_without_public_vectors_count_more_than_those_with_them(vectors):
     new = learned(tuple(f"new{n}" for n in range(100)))
-    with_vectors = Plan.of(vectors, epsilon=8.0, delta=1e-6, vocabulary=new)
+    with_vectors = dptext.Cooccurrence(vectors, epsilon=8.0, delta=1e-6, vocabulary=new).plan()
     assert (with_vectors.weights[len(vectors) :] == 4.0).all()
     assert with_vectors.weights[: len(vectors)].max() == 1.0
     assert with_vectors.weights[with_vectors.words.unknown_row] == 0.0
-    without = Plan.of(vectors.vocabulary, epsilon=8.0, delta=1e-6, vocabulary=new)  # all words are new there
+    without = dptext.Cooccurrence(
+        vectors.vocabulary, epsilon=8.0, delta=1e-6, vocabulary=new
+    ).plan()  # all words are new there
     assert without.weights.max() == 1.0
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from dptext import Document
 from dptext.audits import canary_loss
-from dptext.embeddings.skipgram import SkipGram
-from dptext.embeddings.skipgram_run import Run
+from dptext.embeddings.skipgram import Run, SkipGram
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.by_user import users_of

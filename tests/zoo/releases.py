@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from dptext.embeddings.plan import Plan
-from dptext.embeddings.release import noisy_matrix
-from dptext.embeddings.user_matrices import CELL
+from dptext import Cooccurrence
+from dptext.embeddings.user_matrices import CELL, noisy_matrix
 from zoo.case import ApproxDP, Case, judge_pair
 
 EPSILON, DELTA = 2.0, 1e-5
 WORDS = [f"word{'abcdefghi'[n]}" for n in range(9)]
-PLAN = Plan.of((WORDS, np.random.default_rng(1).normal(size=(9, 3))), epsilon=EPSILON, delta=DELTA)
+PLAN = Cooccurrence((WORDS, np.random.default_rng(1).normal(size=(9, 3))), epsilon=EPSILON, delta=DELTA).plan()
 
 
 class Someone:

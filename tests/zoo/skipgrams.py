@@ -10,8 +10,6 @@ from dptext import Document
 from dptext.audits import canary_loss, judge_canaries
 from dptext.embeddings.dpsgd.training import _NOISE, _USES
 from dptext.embeddings.skipgram import SkipGram
-from dptext.embeddings.skipgram_promise import statement_of
-from dptext.embeddings.skipgram_run import training_of
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.by_user import users_of
@@ -46,7 +44,7 @@ def iterates(plan, included, key):
     documents = [Document(text, user=str(place)) for place, text in enumerate(texts)]
     with users_of(documents, plan.trained, unit="user", seed=1) as users, stored_users(users) as store:
         tables = [plan.start()]
-        training = training_of(plan, store, tables[0].copy(), key)
+        training = plan.training(store, tables[0].copy(), key)
         for step in range(STEPS):
             training.step(step)
             tables.append(training.settled(step + 1).copy())
@@ -71,7 +69,7 @@ def difference(tables):
 def _run(score=along, key=NoiseKey, **options):
     def run(seed, error):
         plan = plan_of(**options)
-        claimed = statement_of(plan_of(), plan.participation.most, seeded=True)  # what SkipGram promises to a user
+        claimed = plan_of().statement(plan.participation.most, seeded=True)  # what SkipGram promises to a user
         bound = canary_loss(
             lambda included: iterates(plan, included, key(seed)),
             score,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dptext.cli.console import fitting_bar, stopped_with_notes
-from dptext.embeddings import promise, skipgram_promise
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.skipgram import Progress, SkipGram
@@ -117,11 +116,11 @@ class Cooccurrences(Learning):
 
     def statement(self, level: str, *, seeded: bool) -> PrivacyStatement:
         """See `Learning`."""
-        return promise.statement_of(self._plan, level, seeded=seeded)
+        return self._plan.statement(level, seeded=seeded)
 
     def under_substitution(self, level: str) -> ApproxDP:
         """See `Learning`."""
-        return promise.under_substitution(self._plan, level)
+        return self._plan.under_substitution(level)
 
     def fit(
         self,
@@ -168,7 +167,7 @@ class Training(Learning):
             )
         model = SkipGram(public, epsilon=epsilon, steps=steps, sampling_rate=rate, public_users=public_users, **how)
         self._plan = model.plan()
-        import dptext.embeddings.skipgram_run  # noqa: F401  # needs numba: said before anything is read
+        import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba: said before anything is read
 
         self._how = how | {"epsilon": self._plan.participation}  # found once: it takes a second
         self._files = {name: value for name, value in options.items() if name in self._FILES}
@@ -200,11 +199,11 @@ class Training(Learning):
 
     def statement(self, level: str, *, seeded: bool) -> PrivacyStatement:
         """See `Learning`."""
-        return skipgram_promise.statement_of(self._plan, level, seeded=seeded)
+        return self._plan.statement(level, seeded=seeded)
 
     def under_substitution(self, level: str) -> ApproxDP:
         """See `Learning`."""
-        return skipgram_promise.under_substitution(self._plan, level)
+        return self._plan.under_substitution(level)
 
     def fit(
         self,

@@ -22,15 +22,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from dptext.checks import choice
 from dptext.embeddings.card import card_of
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.statement import PrivacyStatement
 from dptext.vectors.folder import announces_vectors, write_folder
 from dptext.vectors.word2vec import check_words, write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Word2VecFormat", "check_copy", "check_place", "is_released", "save_release", "statement_files"]
+__all__ = ["Shareable", "Word2VecFormat", "check_copy", "check_place", "is_released", "save_release", "statement_files"]
 
 Word2VecFormat: TypeAlias = Literal["binary", "text"]
 
@@ -42,6 +44,39 @@ _OF_A_LEVEL = re.compile(r"privacy-[a-z0-9_-]+\.json")
 _SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
+class Shareable:
+    """What learns vectors that may be shared once ``fit`` has set these attributes."""
+
+    vectors_: WordVectors
+    statement_: PrivacyStatement
+    statements_: dict[str, PrivacyStatement]
+
+    def save(
+        self, folder: str | os.PathLike[str], *, word2vec: Word2VecFormat | None = "binary", replace: bool = False
+    ) -> None:
+        """Write what may be shared into a folder: vectors, statements and a card, whole or not at all.
+
+        `dptext.load_vectors` gives the vectors back with their statement.
+
+        Args:
+            folder: where (`dptext.embeddings.sharing` says what will be in it).
+            word2vec: a copy for gensim: "binary" (``vectors.bin``), "text" (``vectors.txt``), or None.
+            replace: overwrite a folder that was written by this method; never another one.
+
+        Raises:
+            ParameterError: nothing was learned yet, or it was learned without a promise; something is there already.
+            DataError: a word that the copy cannot hold.
+            StorageError: it cannot be written.
+        """
+        if not hasattr(self, "vectors_"):
+            raise ParameterError("there is nothing to save yet: call fit first")
+        if isinstance(self.statement_.guarantee, NoGuarantee):
+            raise ParameterError(
+                "these vectors were trained without a promise, and are not to be shared; dptext.save_vectors keeps them"
+            )
+        save_release(folder, self.vectors_, self.statements_, word2vec=word2vec, replace=replace)
+
+
 def save_release(
     folder: str | os.PathLike[str],
     vectors: WordVectors,
@@ -50,15 +85,13 @@ def save_release(
     word2vec: Word2VecFormat | None = "binary",
     replace: bool = False,
 ) -> None:
-    """Write the folder, whole or not at all.
+    """Write the folder, whole or not at all; the folder around it must be there.
 
     Args:
-        folder: where. The folder around it must be there.
+        folder, word2vec, replace: as in `Shareable.save`. The copy for gensim holds no statement: that stands beside
+            it, and it must not travel without.
         vectors: with the statement for everybody.
         statements: by level; where there is one only, it is the same.
-        word2vec: the format of the copy for gensim, ``vectors.bin`` or ``vectors.txt``. It holds no statement: that
-            stands beside it, and it must not travel without. None: no copy.
-        replace: overwrite a folder that this function wrote; never another one.
 
     Raises:
         ParameterError: vectors without a statement; another format; something is there already.
@@ -67,8 +100,8 @@ def save_release(
     """
     if vectors.statement is None:
         raise ParameterError("these vectors carry no statement: they were not released, dptext.save_vectors saves them")
-    if word2vec is not None and word2vec not in get_args(Word2VecFormat):
-        raise ParameterError(f"word2vec must be 'binary', 'text' or None, got {word2vec!r}")
+    if word2vec is not None:
+        choice("word2vec", word2vec, get_args(Word2VecFormat), also=" or None")
     check_copy(vectors.words, word2vec)
     target = check_place(folder, replace=replace)
     files = statement_files(statements) if len(statements) > 1 else {}

@@ -6,33 +6,37 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, get_args
 
-from dptext.checks import whole
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, whole
+from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe, Unit
-from dptext.embeddings.level_promise import attribute_of
-from dptext.embeddings.policy import BudgetPolicy
-from dptext.embeddings.sharing import Word2VecFormat, save_release
-from dptext.embeddings.skipgram_plan import Mode, SkipGramPlan
-from dptext.embeddings.skipgram_promise import statement_of
+from dptext.embeddings.levels import BudgetPolicy, Levels
+from dptext.embeddings.release_plan import checked_source
+from dptext.embeddings.sharing import Shareable
+from dptext.embeddings.skipgram_plan import FROM_NOTHING, FROM_PUBLIC, Mode, SkipGramPlan
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
-from dptext.privacy.guarantee import NoGuarantee, as_approx
-from dptext.privacy.public_users import warn_of_delta
+from dptext.own_files import check_target, sweep
+from dptext.privacy.guarantee import as_approx
+from dptext.privacy.public_users import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.randomness import NoiseKey
-from dptext.privacy.statement import new_release_id
-from dptext.text.vocabulary import Vocabulary
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.by_user import UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
-from dptext.users.store import stored_users
+from dptext.users.store import UserStore, stored_users
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Progress", "SkipGram"]
+__all__ = ["Progress", "Run", "SkipGram"]
 
-_FROM_PUBLIC, _FROM_NOTHING = 400.0, 1000.0  # how far tables go
+_MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
+_DIMENSION = 100
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,70 @@ class Progress:
         return participation.account(participation.most, steps=self.step).epsilon(delta=participation.delta)
 
 
-class SkipGram:
+@dataclass(eq=False)
+class Run:
+    """One training after a plan, begun, or gone on with from a checkpoint. What can fail fails when it is made, before
+    a text is read.
+
+    Args:
+        plan: of the training.
+        checkpoint: where it is kept, by the first rank; None: nowhere. ``every``: after so many steps.
+        resume: go on from it, if it is there.
+        ranks: who else trains.
+
+    Raises:
+        ParameterError: it is there, and ``resume`` was not said.
+        RefusedError, DataError, StorageError: `dptext.embeddings.dpsgd.checkpoint.read_checkpoint`.
+        MissingExtraError: numba is not installed.
+    """
+
+    plan: SkipGramPlan
+    checkpoint: Path | None
+    every: int
+    resume: bool
+    ranks: Ranks = ALONE
+
+    def __post_init__(self) -> None:
+        import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba
+
+        self._found: Checkpoint | None = None
+        if self.ranks.number > 0:
+            self.checkpoint = None
+        if self.checkpoint is None:
+            return
+        check_target(self.checkpoint, replace=self.resume, apart_from={}, by="go on from it with resume=True")
+        sweep(self.checkpoint)
+        shape = (2 * len(self.plan.rows), self.plan.dimension)
+        self._found = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
+
+    def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> npt.NDArray[np.float32]:
+        """All steps that are left, on these users; the tables with all noise."""
+        found = self.ranks.begun(self._found, (2 * len(self.plan.rows), self.plan.dimension))
+        done = 0 if found is None else found.steps
+        tables = self.plan.start() if found is None else found.tables
+        every = 0 if self.checkpoint is None else self.every
+        training = self.plan.training(store, tables, key, done=done, every=every, ranks=self.ranks)
+        steps = self.plan.participation.steps
+        progress(done)
+        for step in range(done, steps):
+            training.step(step)
+            if self.checkpoint is not None and (step + 1) % self.every == 0 and step + 1 < steps:
+                settled = training.settled(step + 1)
+                write_checkpoint(self.checkpoint, Checkpoint(settled, step + 1), self.plan.fingerprint)
+            progress(step + 1)
+        tables = training.settled(steps)
+        if self.checkpoint is not None:
+            self.checkpoint.unlink(missing_ok=True)
+        return tables
+
+
+class SkipGram(Shareable):
     """Word vectors from the texts of users: skip-gram with negative sampling, trained by DP-SGD.
 
-    In each step every user takes part by a coin of his own. Of a user who does, some pairs of words are drawn from his
-    texts; the gradient of all of them together is cut to length C over both tables; the gradients are added up;
-    Gaussian noise comes to *all* rows; and the tables move against the sum, divided by a public number.
+    In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from
+    their texts; the gradient of all of them together is clipped to the norm C over both tables, and added to the sum,
+    by `dptext.embeddings.dpsgd.clipping.add_clipped`; Gaussian noise comes to *all* rows; and the tables move against
+    the sum, divided by a public number.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP of the tables after every step, all steps
     together. The epsilon stated is computed for the noise that was used, and not above the one asked for. *Proof*:
@@ -195,15 +257,13 @@ class SkipGram:
             documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
             y: not used.
             checkpoint: a file that says where the training has come to, private, deleted at the end
-                (`dptext.embeddings.dpsgd.checkpoint`).
-            checkpoint_every: so many steps.
+                (`dptext.embeddings.dpsgd.checkpoint`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
             progress: called after each step.
             ranks: several processes, on one machine or on many, that train one model together, each with some of the
-                users: `dptext.embeddings.dpsgd.ranks.TorchRanks`. All of them call ``fit``, with equal arguments,
-                and get the
-                same model; the first one has the checkpoint. The noise is dense.
+                users: `dptext.embeddings.dpsgd.ranks.TorchRanks`. All of them call ``fit``, with equal arguments, and
+                get the same model; the first one has the checkpoint. The noise is dense.
             release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
 
@@ -216,32 +276,27 @@ class SkipGram:
             raise ParameterError("resume goes on from a checkpoint: say which, checkpoint=...")
         plan = self.plan()
         if ranks.count > 1:
-            plan = plan.shared()
+            plan = plan.shared(ranks.count)
         ranks.agree(plan.fingerprint + repr(self.seed).encode())
         participation = plan.participation
-        release_id = release_id or new_release_id()  # one for all levels: they are one release
-        statements = {
-            level: statement_of(plan, level, seeded=self.seed is not None, ranks=ranks.count, release_id=release_id)
-            for level in participation.rates
-        }
-        from dptext.embeddings.skipgram_run import Run  # needs numba
-
+        statements = plan.statements(seeded=self.seed is not None, release_id=release_id)
+        statement = statements[participation.most]
         run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume, ranks)
         if plan.mode == "private":
-            total = as_approx(statements[participation.most].guarantee).delta  # words and vectors from before included
+            total = as_approx(statement.guarantee).delta  # words and vectors from before included
             warn_of_delta(total, public_users=self.public_users, stacklevel=2)
 
         def show(step: int) -> None:
             if progress is not None:
                 progress(Progress(step, participation.steps, participation))
 
-        unit: UserUnit = "user" if self.unit == "user" else "document"
+        unit: UserUnit = "user" if plan.unit == "user" else "document"
         with (
             users_of(
                 ranks.own(documents, unit),
                 plan.trained,
                 unit=unit,
-                level=attribute_of(self.level),
+                level=plan.levels.attribute,
                 most_words=plan.recipe.most_words,
                 processes=self.processes,
                 seed=self.seed,
@@ -251,41 +306,21 @@ class SkipGram:
             if not ranks.any(len(store) > 0):
                 raise DataError("there are no documents: expected at least one")
             tables = run.on(store, NoiseKey(self.seed), show)
-        statement = statements[participation.most]
         source = "skip-gram" if plan.public is None else f"{plan.public.source} and skip-gram"
         self.vectors_ = WordVectors(plan.words.words, plan.finish(tables), source=source, statement=statement)
         self.statement_, self.statements_, self.participation_ = statement, statements, participation
         return self
 
-    def save(
-        self, folder: str | os.PathLike[str], *, word2vec: Word2VecFormat | None = "binary", replace: bool = False
-    ) -> None:
-        """Write what may be shared into a folder: vectors, statements and a card, whole or not at all.
-
-        `dptext.load_vectors` gives the vectors back with their statement; see `dptext.embeddings.sharing.save_release`
-        for what is in it, and for the arguments.
-
-        Raises:
-            ParameterError: nothing was learned yet, or it was learned without a promise; something is there already.
-            StorageError: it cannot be written.
-        """
-        if not hasattr(self, "vectors_"):
-            raise ParameterError("there is nothing to save yet: call fit first")
-        if isinstance(self.statement_.guarantee, NoGuarantee):
-            raise ParameterError(
-                "these vectors were trained without a promise, and are not to be shared; dptext.save_vectors keeps them"
-            )
-        save_release(folder, self.vectors_, self.statements_, word2vec=word2vec, replace=replace)
-
     def plan(self) -> SkipGramPlan:
         """All that is decided before a text is read: public, and checked.
 
         Raises:
-            ParameterError, MissingExtraError, DataError, StorageError: see the class.
+            ParameterError, RefusedError, MissingExtraError, DataError, StorageError: see the class.
         """
-        distance = self.distance
+        distance, dimension = self.distance, self.dimension
+        starts_from_vectors = dimension is None and not isinstance(self.vectors, Vocabulary)
         if distance is None:
-            distance = _FROM_PUBLIC if _has_vectors(self.vectors, self.dimension) else _FROM_NOTHING
+            distance = FROM_PUBLIC if starts_from_vectors else FROM_NOTHING
         recipe = Recipe(
             unit=self.unit,
             pairs=self.pairs,
@@ -297,21 +332,62 @@ class SkipGram:
             most_words=self.most_words,
             noise=self.noise,
         )
-        return SkipGramPlan.of(
-            self.vectors,
-            recipe,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            steps=self.steps,
-            sampling_rate=self.sampling_rate,
-            mode=self.mode,
-            dimension=self.dimension,
+        choice("mode", self.mode, get_args(Mode))
+        trained_words = whole("trained_words", self.trained_words, least=1, most=_MOST_TRAINED)
+        if dimension is not None:
+            dimension = whole("dimension", dimension, least=1, most=_MOST_DIMENSIONS)
+        users = ASSUMED_USERS
+        if self.public_users is not None:
+            users = whole("public_users", self.public_users, least=1, most=_MOST_USERS)
+        source, known = checked_source(self.vectors, self.vocabulary)
+        loaded = source if isinstance(source, WordVectors) else None
+        public = loaded if dimension is None else None
+        words, rows = _words(known, trained_words, self.vocabulary, all_stay=public is not None)
+        if len(rows) < 3:
+            raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
+        participation = self._participation()
+        plan = SkipGramPlan(
+            unit=recipe.unit,
+            words=words,
+            rows=rows,
+            trained=Vocabulary(words.words[row] for row in rows.tolist()),
+            public=public,
             vocabulary=self.vocabulary,
-            trained_words=self.trained_words,
-            public_users=self.public_users,
-            level=self.level,
+            recipe=recipe,
+            participation=participation,
+            mode=self.mode,
+            users=users,
+            dimension=public.dimension if public is not None else dimension or _DIMENSION,
+            levels=Levels.of(self.level, participation.rates, participation.default, recipe.unit),
+            listed=loaded if public is None else None,
         )
+        _ = plan.form  # may refuse
+        plan.check()
+        return plan
+
+    def _participation(self) -> Participation:
+        epsilon, private = self.epsilon, self.mode == "private"
+        if isinstance(epsilon, Participation):
+            if self.unit == "pair" and len(epsilon.rates) > 1:
+                raise ParameterError("a pair of words has no level: give one epsilon for all")
+            if (epsilon.noise_multiplier > 0) != private:
+                raise ParameterError("noise and mode do not fit: only mode='private' has noise, and it needs some")
+            return epsilon
+        delta, rate, steps = self.delta, self.sampling_rate, self.steps
+        if private:
+            return Participation.calibrated(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=steps)
+        return Participation.without_noise(delta=delta, sampling_rate=rate, steps=steps)
 
 
-def _has_vectors(vectors: Source | Vocabulary, dimension: int | None) -> bool:
-    return dimension is None and not isinstance(vectors, Vocabulary)
+def _words(
+    known: Vocabulary, trained: int, vocabulary: PrivateVocabulary | None, *, all_stay: bool
+) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
+    """The words of the release, and which of them are trained: the first ones of the public list, all words that were
+    learned, and the unknown word, in the order of the list."""
+    if not all_stay:
+        first = [word for word in known.words if word != UNKNOWN][:trained]
+        known = Vocabulary([*first, UNKNOWN])
+    words = known if vocabulary is None else vocabulary.after(known)
+    ranks = np.arange(len(known))
+    ranks = np.flatnonzero(ranks != known.unknown_row)[:trained]
+    return words, np.sort(np.concatenate([ranks, [known.unknown_row], np.arange(len(known), len(words))]))

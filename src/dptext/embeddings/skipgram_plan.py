@@ -1,4 +1,4 @@
-"""What a training of skip-gram vectors is made of before a text is read: all of it public, and checked."""
+"""What a training of skip-gram vectors is decided on before a text is read, and what it promises."""
 
 from __future__ import annotations
 
@@ -7,132 +7,70 @@ import json
 import math
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import NoiseForm, Recipe
-from dptext.embeddings.earlier import Earlier
-from dptext.embeddings.level_promise import attribute_of, checked_policy, level_parameters
-from dptext.embeddings.policy import BudgetPolicy
+from dptext.embeddings.dpsgd.ranks import ALONE, RANKS, Ranks
+from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, LAZY, NoiseForm, Recipe
 from dptext.embeddings.refinement import SHARE, learned, public_base
+from dptext.embeddings.release_plan import ReleasePlan
 from dptext.errors import ParameterError
-from dptext.privacy.public_users import ASSUMED_USERS
-from dptext.privacy.randomness import RandomBits, seed_bytes
-from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.private_vocabulary import PrivateVocabulary
-from dptext.vectors.formats import Source, load_vectors
-from dptext.vectors.word_vectors import WordVectors
+from dptext.privacy.condition import Condition
+from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee
+from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
+from dptext.privacy.statement import Parameter
+from dptext.privacy.unit import Relation
+from dptext.text.vocabulary import Vocabulary
+from dptext.users.store import UserStore
 
-__all__ = ["Mode", "SkipGramPlan"]
+if TYPE_CHECKING:
+    from dptext.embeddings.dpsgd.training import Training
+
+__all__ = ["FROM_NOTHING", "FROM_PUBLIC", "Mode", "SkipGramPlan"]
 
 Mode: TypeAlias = Literal["private", "clipped", "plain"]
 Singles = npt.NDArray[np.float32]
 
-_MOST_DIMENSIONS, _MOST_TRAINED, _MOST_USERS = 1000, 10**7, 2**63 - 1
-_DIMENSION = 100
+FROM_PUBLIC, FROM_NOTHING = 400.0, 1000.0
+"""How far tables go, by default: from public vectors, from a random start."""
 _LEAST_LAZY = 2.0**-12  # of noise in all, where tables go as far as they do by default: a thousand single roundings
-_USUAL = 1000.0
 _SCALE = 3.0  # the length of public vectors in the training: scores w.c then reach as far as they have to
+_WITHOUT = {
+    "clipped": "trained without noise, for comparison: gradients are bounded, and nothing hides them",
+    "plain": "trained without noise and without bounds, for comparison",
+}
 
 
-@dataclass(frozen=True, eq=False)
-class SkipGramPlan:
-    """Public. See `dptext.embeddings.skipgram.SkipGram`.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SkipGramPlan(ReleasePlan):
+    """What a training of skip-gram vectors is decided on.
 
     Attributes:
-        words: of the release.
-        rows: (R,) which of them are trained; ``trained``: these, as a vocabulary.
-        public: vectors to start from; None: a start at random.
-        vocabulary: words that were learned from the same users.
+        rows: (R,) which of the words are trained; ``trained``: these, as a vocabulary.
         recipe: how a step goes.
         participation: noise, steps, and who takes part how often.
         mode: with noise, without noise, without bounds.
         users: the public number of units, for the denominator.
         dimension: of the vectors.
-        policy: how users come by their levels, where not all are declared.
-        level: the attribute that says how often somebody takes part.
-        listed: vectors of which the words alone are taken.
+        ranks: how many processes train together.
     """
 
-    words: Vocabulary
     rows: npt.NDArray[np.int64]
     trained: Vocabulary
-    public: WordVectors | None
-    vocabulary: PrivateVocabulary | None
     recipe: Recipe
     participation: Participation
     mode: Mode
     users: int
     dimension: int
-    policy: BudgetPolicy | None = None
-    level: str | None = None
-    listed: WordVectors | None = None
+    ranks: int = 1
 
-    @classmethod
-    def of(
-        cls,
-        vectors: Source | Vocabulary,
-        recipe: Recipe,
-        *,
-        epsilon: float | Participation,
-        delta: float,
-        steps: int,
-        sampling_rate: float,
-        mode: Mode = "private",
-        dimension: int | None = None,
-        vocabulary: PrivateVocabulary | None = None,
-        trained_words: int = _MOST_TRAINED,
-        public_users: int | None = None,
-        level: str | BudgetPolicy | None = None,
-    ) -> SkipGramPlan:
-        """Check all arguments, load the vectors, find the noise.
+    mechanism: ClassVar[str] = "skip-gram"
+    share: ClassVar[str] = "sampling_rate"
 
-        Raises:
-            ParameterError: an argument out of range; a vocabulary without words.
-            MissingExtraError: dp-accounting is not installed.
-            DataError, StorageError: see `dptext.load_vectors`.
-        """
-        choice("mode", mode, get_args(Mode))
-        trained_words = whole("trained_words", trained_words, least=1, most=_MOST_TRAINED)
-        if dimension is not None:
-            dimension = whole("dimension", dimension, least=1, most=_MOST_DIMENSIONS)
-        if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
-            raise ParameterError(
-                f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
-                "words are given as vectors="
-            )
-        found = vectors if isinstance(vectors, Vocabulary) else load_vectors(vectors)
-        public = found if isinstance(found, WordVectors) and dimension is None else None
-        words, rows = _words(found, trained_words, vocabulary, all_stay=public is not None)
-        if len(rows) < 3:
-            raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
-        users = ASSUMED_USERS
-        if public_users is not None:
-            users = whole("public_users", public_users, least=1, most=_MOST_USERS)
-        participation = _participation(epsilon, delta, mode, recipe, steps, sampling_rate)
-        plan = cls(
-            words=words,
-            rows=rows,
-            trained=Vocabulary(words.words[row] for row in rows.tolist()),
-            public=public,
-            vocabulary=vocabulary,
-            recipe=recipe,
-            participation=participation,
-            mode=mode,
-            users=users,
-            dimension=public.dimension if public is not None else dimension or _DIMENSION,
-            policy=checked_policy(level, participation.rates, participation.default, recipe.unit),
-            level=attribute_of(level),
-            listed=found if isinstance(found, WordVectors) and public is None else None,
-        )
-        _ = plan.form  # may refuse
-        return plan
-
-    def shared(self) -> SkipGramPlan:
+    def shared(self, ranks: int) -> SkipGramPlan:
         """The same for several ranks.
 
         Raises:
@@ -144,13 +82,7 @@ class SkipGramPlan:
             raise ParameterError(
                 "several ranks train with dense noise: leave out noise='lazy', or train in one process"
             )
-        return replace(self, recipe=replace(self.recipe, noise="dense"))
-
-    @property
-    def earlier(self) -> Earlier:
-        """What the release builds on."""
-        predictor = None if self.policy is None else self.policy.training
-        return Earlier(self.words, self.public, self.vocabulary, predictor, self.listed)
+        return replace(self, recipe=replace(self.recipe, noise="dense"), ranks=ranks)
 
     @property
     def denominator(self) -> float:
@@ -180,7 +112,7 @@ class SkipGramPlan:
             ParameterError: it is so little, and lazy noise was asked for.
         """
         form = self.recipe.form(len(self.rows), self.denominator)
-        least = _LEAST_LAZY * max(1.0, self.recipe.distance / _USUAL)
+        least = _LEAST_LAZY * max(1.0, self.recipe.distance / FROM_NOTHING)
         if form == "dense" or self.mode != "private" or self.noise_of_tables >= least:
             return form
         if self.recipe.noise == "lazy":
@@ -195,10 +127,15 @@ class SkipGramPlan:
         """Digest of all of it, and of the version of the code."""
         said = {
             "recipe": asdict(self.recipe),
-            "participation": [self.participation.noise_multiplier, self.participation.steps, self.participation.delta],
+            "participation": [
+                self.participation.noise_multiplier,
+                self.participation.steps,
+                self.participation.delta,
+            ],
             "rates": dict(self.participation.rates),
             "default": self.participation.default,
-            "level": self.level,  # under another one, people would go on at rates that are not those they began with
+            # under another attribute, people would go on at rates that are not those they began with
+            "level": self.levels.attribute,
             "mode": self.mode,
             "users": self.users,
             "dimension": self.dimension,
@@ -206,7 +143,7 @@ class SkipGramPlan:
             "trained": hashlib.sha256(self.rows.astype("<i8").tobytes()).hexdigest(),
             "public": None if self.public is None else self.public.fingerprint,
             "software": version("dptext"),
-        } | level_parameters(self.policy)
+        } | self.levels.parameters
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
     def start(self) -> Singles:
@@ -236,37 +173,120 @@ class SkipGramPlan:
             matrix[self.rows] += SHARE * learned(trained[len(self.rows) :].astype(np.float64), self.noise_of_tables)
         return matrix.astype(np.float32)
 
+    def training(
+        self,
+        store: UserStore,
+        tables: Singles,
+        key: NoiseKey,
+        *,
+        done: int = 0,
+        every: int = 0,
+        ranks: Ranks = ALONE,
+    ) -> Training:
+        """The training on these users, with tables that it changes in place, after so many steps.
+
+        ``every``: so many steps lie between two checkpoints; 0: there are none. Lazy noise is caught up before each.
+
+        Raises:
+            MissingExtraError: numba is not installed.
+        """
+        from dptext.embeddings.dpsgd.noise import CellNoise  # needs numba
+        from dptext.embeddings.dpsgd.training import Tables, Training
+
+        caught_up = b"%d" % every if self.form == "lazy" else b""
+        participation = self.participation
+        return Training(
+            store=store,
+            recipe=self.recipe,
+            participation=participation,
+            unknown=self.trained.unknown_row,
+            offsets=self.offsets,
+            clipped=self.mode != "plain",
+            tables=Tables(
+                tables,
+                self.recipe.rates(participation.steps) / (self.denominator * CELLS),  # for sums in units of C / CELLS
+                CellNoise(participation.noise_multiplier * CELLS) if self.mode == "private" else None,
+                lazy=self.form == "lazy",
+                both=self.both,
+                done=done,
+                ranks=ranks,
+            ),
+            key=key,
+            # with a seed all ranks have one key, and must not have one noise
+            parameters=self.fingerprint + (b"" if ranks is ALONE else b"%d of %d" % (ranks.number, ranks.count)),
+            content=store.digest() + caught_up if key.seeded else b"",
+        )
+
     @property
     def noise_of_tables(self) -> float:
         """Standard deviation of the noise on each number of the tables, if it only added up."""
         rates = self.recipe.rates(self.participation.steps) / self.denominator
         return self.participation.noise_multiplier * math.sqrt(float((rates**2).sum()))
 
+    def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
+        """What the training alone promises to a user of a level.
 
-def _words(
-    found: WordVectors | Vocabulary, trained: int, vocabulary: PrivateVocabulary | None, *, all_stay: bool
-) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
-    """The words of the release, and which of them are trained: the first ones of the public list, all words that were
-    learned, and the unknown word, in the order of the list."""
-    known = found if isinstance(found, Vocabulary) else found.vocabulary
-    if not all_stay:
-        first = [word for word in known.words if word != UNKNOWN][:trained]
-        known = Vocabulary([*first, UNKNOWN])
-    words = known if vocabulary is None else vocabulary.after(known)
-    ranks = np.arange(len(known))
-    ranks = np.flatnonzero(ranks != known.unknown_row)[:trained]
-    return words, np.sort(np.concatenate([ranks, [known.unknown_row], np.arange(len(known), len(words))]))
+        Raises:
+            MissingExtraError: dp-accounting is not installed.
+        """
+        return self.participation.guarantee(level, relation=relation)
 
+    def _promised(self, level: str) -> Guarantee:
+        return super()._promised(level) if self.mode == "private" else NoGuarantee(_WITHOUT[self.mode])
 
-def _participation(
-    epsilon: float | Participation, delta: float, mode: Mode, recipe: Recipe, steps: int, sampling_rate: float
-) -> Participation:
-    if isinstance(epsilon, Participation):
-        if recipe.unit == "pair" and len(epsilon.rates) > 1:
-            raise ParameterError("a pair of words has no level: give one epsilon for all")
-        if (epsilon.noise_multiplier > 0) != (mode == "private"):
-            raise ParameterError("noise and mode do not fit: only mode='private' has noise, and it needs some")
-        return epsilon
-    if mode == "private":
-        return Participation.calibrated(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, steps=steps)
-    return Participation.without_noise(delta=delta, sampling_rate=sampling_rate, steps=steps)
+    def _condition(self, level: str) -> Condition:
+        condition = super()._condition(level)
+        return condition if self.unit != "pair" else Condition(about="pairs", requirements=condition.requirements)
+
+    def _parameters(self, level: str) -> dict[str, Parameter]:
+        return super()._parameters(level) | ({"ranks": self.ranks} if self.ranks > 1 else {})
+
+    def _costs(self, level: str) -> dict[str, Parameter]:
+        participation, clipping = self.participation, self.recipe.clipping
+        said: dict[str, Parameter] = {}
+        if self.mode == "private":
+            said = {
+                "epsilon": self.guarantee(level).epsilon,
+                "delta": participation.delta,
+                "noise_multiplier": participation.noise_multiplier,
+            }
+            said |= self._substituted(level) | {"noise": self.form}
+        said |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
+        if self.mode != "plain":
+            said["sensitivity"] = clipping.norm
+            if clipping.words:
+                said |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
+        return said
+
+    def _shape(self) -> dict[str, Parameter]:
+        recipe = self.recipe
+        return {
+            "trained_words": len(self.rows),
+            "trained_tables": "both" if self.both else "contexts",
+            "dimension": self.dimension,
+            "pairs": recipe.pairs,
+            "window": recipe.window,
+            "negatives": recipe.negatives,
+            "subsample": recipe.subsample,
+            "distance": recipe.distance,
+            "denominator": self.denominator,
+            "public_users": self.users,
+            "most_words": recipe.most_words,
+        }
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return super()._assumptions() if self.mode == "private" else ()
+
+    def _taken_for_granted(self) -> tuple[str, ...]:
+        said = [
+            f"it stays secret which {self.unit}s took part in which step",
+            "that the corpus holds at least one document may be known",
+            IEEE,
+        ]
+        if self.form == "lazy":
+            said.append(LAZY)
+        if self.unit == "pair":
+            said.append("chances of single pairs to take part are as double precision has them")
+        if self.ranks > 1:
+            said.append(RANKS)
+        return tuple(said)

@@ -1,27 +1,31 @@
-"""One bounded matrix a user, and their sum: the only thing that is computed from private texts.
+"""One matrix a user, whose norm `_bounded` bounds; their sum, the only thing that is computed from private texts; and
+the noise on it.
 
-For a user u and a word w of the vocabulary, let n be how often he wrote w and s_w the sum over these occurrences of the
-features of the words at most ``window`` places before or after, in the same document. His matrix has the rows
+For a user u and a word w of the vocabulary, let n be how often u wrote w and s_w the sum over these occurrences of the
+features of the words at most ``window`` places before or after, in the same document. The user's matrix has the rows
 
     x_w = omega_w s_w / n,                                                                                    (rows)
 
-omega_w a public weight of the word: what stands around the word with him, on average. (More weight for what he says
-often adds more of his own topic than of the word's meaning.) The whole matrix is then scaled to Euclidean length C, all
+omega_w a public weight of the word: what stands around the word in their texts, on average. (More weight for what they
+say often adds more of their own topic than of the word's meaning.) The whole matrix is then scaled to the norm C, all
 words of the user together,
 
     y = C x / ||x||,                                                                                         (scaled)
 
 and every number rounded *towards zero* to a multiple of 2^-24. Sums of features are sums of integers, and everything
-else is done number by number, or on integers: so a user's matrix is a function of his own text, to the last bit, with
-whomever he is worked on together.
+else is done number by number, or on integers: so a user's matrix is a function of their own text, to the last bit, no
+matter who is worked on together with them.
 
-**Sensitivity.** For every user whatever (one word repeated, every word once, no word, a million words) the Euclidean
-length of his rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25
-in size, the sum of m^2 is at most C^2 2^48 (no overflow: see `_bounded`), else the matrix is cut until it is. Nothing
-of it depends on anybody else: features, weights, window and C are public. The sum over users is one of integers, so it
-is exact in any order: with and without a user it differs by his matrix, to the last bit, and by at most C under
+**Sensitivity.** For every user (one word repeated, every word once, no word, a million words) the Euclidean length of
+their rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25 in size,
+the sum of m^2 is at most C^2 2^48 (no overflow: see `_bounded`), else the matrix is cut until it is. Nothing of it
+depends on anybody else: features, weights, window and C are public. The sum over users is one of integers, so it is
+exact in any order: with and without a user it differs by their matrix, to the last bit, and by at most C under
 add/remove, C + C' under substitution. (A sum of floating-point numbers has no such bound: the roundings of all later
 additions change with one user.) |
+
+**Noise** comes once, on every number of every row, and all |V| rows get it, used or not: which words have a row is
+public, and tells nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +40,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.context_features import UNIT, ContextFeatures
+from dptext.noise.rounded import rounded_gaussian
+from dptext.privacy.randomness import RandomBits
 
-__all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText"]
+__all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText", "noisy_matrix"]
 
 CELL = 2.0**-24
 """The grid of a user's numbers."""
@@ -52,12 +58,14 @@ Summed = tuple[Integers, Integers, Integers]
 """(m,) keys owner * V + word, ascending; (m, k) sums of contexts in units of `UNIT`; (m,) counts."""
 
 _TOGETHER = 1 << 16  # words worked on at once, so that memory stays small
+_STEPS = 12  # the grid of the outcome is 2^-12 of the noise, or finer
+_ROWS_AT_ONCE = 1024
 _SQUARE_UNITS = 2.0**34  # of a squared length: 4e8 squares of at most 1 add up to less than 2^63
 
 
 @dataclass(frozen=True)
 class UserText:
-    """What one user wrote, as chunks of whole documents, and the length C that his matrix may have."""
+    """What one user wrote, as chunks of whole documents, and the norm C that their matrix may have."""
 
     chunks: Iterable[Chunk]
     norm: float = 1.0
@@ -87,7 +95,7 @@ class UserMatrixSum:
         self._by_dimension = np.ascontiguousarray(self.features.matrix.T)
 
     def add(self, users: Iterable[UserText]) -> None:
-        """Add the matrices of users; each must bring all that he wrote at once."""
+        """Add the matrices of users; each must bring all their texts at once."""
         batch: list[tuple[Chunk, float]] = []
         size = 0
         for user in users:
@@ -155,6 +163,31 @@ class UserMatrixSum:
         self.cells[words] += np.add.reduceat(cells[order], first, axis=0)
 
 
+def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -> npt.NDArray[np.float64]:
+    """(V, k) float64: cells in units of `CELL`, plus N(0, sigma^2) on each, rounded to a public grid.
+
+    **Guarantee.** That of the real-valued Gaussian mechanism of this sigma on a sum whose sensitivity is the length C
+    of a user's matrix (above), exactly: cells are integers that doubles hold (for at most
+    `MOST_USERS` users), and the outcome has the law of the rounded real number (`dptext.noise.rounded`), so finite
+    arithmetic adds nothing to epsilon. Assumption: `dptext.noise.rounded.ELEMENTARY`.
+
+    Args:
+        cells: (V, k) whole numbers.
+        sigma: standard deviation of the noise; 0 gives the sum itself, **which is private**.
+        bits: of this release alone.
+    """
+    exact = cells.astype(np.float64)
+    if sigma == 0.0:
+        return exact * CELL
+    scaled = sigma / CELL
+    step = 2.0 ** (math.floor(math.log2(scaled)) - _STEPS)
+    for start in range(0, len(exact), _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        exact[block] = rounded_gaussian(bits, exact[block], sigma=scaled, step=step)
+    exact *= step * CELL
+    return exact
+
+
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
     """A chunk in pieces of at most `_TOGETHER` words.
 
@@ -202,7 +235,7 @@ def _merged(parts: tuple[Summed, Summed]) -> Summed:
 
 
 def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
-    """(m, k) int64 in units of `CELL`: the rows of each user scaled to his norm, rounded towards zero, and checked.
+    """(m, k) int64 in units of `CELL`: the rows of each user scaled to their norm, rounded towards zero, and checked.
 
     Args:
         rows: (m, k) finite numbers.

@@ -26,10 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.level_promise import attribute_of
-from dptext.embeddings.plan import Plan
-from dptext.embeddings.promise import total_delta
+from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.errors import DataError, ParameterError
 from dptext.files.keys import spelled_key
 from dptext.privacy.public_users import warn_of_delta
@@ -81,8 +78,8 @@ def fit(
         StorageError, MissingExtraError: what stopped Spark, and what to do.
     """
     plan, bits = model.plan(), RandomBits(model.seed)
-    warn_of_delta(total_delta(plan), public_users=model.public_users, stacklevel=2)
-    return model.released(plan, _total(plan, df, attribute_of(model.level), text, user, order, partitions), bits)
+    warn_of_delta(plan.total_delta, public_users=model.public_users, stacklevel=2)
+    return model.released(plan, _total(plan, df, plan.levels.attribute, text, user, order, partitions), bits)
 
 
 def _total(

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from dptext.audits.canaries import canary_loss
-from dptext.embeddings.plan import Plan
-from dptext.embeddings.release import noisy_matrix
-from dptext.embeddings.user_matrices import CELL
+from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.user_matrices import CELL, noisy_matrix
 from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.text.vocabulary import Vocabulary
@@ -74,7 +73,7 @@ def canary_run(epsilon, *, noiseless=False, canaries=400):
     Delta is small, because the bound of one-run auditing spends 2 delta for each canary of its error.
     """
     words = Vocabulary([f"w{n}" for n in range(2 * canaries)] + ["<unk>"])
-    plan = Plan.of(words, epsilon=epsilon, delta=DELTA)
+    plan = Cooccurrence(words, epsilon=epsilon, delta=DELTA).plan()
     people = [Someone([2 * n, 2 * n + 1] * 5) for n in range(canaries)]
     own = [plan.total([person]) for person in people]
 
@@ -103,7 +102,7 @@ def test_canaries_are_heard_without_noise():
 def test_the_worst_user_reaches_the_promise_and_no_more():
     """Along the direction of his matrix the release is one Gaussian number: its delta at epsilon, exactly."""
     words = Vocabulary(["a", "b", "c", "<unk>"])
-    plan = Plan.of(words, epsilon=2.0, delta=1e-5)
+    plan = Cooccurrence(words, epsilon=2.0, delta=1e-5).plan()
     moved = plan.total([Someone([0, 1, 2] * 30)])
     length = math.sqrt(sum(int(each) ** 2 for each in moved.ravel())) * CELL
     assert gaussian_delta(plan.budgets.sigma, epsilon=2.0, sensitivity=length) <= 1e-5

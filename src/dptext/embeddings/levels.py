@@ -1,0 +1,518 @@
+"""Public levels of privacy: which one each user of a release has (declared, a default, or predicted for those who said
+nothing), what a statement says of that, and how much people care for privacy, as volunteers said.
+
+Predictions are for people of whom nothing else is known: paper 000 predicts the budgets of "cold-start" users by a
+regressor. How good a prediction is has to be seen beside that of the mean, which is often as good: `PredictionError`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, number, whole
+from dptext.embeddings.dpsgd.participation import Participation, personal_participation
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.files.documents import Document
+from dptext.noise.categories import RandomizedResponse
+from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
+from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement
+from dptext.privacy.guarantee import ApproxDP, PureDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+
+__all__ = ["BudgetPolicy", "ConcernModel", "Levels", "PredictedFrom", "PredictionError", "concerns_by", "fit_concerns"]
+
+PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
+Floats = npt.NDArray[np.float64]
+
+_CHECKED_AT = 0.5  # any delta will do to check names and epsilons
+_BUCKETS = 2**16  # of hashed words: no vocabulary is learned from the texts of volunteers
+_PENALTIES = np.logspace(-2, 4, 7)
+_MOST_FOLDS = 1000
+
+
+class BudgetPolicy:
+    """Public levels, and how users come by theirs: it goes as ``level=`` into `SkipGram` and `Cooccurrence`.
+
+    Those who declared a level have it; those who did not get one that is predicted, if the policy predicts; all others
+    get the default. A prediction is the degree of somebody's concern, 0 to 1, that a regressor reads off features
+    (`fit_concerns`); each level is enough up to a concern of its own, and a user gets the largest epsilon that is
+    enough for the predicted concern plus a margin: of two levels, the stricter.
+
+    What is promised depends on where the features come from (unit user, add/remove, central, delta as in the release).
+
+    **"public"** (a sign-up form, what somebody shows on their profile): the level is as public as the features. A user
+    of level l has epsilon_l, as if they had declared it: whether they take part with their texts changes neither their
+    level nor anybody else's.
+
+    **"texts"** (private texts, on the server): what is promised is the *cap*, the largest epsilon. Somebody whose texts
+    are read as those of level l takes part like one of level l, but l follows from what is to be hidden. So nobody can
+    say whether they are of level l without saying something of their texts that no noise covers, and over all texts
+    that somebody may have the worst level counts. A smaller epsilon holds for those who *declared* their level, and
+    their statements say so. Texts that are replaced may bring another level; the cap under substitution covers that: a
+    shorter vector is one of length C at most, and a user who takes part at rate q_l < q takes part at rate q with a
+    vector that another coin, of q_l / q, makes 0 (divergences are convex: a coin is no worse than its worst outcome).
+
+    **"device"** (private texts, on the user's own device): the device sends one level, by randomised response of
+    epsilon_p on all k levels (`dptext.noise.categories`). A user whose device sent l has epsilon_l + epsilon_p,
+    everybody has cap + epsilon_p, and the levels that were sent may be known to all.
+    *Proof.* Let f be the predictor, fixed before; R the response; L what is sent; t the texts of a user, none of them
+    in the other world. Their device sends a level in both worlds: that somebody has the device is not what is hidden.
+    R(f(t)) and R(f(no texts)) are a pair of inputs of a mechanism that is epsilon_p-DP for *all* pairs (local,
+    substitution), so no relation has to be converted. Given L = l, which is now a fixed number, the release is
+    (epsilon_l, delta) for the user's texts, there or not, by the proof of the release. For any set S of levels and
+    releases, with S_l the releases that are in S beside l,
+
+        P(S | t) = sum over l of P(L = l | t) P(S_l | t, l)
+                <= sum over l of P(L = l | t) (e^epsilon_l P(S_l | none, l) + delta)
+                <= sum over l of e^(epsilon_l + epsilon_p) P(L = l | none) P(S_l | none, l) + delta        (drawn)
+
+    and the other way round alike. With the cap for epsilon_l that is the promise to everybody; a set S that holds
+    outcomes of one level l only has that level's: epsilon_l + epsilon_p. The same holds, with the release's promise
+    under substitution, for texts that are replaced. |
+    A user's *own* epsilon is thus that of the level that was *sent*, not of the one that fits their concern: with k
+    levels, they are sent as each other one with chance 1 / (e^epsilon_p + k - 1). Offer no level that would be too much
+    for anybody. A device draws once and keeps the answer: a second draw costs epsilon_p again.
+
+    **Labels.** The regressor was fitted on somebody's features and concerns. ``training`` says whose: "public", of
+    volunteers who gave them for publication; or the statement of a private training, whose promise is then composed
+    in. Otherwise a volunteer who is a user as well would move the levels of others, and no proof would hold.
+
+    Args:
+        levels: public names and their epsilons.
+        attribute: of documents, that holds the level.
+        default: for users who have none; None: the one with the least epsilon.
+        predicted_from: None: nothing is predicted.
+        predictor: a fitted regressor, or a `ConcernModel`.
+        training: whose labels it was fitted on: has to be said.
+        epsilon: epsilon_p, for "device".
+        concerns: the greatest concern that each level is enough for; None: evenly from 1 / k for the largest epsilon to
+            1 for the least. Beyond the last one the strictest level is given all the same.
+        margin: added to what is predicted: a little more privacy than people are thought to want.
+        floor: the least epsilon that a level may have.
+
+    Raises:
+        ParameterError: levels as `PersonalBudgets` refuses them; something is missing, or out of range.
+
+    >>> said = fit_concerns([[0.0], [1.0], [2.0], [3.0]] * 10, [0.0, 0.2, 0.5, 0.8] * 10)
+    >>> levels = {"strict": 1.0, "standard": 3.0, "open": 8.0}
+    >>> policy = BudgetPolicy(levels, predicted_from="public", predictor=said, training="public")
+    >>> dict(policy.concerns)
+    {'strict': 1.0, 'standard': 0.666..., 'open': 0.333...}
+    >>> policy.predict([[0.0], [2.0], [3.0]])
+    ('open', 'standard', 'strict')
+    """
+
+    def __init__(
+        self,
+        levels: Mapping[str, float],
+        *,
+        attribute: str = "consent",
+        default: str | None = None,
+        predicted_from: PredictedFrom | None = None,
+        predictor: Any = None,
+        training: Literal["public"] | PrivacyStatement | None = None,
+        epsilon: float | None = None,
+        concerns: Mapping[str, float] | None = None,
+        margin: float = 0.0,
+        floor: float = DEFAULT_FLOOR,
+    ) -> None:
+        budgets = PersonalBudgets(levels, delta=_CHECKED_AT, default=default, floor=floor)
+        if not isinstance(attribute, str) or not attribute:
+            raise ParameterError("attribute must name the attribute of documents that holds a user's level")
+        _check_together(predicted_from, predictor, training, epsilon)
+        self.levels, self.default, self.floor = budgets.levels, budgets.default, budgets.floor
+        self.attribute, self.predicted_from, self.predictor = attribute, predicted_from, predictor
+        self.training = training if isinstance(training, PrivacyStatement) else None
+        self.response = None if epsilon is None else RandomizedResponse(len(self.levels), epsilon)
+        self._strict_last = sorted(self.levels, key=self.levels.__getitem__, reverse=True)
+        self.concerns = MappingProxyType(self._checked_concerns(concerns))
+        self.margin = number("margin", margin, least=0)  # less privacy than people are thought to want is no policy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (self.__dict__ | {"levels": dict(self.levels), "concerns": dict(self.concerns)},))
+
+    @property
+    def epsilon(self) -> float:
+        """epsilon_p: what a level costs that is drawn on a device; otherwise 0."""
+        return 0.0 if self.response is None else self.response.epsilon
+
+    def level(self, concern: float) -> str:
+        """The level for a degree of concern: the largest epsilon that is enough for it and the margin."""
+        for name in self._strict_last:
+            if concern + self.margin <= self.concerns[name]:
+                return name
+        return self._strict_last[-1]  # more than any is enough for, or no number at all
+
+    def predict(self, features: Any, *, seed: int | None = None) -> tuple[str, ...]:
+        """A level for each row of features; on a device, *drawn*: a release, to be made once and kept.
+
+        Features are what the predictor takes; texts that are None count as empty. An error of the predictor's own on a
+        private row would tell of it: it has to give some number for any row. A ``seed`` is for tests and papers: it
+        voids the promise of a draw for everybody who knows it.
+
+        Raises:
+            ParameterError: the policy predicts nothing.
+        """
+        if self.predicted_from is None:
+            raise ParameterError("this policy predicts nothing: say predicted_from=, predictor= and training=")
+        predicted = [self.level(concern) for concern in concerns_by(self.predictor, features).tolist()]
+        if self.response is None:
+            return tuple(predicted)
+        names = list(self.levels)
+        truth = np.array([names.index(name) for name in predicted], dtype=np.int64)
+        return tuple(names[sent] for sent in self.response.draw(RandomBits(seed), truth).tolist())
+
+    def assigned(self, documents: Iterable[Document], levels: Mapping[str, str]) -> Iterator[Document]:
+        """The same documents, with the level of their user where they declare none; None, and so the default, for users
+        who are not in ``levels`` either.
+
+        Raises:
+            ParameterError: a level that is none of the policy's.
+        """
+        if not self.levels.keys() >= set(levels.values()):
+            raise ParameterError(f"a level must be one of the {len(self.levels)} that were given, got another")
+        for document in documents:
+            known = document.attributes or {}
+            level = known.get(self.attribute)
+            if level is None and document.user is not None:
+                level = levels.get(document.user)
+            yield replace(document, attributes={**known, self.attribute: level})
+
+    def participation(
+        self, *, delta: float, steps: int, sampling_rate: float | None = None, noise_multiplier: float | None = None
+    ) -> Participation:
+        """For `SkipGram`: a sampling rate for each level, by `personal_participation`."""
+        return personal_participation(
+            self.levels,
+            delta=delta,
+            steps=steps,
+            sampling_rate=sampling_rate,
+            noise_multiplier=noise_multiplier,
+            default=self.default,
+            floor=self.floor,
+        )
+
+    def statement(self, *, seeded: bool = False) -> PrivacyStatement:
+        """What is promised to somebody whose device sends a level, by that alone.
+
+        Raises:
+            ParameterError: no level is drawn on a device.
+        """
+        if self.response is None:
+            raise ParameterError("only a level that is drawn on a device has a promise of its own")
+        return of_release(
+            guarantee=PureDP(self.epsilon),
+            unit=Unit.USER,
+            relation=Relation.SUBSTITUTION,
+            condition=Condition(about="collections"),
+            trust=Trust.LOCAL,
+            mechanism="randomised response on a predicted level",
+            parameters={"levels": len(self.levels), "epsilon": self.epsilon},
+            assumptions=(
+                "the device draws once and keeps what it drew",
+                "the predictor was fixed before, and is public",
+            ),
+            exposed=("that the device sent a level",),
+            seeded=seeded,
+        )
+
+    def _checked_concerns(self, given: Mapping[str, float] | None) -> dict[str, float]:
+        count = len(self.levels)
+        if given is None:
+            even = {name: (place + 1) / count for place, name in enumerate(self._strict_last)}
+            return {name: even[name] for name in self.levels}
+        if not isinstance(given, Mapping) or given.keys() != self.levels.keys():
+            raise ParameterError(f"concerns must hold one number for each of the {count} levels, and nothing else")
+        found = {name: number("a concern", given[name]) for name in self.levels}
+        ordered = [found[name] for name in self._strict_last]
+        if ordered != sorted(ordered):
+            raise ParameterError("concerns must not fall where epsilons do: less epsilon is enough for more concern")
+        return found
+
+
+def _restored(state: dict[str, Any]) -> BudgetPolicy:
+    policy = object.__new__(BudgetPolicy)
+    policy.__dict__ |= state
+    policy.levels, policy.concerns = MappingProxyType(state["levels"]), MappingProxyType(state["concerns"])
+    return policy
+
+
+def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon: Any) -> None:
+    if predicted_from is None:
+        if predictor is not None or training is not None or epsilon is not None:
+            raise ParameterError(
+                "predictor, training and epsilon belong to predicted_from=: say where features are from"
+            )
+        return
+    choice("predicted_from", predicted_from, get_args(PredictedFrom), also=" or None")
+    if not hasattr(predictor, "predict"):
+        raise ParameterError("predictor must be a fitted regressor: dptext.fit_concerns gives one")
+    if training != "public" and not isinstance(training, PrivacyStatement):
+        raise ParameterError(
+            "say whose labels the predictor was fitted on: training='public' where volunteers gave labels and features "
+            "for publication, or the statement of a private training"
+        )
+    if (predicted_from == "device") != (epsilon is not None):
+        raise ParameterError(
+            "a level that is predicted on a device is sent with an epsilon of its own, and no other is"
+        )
+
+
+_LABELS = "the labels and features that levels are predicted with were given by volunteers for publication"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of one release: whom a statement is about, how users came by their levels, and what that cost.
+
+    Attributes:
+        shares: by public name, how far the release lets a user of a level take part: an epsilon, or a sampling rate.
+        default: the level of users who have none.
+        attribute: of documents, that holds a user's level; None: there is none.
+        policy: by which levels are predicted, where not all are declared.
+    """
+
+    shares: Mapping[str, float]
+    default: str
+    attribute: str | None = None
+    policy: BudgetPolicy | None = None
+
+    @classmethod
+    def of(cls, level: str | BudgetPolicy | None, shares: Mapping[str, float], default: str, unit: str) -> Levels:
+        """From the argument ``level`` of a release for this unit.
+
+        Raises:
+            ParameterError: a policy that does not fit the release.
+        """
+        shares = dict(shares)
+        if not isinstance(level, BudgetPolicy):
+            return cls(shares, default, level)
+        order = sorted(level.levels, key=lambda name: (level.levels[name], shares.get(name, 0.0)))
+        if (
+            shares.keys() != level.levels.keys()
+            or default != level.default
+            or [shares[name] for name in order] != sorted(shares.values())
+        ):
+            raise ParameterError(
+                "the release and its policy must have the same levels and the same default: give epsilon=policy.levels "
+                "to Cooccurrence, epsilon=policy.participation(...) to SkipGram"
+            )
+        if level.predicted_from in ("texts", "device") and unit != "user":
+            raise ParameterError(f"a level that is predicted from the texts of a user is not for the unit {unit!r}")
+        return cls(shares, default, level.attribute, level)
+
+    @property
+    def most(self) -> str:
+        """The level that takes part most: what it is promised holds for everybody."""
+        return max(self.shares, key=self.shares.__getitem__)
+
+    @property
+    def predicted_from(self) -> PredictedFrom | None:
+        """See `BudgetPolicy`; None: all levels are declared."""
+        return None if self.policy is None else self.policy.predicted_from
+
+    def with_level(self, guarantee: ApproxDP) -> ApproxDP:
+        """What the release and the sending of a level promise together, equation (drawn) of `BudgetPolicy`: under
+        add/remove of texts or their substitution, as the guarantee is about the one or the other."""
+        if self.policy is None:
+            return guarantee
+        return ApproxDP(guarantee.epsilon + self.policy.epsilon, guarantee.delta)
+
+    def condition(self, level: str) -> Condition:
+        """Whom the statement of a level is about. What the largest epsilon promises holds for everybody; a smaller one
+        for its level only, and must say so."""
+        source = self.predicted_from
+        known_by: Literal["device", "declaration", "level"] = "level"
+        if source == "device":
+            known_by = "device"
+        elif source == "texts":
+            known_by = "declaration"
+        largest = self.shares[level] == max(self.shares.values())
+        required: list[Requirement] = [] if largest else [OfLevel(level, known_by)]
+        if source == "device":
+            required.append(LevelIsSent())
+        return Condition(requirements=tuple(required))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted about levels."""
+        if len(self.shares) == 1:
+            return ()
+        match self.predicted_from:
+            case "public":
+                said = (
+                    "each user's level was declared, or predicted from what is public about him, and may be known to "
+                    "all"
+                )
+            case "texts":
+                said = (
+                    "a level that was not declared was predicted from the user's own texts, and is as private as they "
+                    "are: it stays secret, and no more than the largest epsilon is promised to him"
+                )
+            case "device":
+                assert self.policy is not None
+                said = (
+                    "a level that was not declared was predicted from the user's own texts on his own device, and sent "
+                    f"by randomised response of epsilon {self.policy.epsilon:g}, once: that is counted in above, and "
+                    "who declared his level is spared it; that a device sent a level, and which, may be known to all"
+                )
+            case _:
+                return ("each user's level was declared without regard to the texts, and may be known to all",)
+        assert self.policy is not None
+        return (said,) if self.policy.training is not None else (said, _LABELS)
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """How users came by their levels, where some are predicted."""
+        if self.policy is None or self.predicted_from is None:
+            return {}
+        said: dict[str, Parameter] = {"levels_predicted_from": self.predicted_from}
+        if self.policy.response is not None:
+            said["epsilon_for_level"] = self.policy.epsilon
+        return said
+
+
+# -- how much people care -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PredictionError:
+    """Root mean squared error of predicted concerns on volunteers who were held out.
+
+    Attributes:
+        folds: (folds,) of the regressor.
+        mean: (folds,) of always predicting the mean of the other folds.
+    """
+
+    folds: tuple[float, ...]
+    mean: tuple[float, ...]
+
+    @property
+    def of_mean(self) -> float:
+        """Error over that of the mean, all folds together: at 1 or above, nothing was learned."""
+        mean = float(np.square(self.mean).sum())
+        return float(np.sqrt(np.square(self.folds).sum() / mean)) if mean > 0 else np.inf
+
+    def __str__(self) -> str:
+        return f"{np.mean(self.folds):.3f} ({np.mean(self.mean):.3f} by the mean), {len(self.folds)} folds"
+
+
+@dataclass(frozen=True, eq=False)
+class ConcernModel:
+    """A fitted regressor, from features to concerns. **It is as private as what it was fitted on.**
+
+    Attributes:
+        regressor: fitted.
+        error: on volunteers who were held out.
+    """
+
+    regressor: Any
+    error: PredictionError
+
+    def predict(self, features: Any) -> Floats:
+        """(n,) concerns; infinite, and so the strictest, where the regressor gives no number. It never warns."""
+        return concerns_by(self.regressor, features)
+
+
+def concerns_by(regressor: Any, features: Any) -> Floats:
+    """(n,) what a fitted regressor says of n rows of features; infinite where it says nothing."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of a private row
+        warnings.simplefilter("ignore")
+        found = np.asarray(regressor.predict(_readable(features)), dtype=np.float64).reshape(_count(features))
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = None, folds: int = 5) -> ConcernModel:
+    """Fit a regressor to what volunteers said, and measure it on those who are held out.
+
+    Args:
+        features: (n, d) numbers; or n texts, one a volunteer; or what ``regressor`` takes, with n rows.
+        concerns: (n,) numbers, 0 for no concern to 1 for the most.
+        regressor: with ``fit`` and ``predict`` as scikit-learn has them; None: ridge regression on standardised
+            numbers, or on counts of hashed words.
+        folds: row i is held out in fold i modulo this number.
+
+    Raises:
+        DataError: fewer than two rows a fold, a concern that is no finite number, rows that do not fit.
+        MissingExtraError: scikit-learn is not installed.
+
+    >>> model = fit_concerns([[0.0], [1.0], [2.0], [3.0]] * 10, [0.0, 0.2, 0.5, 0.8] * 10)
+    >>> model.predict([[1.5]]).round(2), model.error.of_mean < 0.2
+    (array([0.38]), True)
+    """
+    folds = whole("folds", folds, least=1, most=_MOST_FOLDS)
+    try:
+        known = np.asarray(concerns, dtype=np.float64)
+        rows = _count(features)
+    except (TypeError, ValueError):
+        raise DataError("concerns must be numbers and features must have rows, one a volunteer") from None
+    if known.shape != (rows,) or not np.isfinite(known).all():
+        raise DataError(f"expected one finite concern for each of the {rows:,} rows of features")
+    if folds < 2 or rows < 2 * folds:
+        raise DataError(f"expected 2 folds or more and two volunteers a fold, got {folds} folds and {rows:,} rows")
+    given, clone = _readable(features), _cloner()
+    made = _default(given) if regressor is None else regressor
+    if not hasattr(made, "fit") or not hasattr(made, "predict"):
+        raise ParameterError(f"regressor must have fit and predict, got {type(made).__name__}")
+    errors: list[tuple[float, float]] = []
+    place = np.arange(rows) % folds
+    for fold in range(folds):
+        out, rest = np.flatnonzero(place == fold), np.flatnonzero(place != fold)
+        guesses = clone(made).fit(_rows(given, rest), known[rest]).predict(_rows(given, out))
+        errors.append((_rmse(known[out] - np.ravel(guesses)), _rmse(known[out] - known[rest].mean())))
+    by_regressor, by_mean = zip(*errors, strict=True)
+    return ConcernModel(clone(made).fit(given, known), PredictionError(by_regressor, by_mean))
+
+
+def _rmse(differences: Floats) -> float:
+    return float(np.sqrt(np.mean(np.square(differences))))
+
+
+def _readable(features: Any) -> Any:
+    """Texts without the missing ones, which count as empty; all else as it is."""
+    if _are_texts(features):
+        return ["" if each is None else each for each in features]
+    return features
+
+
+def _are_texts(features: Any) -> bool:
+    return isinstance(features, Sequence) and len(features) > 0 and all(isinstance(f, str | None) for f in features)
+
+
+def _count(features: Any) -> int:
+    return int(features.shape[0]) if hasattr(features, "shape") else len(features)
+
+
+def _rows(features: Any, rows: npt.NDArray[np.int64]) -> Any:
+    if isinstance(features, Sequence):
+        return [features[row] for row in rows.tolist()]
+    return features.iloc[rows] if hasattr(features, "iloc") else features[rows]
+
+
+def _default(features: Any) -> Any:
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    first = HashingVectorizer(n_features=_BUCKETS) if _are_texts(features) else StandardScaler()
+    return make_pipeline(first, RidgeCV(alphas=_PENALTIES))
+
+
+def _cloner() -> Any:
+    try:
+        from sklearn.base import clone
+    except ImportError:
+        raise MissingExtraError(
+            "predicting concerns needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\""
+        ) from None
+    return clone

@@ -1,0 +1,290 @@
+"""What a release of word vectors is decided on before a text is read, and what it then promises, in one statement: its
+own guarantee, the levels of its users, and all that was released before and goes into it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import ClassVar
+
+from dptext.embeddings.levels import Levels
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.condition import Condition
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    as_approx,
+    compose,
+    rounded_up,
+    substitution_from_add_remove,
+)
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
+from dptext.vectors.formats import Source, load_vectors
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["PriorReleases", "ReleasePlan", "checked_source"]
+
+_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
+_ONE_NAME = (
+    "a person writes under one name; whoever has several counts as several users",
+    "no two people write under one name; those who do count as one user together",
+)
+
+
+def checked_source(
+    vectors: Source | Vocabulary, vocabulary: PrivateVocabulary | None
+) -> tuple[WordVectors | Vocabulary, Vocabulary]:
+    """What a release starts from: public vectors, loaded, or public words; and these words as a vocabulary.
+
+    Raises:
+        ParameterError: words that were learned from people stand where public ones should, or the other way round.
+        DataError, StorageError, MissingExtraError: see `dptext.load_vectors`.
+    """
+    if isinstance(vectors, LearnedVocabulary | PrivateVocabulary):
+        raise ParameterError(
+            "vectors must be public: these words were learned under a promise of their own, which would get lost; "
+            "give what dptext.private_vocabulary returned as vocabulary=, and as vectors= what was known before "
+            f"(Vocabulary([{UNKNOWN!r}]) if nothing)"
+        )
+    if vocabulary is not None and not isinstance(vocabulary, PrivateVocabulary):
+        raise ParameterError(
+            f"vocabulary must be what dptext.private_vocabulary returns, got {type(vocabulary).__name__}; public "
+            "words are given as vectors="
+        )
+    if isinstance(vectors, Vocabulary):
+        return vectors, vectors
+    loaded = load_vectors(vectors)
+    return loaded, loaded.vocabulary
+
+
+@dataclass(frozen=True)
+class PriorReleases:
+    """What was promised before of what a release builds on: the statements of vectors, vocabulary, predictor."""
+
+    statements: Mapping[str, PrivacyStatement]
+
+    def check(self, unit: Unit) -> None:
+        """Whether what was promised before adds up with an (epsilon, delta) release: asked before a text is read.
+
+        Raises:
+            RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
+                (epsilon, delta).
+        """
+        for name, before in self.statements.items():
+            _check_can_be_added(name, before, unit)
+        self.under_substitution(ApproxDP(0.0, 0.0))
+
+    def counted_into(self, release: PrivacyStatement) -> PrivacyStatement:
+        """The statement of the release and of all that it builds on, taken together.
+
+        Raises:
+            RefusedError: as `check`.
+        """
+        self.check(release.unit)
+        statement = release
+        for before in self.statements.values():
+            statement = statement.compose(before).replace(parameters=release.parameters, release_id=release.release_id)
+        return statement
+
+    def under_substitution(self, release: ApproxDP) -> ApproxDP:
+        """What is promised to somebody whose texts are replaced by others: exact for the release alone, whose promise
+        under substitution is given, and the general conversion for the rest.
+
+        Raises:
+            RefusedError: no proof, as `check`.
+        """
+        total: Guarantee = release
+        for before in self.statements.values():
+            total = compose(total, substitution_from_add_remove(before.whole_guarantee))
+        assert isinstance(total, ApproxDP)
+        return total
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReleasePlan(ABC):
+    """All that a release is decided on before a text is read: public, and checked.
+
+    Attributes:
+        unit: what is protected: "user", "document" or "pair".
+        words: all words of the release.
+        public: the vectors that the first of them had; None: there were none.
+        vocabulary: the last of them, learned from the same people; None: all are public.
+        levels: of its users.
+        listed: vectors of which the words alone were taken: what was promised of those vectors is about their words
+            too.
+    """
+
+    unit: str
+    words: Vocabulary
+    public: WordVectors | None
+    vocabulary: PrivateVocabulary | None
+    levels: Levels
+    listed: WordVectors | None = None
+
+    mechanism: ClassVar[str]
+    share: ClassVar[str]
+    """What a level's share is called in a statement: an epsilon, or a sampling rate."""
+
+    @abstractmethod
+    def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
+        """What the release alone promises to a user of a level."""
+
+    @abstractmethod
+    def _costs(self, level: str) -> dict[str, Parameter]:
+        """Parameters of a statement: budget and noise."""
+
+    @abstractmethod
+    def _shape(self) -> dict[str, Parameter]:
+        """Parameters of a statement: all else that was decided."""
+
+    @abstractmethod
+    def _taken_for_granted(self) -> tuple[str, ...]:
+        """Assumptions of the mechanism."""
+
+    def statement(self, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
+        """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
+
+        Raises:
+            RefusedError: as `check`.
+            MissingExtraError: (skip-gram) dp-accounting is not installed.
+        """
+        prior = self.prior
+        prior.check(_UNITS[self.unit])
+        release = of_release(
+            guarantee=self._promised(level),
+            unit=_UNITS[self.unit],
+            relation=Relation.ADD_REMOVE,
+            condition=self._condition(level),
+            trust=Trust.CENTRAL,
+            mechanism=self.mechanism,
+            parameters=self._parameters(level),
+            assumptions=self._assumptions(),
+            exposed=("the list of words that have a vector: " + self._origin,),
+            seeded=seeded,
+            release_id=release_id or new_release_id(),
+        )
+        return prior.counted_into(release)
+
+    def statements(self, *, seeded: bool, release_id: str | None = None) -> dict[str, PrivacyStatement]:
+        """By level; they are one release, and have one name."""
+        release_id = release_id or new_release_id()
+        return {level: self.statement(level, seeded=seeded, release_id=release_id) for level in self.levels.shares}
+
+    def under_substitution(self, level: str) -> ApproxDP:
+        """What is promised to a user of a level when their texts are replaced by other ones (the level stays), all that
+        was released before counted in.
+
+        Raises:
+            RefusedError: no proof, as `check`.
+        """
+        release = self.guarantee(level, relation=Relation.SUBSTITUTION)
+        return self.prior.under_substitution(self.levels.with_level(release))
+
+    @property
+    def total_delta(self) -> float:
+        """The delta of this release and of all that was released before it."""
+        return as_approx(self.statement(self.levels.most, seeded=False).guarantee).delta
+
+    def check(self) -> None:
+        """Whether what was promised before adds up with this release: asked before a text is read.
+
+        Raises:
+            RefusedError: as `PriorReleases.check`.
+        """
+        self.prior.check(_UNITS[self.unit])
+
+    @property
+    def prior(self) -> PriorReleases:
+        """What was released before, of what is not public."""
+        vectors = self.listed if self.public is None else self.public
+        found = {
+            "vocabulary": None if self.vocabulary is None else self.vocabulary.statement,
+            "vectors": None if vectors is None else vectors.statement,
+            "predictor": None if self.levels.policy is None else self.levels.policy.training,
+        }
+        return PriorReleases({name: each for name, each in found.items() if each is not None})
+
+    @property
+    def new_words(self) -> int | None:
+        """How many words of the release no public list held: they come last."""
+        if self.vocabulary is None:
+            return None
+        if self.public is not None:
+            return len(self.words) - len(self.public)
+        learned = set(self.vocabulary.words)
+        return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
+
+    def _promised(self, level: str) -> Guarantee:
+        return self.levels.with_level(self.guarantee(level))
+
+    def _condition(self, level: str) -> Condition:
+        return self.levels.condition(level)
+
+    def _parameters(self, level: str) -> dict[str, Parameter]:
+        said = self._costs(level)
+        said |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.statements.items()}
+        if len(self.levels.shares) > 1:
+            said |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
+            said |= {"level": level, "default_level": self.levels.default}
+        said |= self.levels.parameters
+        said |= {"words": len(self.words), "new_words": self.new_words}
+        said |= self._shape()
+        return said | {
+            "public_vectors": None if self.public is None else self.public.source,
+            "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
+        }
+
+    def _substituted(self, level: str) -> dict[str, Parameter]:
+        promise = self.under_substitution(level)
+        return {
+            "epsilon_under_substitution": rounded_up(promise.epsilon, 4),
+            "delta_under_substitution": rounded_up(promise.delta, 4),
+        }
+
+    def _assumptions(self) -> tuple[str, ...]:
+        said = ["all parameters are public; none was computed from the protected texts"]
+        if self.prior.statements:
+            said = [
+                "all parameters are public, or computed from what was released before under a promise counted in above"
+            ]
+        if self.public is not None and self.public.statement is None:
+            said.append("the public vectors were not made from the protected texts")
+        if self.unit == "user":
+            said += _ONE_NAME
+        return (*said, *self.levels.assumptions, *self._taken_for_granted())
+
+    @property
+    def _origin(self) -> str:
+        """Of the words."""
+        released = "vectors" in self.prior.statements
+        first = "public words"
+        if released:
+            first = "those of vectors that were released under a promise of their own, counted in above"
+        if self.vocabulary is not None:
+            return (
+                f"{first}, and words of these users that were released under a promise of their own, counted in above"
+            )
+        return first if released else "it is public, chosen without regard to the texts"
+
+
+def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:
+    if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
+        raise RefusedError(
+            f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
+            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
+            "released for the same unit and relation"
+        )
+    # zCDP and metric guarantees have reasons of their own to be refused
+    if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
+        raise RefusedError(
+            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
+            f"{name}, or ones that were released with a finite epsilon"
+        )
