@@ -440,6 +440,7 @@ def states():
     return [each.state for each in Ledger("book").releases()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_the_ledger_is_asked_before_the_work_and_settles_once_the_folder_stands(work, embed, monkeypatch, name):
     Ledger.create("book", epsilon=10, delta=1e-5)

@@ -180,6 +180,7 @@ def test_a_checkpoint_that_is_there_is_not_overwritten(work, embed):
     assert (code, "no checkpoint" in err) == (1, True)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on(work, vectors):
     command = [sys.executable, "-m", "dptext", "embed", "in.jsonl", "-o", "shared", "--vectors", vectors]
     command += [

@@ -267,6 +267,7 @@ def test_bad_rows_are_told_and_listed(work, encode):
 # -- interruptions and ledgers --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
     write("big.jsonl", 7_000, words=80)

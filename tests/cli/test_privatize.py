@@ -197,6 +197,7 @@ def test_many_unknown_words_are_told_to_the_owner_alone(work, privatize):
 # -- interruptions --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes):
@@ -326,6 +327,7 @@ def test_a_run_that_fails_at_once_costs_nothing(work, privatize):
     assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--on-error", "skip", "-q")[0] == 0
 
 
+@pytest.mark.slow
 def test_two_processes_at_the_same_rows_one_wins(work, vectors):
     ledger("create", "l.db", "--releases", 1)
     write("big.jsonl", 3000)
@@ -341,6 +343,7 @@ def test_two_processes_at_the_same_rows_one_wins(work, vectors):
         ledger("create", "l.db", "--releases", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
 def test_a_killed_run_is_charged_once(work, vectors):
     ledger("create", "l.db", "--releases", 1)
@@ -356,6 +359,7 @@ def test_a_killed_run_is_charged_once(work, vectors):
     assert release.state == "released"
 
 
+@pytest.mark.slow
 def test_starting_over_gives_back_what_was_only_reserved(work, vectors):
     ledger("create", "l.db", "--releases", 1)
     write("big.jsonl", 100_000)

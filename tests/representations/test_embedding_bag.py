@@ -91,10 +91,3 @@ def test_it_is_saved_with_a_device(tmp_path):
 def test_arguments_are_checked(arguments, options, message):
     with pytest.raises(ParameterError, match=message):
         EmbeddingBag(*arguments, **options)
-
-
-def test_what_is_no_list_of_texts_is_refused():
-    with pytest.raises(ParameterError):
-        BAG.encode("one string")
-    with pytest.raises(DataError, match="entry 2"):
-        BAG.encode(["a", 7])

@@ -1,0 +1,106 @@
+"""What every encoder keeps: a vector for any text, of that text alone, the same from a pickle and from a folder."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError
+from dptext.representations.bounds import Bound
+from dptext.representations.embedding_bag import EmbeddingBag, NGrams
+from dptext.representations.encoders import CallableEncoder, TextEncoder
+from dptext.representations.gru import GruEncoder, WordTable
+from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.release import DeviceEncoder
+
+VECTORS = dptext.load_vectors((["the", "doctor", "said", "fine"], np.random.default_rng(1).normal(size=(4, 5))))
+ODD = ["", "   ", "7, 8!", "qqqzzz", "\ud800", "\0", "a" * 5_000, "the " * 3_000, "’'’", "👩‍👩‍👧‍👦", "The doctor said."]
+
+
+def lengths(texts):
+    """A caller's function."""
+    return np.array([[len(text), text.count("a"), np.inf if "7" in text else np.nan] for text in texts])
+
+
+def recurrent():
+    """A recurrent network of three words, two numbers each, three units and four outputs."""
+    table, draw = WordTable(("the", "doctor", "said")), np.random.default_rng(2).normal
+    shapes = {"embedding": (table.size, 2), "input": (2, 9), "input_bias": (9,), "state": (3, 9), "state_bias": (9,)}
+    shapes |= {"out": (3, 4), "out_bias": (4,)}
+    return GruEncoder(table, {name: draw(size=shape) for name, shape in shapes.items()})
+
+
+ENCODERS = {
+    "mean of words": lambda: MeanOfWords(VECTORS),
+    "weighted mean of words": lambda: MeanOfWords(VECTORS, weighting=1e-3),
+    "the caller's function": lambda: CallableEncoder(lengths),
+    "bag of n-grams": lambda: EmbeddingBag(np.random.default_rng(3).normal(size=(64, 4)), NGrams(buckets=64)),
+    "recurrent": recurrent,
+    "layers": lambda: LayeredEncoder(MeanOfWords(VECTORS), HidingLayers(((np.ones((5, 2)), [1.0, 2.0]),))),
+}
+
+
+@pytest.fixture(params=ENCODERS)
+def encoder(request):
+    return ENCODERS[request.param]()
+
+
+def test_every_text_has_a_finite_vector_that_hangs_on_it_alone(encoder):
+    assert isinstance(encoder, TextEncoder)
+    with np.errstate(all="raise"):
+        together = encoder.encode(ODD)
+        assert encoder.encode([]).shape == (0, encoder.dimension)
+    assert together.shape == (len(ODD), encoder.dimension)
+    assert together.dtype == np.float32
+    assert np.isfinite(together).all()
+    for row, text in zip(together, ODD, strict=True):
+        np.testing.assert_array_equal(encoder.encode([text])[0], row)
+        np.testing.assert_array_equal(encoder.encode(["fine " * 90, text, "the"])[1], row)
+
+
+def test_missing_texts_documents_and_arrays_are_texts(encoder):
+    expected = encoder.encode(["the doctor", ""])
+    for texts in ((dptext.Document("the doctor"), None), np.array(["the doctor", ""]), ["the doctor", float("nan")]):
+        np.testing.assert_array_equal(encoder.encode(texts), expected)
+
+
+def test_what_is_no_list_of_texts_is_refused_without_showing_it(encoder):
+    with pytest.raises(ParameterError, match="got str") as one:
+        encoder.encode("secret")
+    with pytest.raises(DataError, match="entry 2 is bytes") as other:
+        encoder.encode(["a", b"secret"])
+    assert "secret" not in str(one.value) + str(other.value)
+
+
+def test_progress_counts_the_texts(encoder):
+    heard = []
+    encoder.encode(["the"] * 2_500, progress=heard.append)
+    assert heard == sorted(heard)
+    assert heard[-1] == 2_500
+
+
+def test_copies_and_pickles_give_the_same_vectors_under_the_same_name(encoder):
+    for other in (pickle.loads(pickle.dumps(encoder)), copy.deepcopy(encoder)):
+        np.testing.assert_array_equal(other.encode(ODD), encoder.encode(ODD))
+        assert (other.name, other.parameters(), other.assumptions()) == (
+            encoder.name,
+            encoder.parameters(),
+            encoder.assumptions(),
+        )
+    assert json.loads(json.dumps(encoder.parameters())) == encoder.parameters()
+
+
+def test_it_goes_into_a_folder_for_devices_and_comes_back(encoder, tmp_path):
+    device = DeviceEncoder(encoder, Bound(mean=np.zeros(encoder.dimension)), dptext.PrivUnit(epsilon=4.0))
+    device.save(tmp_path / "saved")
+    try:
+        again = DeviceEncoder.load(tmp_path / "saved")
+    except DataError as error:  # what no folder holds is given again
+        assert "encoder=" in str(error)
+        again = DeviceEncoder.load(tmp_path / "saved", encoder)
+    assert again.statement == device.statement
+    np.testing.assert_array_equal(again.encode(ODD, seed=1), device.encode(ODD, seed=1))

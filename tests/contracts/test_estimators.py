@@ -1,0 +1,154 @@
+"""What every estimator of texts keeps, as scikit-learn asks it of those of numbers; noise fresh in each call."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
+
+import dptext
+from contracts.forked import outputs_of_processes
+from dptext.errors import DataError, ParameterError
+
+ROW = "room staff kitchen garden breakfast hotel street window city house " * 20
+
+
+def _private_encoder(vectors):
+    return dptext.PrivateEncoder(vectors, dptext.PrivUnit(epsilon=4.0), public_texts=list(vectors.words[:40]))
+
+
+ESTIMATORS = {
+    "WordPrivatizer": lambda vectors: dptext.WordPrivatizer(epsilon=0.1, vectors=vectors, limit=None),
+    "PrivateEncoder": _private_encoder,
+}
+STORED = {
+    "WordPrivatizer": {"mechanism": "no such", "epsilon": -1, "vectors": 3, "mechanism_params": 7, "seed": "s"},
+    "PrivateEncoder": {"encoder": 7, "randomizer": "noise", "dimension": -1, "bound": None, "public_texts": 5},
+}
+
+
+@pytest.fixture(params=ESTIMATORS)
+def estimator(request, small):
+    return ESTIMATORS[request.param](small)
+
+
+def listed(output):
+    """The output of `transform` as lists: words of a text, or numbers of a vector."""
+    return [row.split() if isinstance(row, str) else list(row) for row in output]
+
+
+def shared(one, other):
+    """The share of places at which two outputs agree."""
+    return np.mean([a == b for row, again in zip(one, other, strict=True) for a, b in zip(row, again, strict=True)])
+
+
+# -- as scikit-learn has it -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_constructor_only_stores(name):
+    given = STORED[name]
+    made = getattr(dptext, name)(**given)
+    assert {key: made.get_params()[key] for key in given} == given
+    assert made.get_params() == vars(made)
+    assert made.set_params(seed=3).get_params()["seed"] == 3
+
+
+def test_a_clone_has_the_parameters_and_nothing_that_was_fitted(estimator, small):
+    estimator.fit().transform(["a"])
+    copy = clone(estimator)
+    assert copy.get_params() == estimator.get_params()
+    assert any(each is small for each in vars(copy).values())  # frozen, so there is no need of a second one
+    assert not any(name.endswith("_") for name in vars(copy))
+
+
+def test_nothing_is_transformed_before_fit(estimator):
+    with pytest.raises(NotFittedError):
+        estimator.transform(["a"])
+
+
+def test_its_tags_say_that_no_two_calls_are_alike(estimator):
+    tags = get_tags(estimator)
+    assert tags.non_deterministic
+    assert tags.no_validation
+    assert (tags.input_tags.string, tags.input_tags.two_d_array) == (True, False)
+
+
+def test_every_text_has_its_row(estimator):
+    estimator.fit()
+    assert len(estimator.transform(["", "one two", None, "!?", float("nan")])) == 5
+    assert estimator.transform([]).shape[0] == 0
+    assert isinstance(estimator.transform(np.array(["a", "b"], dtype=object)), np.ndarray)
+
+
+def test_what_is_no_column_of_texts_is_refused(estimator):
+    pandas = pytest.importorskip("pandas")
+    estimator.fit()
+    for texts in ("one text", {"text": ["a"]}, 7):
+        with pytest.raises(ParameterError, match="must be a list, an array or a Series"):
+            estimator.transform(texts)
+    for texts in (pandas.DataFrame({"text": ["a"]}), np.array([["a"]])):
+        with pytest.raises(ParameterError, match="one column, got something with 2 axes"):
+            estimator.transform(texts)
+    with pytest.raises(DataError, match="entry 2 is int"):
+        estimator.transform(["a", 5])
+
+
+def test_it_works_in_a_pipeline_that_is_pickled(estimator):
+    model = make_pipeline(estimator, FunctionTransformer(len)).fit([ROW] * 4)
+    assert pickle.loads(pickle.dumps(model)).transform([ROW] * 3) == 3
+    assert model[0].statement_.unit is dptext.Unit.DOCUMENT
+
+
+# -- what is promised -------------------------------------------------------------------------------------------------
+
+
+def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(estimator):
+    assert not hasattr(estimator.fit(), "statement_")
+    estimator.transform(["one two three"])
+    first = estimator.statement_
+    estimator.transform(["one two three"])
+    second = estimator.statement_
+    assert first.release_id != second.release_id
+    assert first.replace(release_id=None) == second.replace(release_id=None)
+    both = first.compose(second)
+    assert both.guarantee.epsilon == pytest.approx(2 * first.guarantee.epsilon)
+    assert both.slack == first.slack + second.slack
+
+
+def test_with_a_seed_equal_calls_are_equal_and_the_statement_says_so(estimator):
+    seeded = clone(estimator).set_params(seed=7).fit()
+    one, again, other = (listed(seeded.transform(texts)) for texts in ([ROW], [ROW], [ROW, "more"]))
+    assert one == again
+    assert seeded.statement_.seeded
+    assert shared(one, other[:1]) < 0.2  # other content, other noise
+
+
+# -- fresh noise ------------------------------------------------------------------------------------------------------
+
+
+def test_every_call_every_clone_and_every_pickle_draws_afresh(estimator):
+    stored = pickle.dumps(estimator.fit())
+    outputs = [listed(estimator.transform([ROW])) for _ in range(2)]
+    outputs += [listed(pickle.loads(stored).transform([ROW])) for _ in range(2)]
+    outputs += [listed(clone(estimator).fit().transform([ROW])) for _ in range(2)]
+    assert max(shared(outputs[one], outputs[two]) for one in range(6) for two in range(one)) < 0.2
+
+
+def test_no_random_state_is_pickled(estimator):
+    estimator.fit().transform([ROW])
+    stored = pickle.dumps(estimator)
+    assert not any(state in stored for state in (b"RandomBits", b"NoiseKey", b"Rewriter", b"randomness"))
+    assert pickle.loads(stored).statement_ == estimator.statement_
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+def test_forked_processes_never_make_equal_noise(estimator):
+    estimator.fit().transform([ROW])
+    # 200 words of 300 near-uniform ones; or 20 rows of numbers on a fine grid: chance makes few places agree
+    outputs = outputs_of_processes(estimator, lambda own: listed(own.transform([ROW] * 20)))
+    assert max(shared(outputs[one], outputs[two]) for one in range(5) for two in range(one)) < 0.2
