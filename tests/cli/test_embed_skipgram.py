@@ -160,8 +160,8 @@ def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options
 
 def test_progress_shows_steps_and_what_is_spent(work, embed, monkeypatch):
     shown = []
-    monkeypatch.setattr(console._Bar, "shown", property(lambda _bar: True))
-    monkeypatch.setattr(console._Bar, "step", lambda _bar, done, steps, what: shown.append((done, steps, what)))
+    monkeypatch.setattr(console.Bar, "shown", property(lambda _bar: True))
+    monkeypatch.setattr(console.Bar, "step", lambda _bar, done, steps, what: shown.append((done, steps, what)))
     assert embed("in.jsonl", "-o", "shared", *LITTLE, "-q") == (0, "", "")
     assert [(done, steps) for done, steps, _ in shown] == [(n, 5) for n in range(6)]
     spent = [float(what.split()[2]) for _, _, what in shown]

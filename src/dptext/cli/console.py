@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
@@ -14,11 +14,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from dptext.files.documents import DocumentReader
 
 __all__ = [
+    "Bar",
     "Stopped",
-    "fitting_bar",
     "print_json",
     "progress_bar",
-    "reading_bar",
     "say",
     "say_error",
     "stdout",
@@ -81,66 +80,40 @@ def say_error(text: str, error: BaseException | None = None) -> None:
         say(f"dptext: {note}")
 
 
-@contextmanager
-def progress_bar(*, quiet: bool) -> Iterator[Callable[[DocumentReader, int], None]]:
-    """A progress bar on a terminal only; yields a function to call with a reader and the number of rows done."""
-    with _bar("privatizing", quiet=quiet) as bar:
-        yield lambda reader, rows: bar.show(reader, f"{rows:,} documents")
-
-
-@contextmanager
-def reading_bar(what: str, then: str, *, quiet: bool) -> Iterator[Callable[[DocumentReader], None]]:
-    """The same for what goes on when all is read, and that shows no count; yields a function to call with a reader.
-
-    Args:
-        what: is done while it is read.
-        then: is done after it.
-        quiet: show nothing.
-    """
-    with _bar(what, quiet=quiet) as bar:
-        yield lambda reader: bar.reading(reader, then, what)
-
-
-@contextmanager
-def fitting_bar(*, quiet: bool) -> Iterator[_Bar]:
-    """The same for a model that is fitted: a pass over the documents, and maybe steps after it."""
-    with _bar("reading", quiet=quiet) as bar:
-        yield bar
-
-
-class _Bar:
-    """What is shown of one task; nothing without a terminal."""
+class Bar:
+    """How far a task is, on a terminal; elsewhere nothing."""
 
     def __init__(self, progress: Progress | None, first: str) -> None:
         self._progress = progress
         self._now = first
         self._task = None if progress is None else progress.add_task(first, total=None)
 
-    def show(self, reader: DocumentReader, description: str) -> None:
-        """How far the reader is."""
-        if self._progress is not None and self._task is not None:
-            total = reader.size or None
-            self._progress.update(self._task, completed=reader.position, total=total, description=description)
-
     @property
     def shown(self) -> bool:
         """Whether anybody sees it."""
         return self._progress is not None
 
+    def rows(self, reader: DocumentReader, count: int) -> None:
+        """How far the reader is, and how many rows are done."""
+        self._show(f"{count:,} documents", completed=reader.position, total=reader.size or None)
+
     def reading(self, reader: DocumentReader, then: str, what: str = "reading") -> None:
         """How far the reader is, or what comes when all is read; without a count."""
         if reader.size and reader.position >= reader.size:
-            self.go_on(then)
+            self._go_on(then)
         else:
-            self.show(reader, what)
+            self._show(what, completed=reader.position, total=reader.size or None)
 
     def step(self, done: int, steps: int, description: str) -> None:
         """How many steps are done."""
-        self.go_on("steps")
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=done, total=steps, description=description)
+        self._go_on("steps")
+        self._show(description, completed=done, total=steps)
 
-    def go_on(self, description: str) -> None:
+    def _show(self, description: str, *, completed: int, total: int | None) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=completed, total=total, description=description)
+
+    def _go_on(self, description: str) -> None:
         """Another task begins, of which nobody knows how long it takes: a bar that is full would look stuck."""
         if self._progress is not None and self._task is not None and self._now != description:
             self._progress.remove_task(self._task)
@@ -148,10 +121,14 @@ class _Bar:
 
 
 @contextmanager
-def _bar(first: str, *, quiet: bool) -> Iterator[_Bar]:
+def progress_bar(first: str, *, quiet: bool) -> Iterator[Bar]:
+    """What is shown of a task that begins with ``first``; nothing without a terminal.
+
+    A model that is fitted takes a pass over the documents, and maybe steps after it.
+    """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield _Bar(None, first)
+        yield Bar(None, first)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -162,4 +139,4 @@ def _bar(first: str, *, quiet: bool) -> Iterator[_Bar]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield _Bar(progress, first)
+        yield Bar(progress, first)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import print_json, reading_bar, stopped_with_notes
+from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
 from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
 from dptext.embeddings.dpsgd.recipe import Unit
@@ -299,9 +299,9 @@ def _learn(
     quiet: bool,
 ) -> PrivateVocabulary:
     """The words that no public list holds."""
-    with reading_bar("new words", "choosing new words", quiet=quiet) as show, warnings.catch_warnings():
+    with progress_bar("new words", quiet=quiet) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already, of all together
-        reader.watch(lambda _block: show(reader))
+        reader.watch(lambda _block: bar.reading(reader, "choosing new words", "new words"))
         return private_vocabulary(
             reader,
             epsilon=budget.epsilon,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dptext.cli.console import fitting_bar, stopped_with_notes
+from dptext.cli.console import progress_bar, stopped_with_notes
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.skipgram import Progress, SkipGram
@@ -133,7 +133,7 @@ class Cooccurrences(Learning):
     ) -> Cooccurrence:
         """See `Learning`."""
         model = Cooccurrence(self.public, **self._how, vocabulary=vocabulary, **options)
-        with fitting_bar(quiet=quiet) as bar:
+        with progress_bar("reading", quiet=quiet) as bar:
             reader.watch(lambda _block: bar.reading(reader, "adding up"))
             model.fit(reader, release_id=release_id)
         return model
@@ -216,7 +216,7 @@ class Training(Learning):
     ) -> SkipGram:
         """See `Learning`. An interrupt says how to go on, where there is a checkpoint to go on from."""
         model = SkipGram(self.public, **self._how, vocabulary=vocabulary, **options)
-        with stopped_with_notes(), fitting_bar(quiet=quiet) as bar:
+        with stopped_with_notes(), progress_bar("reading", quiet=quiet) as bar:
             reader.watch(lambda _block: bar.reading(reader, "grouping by user"))
             spent = 0.0
 

@@ -35,7 +35,11 @@ def release_all(
         quiet: say nothing.
     """
     releases: list[Release] = []
-    with stopped_with_notes(), progress_bar(quiet=quiet) as progress, _told_what_is_done(releases, len(places)):
+    with (
+        stopped_with_notes(),
+        progress_bar("privatizing", quiet=quiet) as bar,
+        _told_what_is_done(releases, len(places)),
+    ):
         for place in places:
             if place.is_in_folder:
                 make_folder(place.out.parent)
@@ -43,7 +47,7 @@ def release_all(
                 say(f"{place.out} is there already: left as it is.", quiet=quiet)
                 continue
             try:
-                releases.append(release(place, progress))
+                releases.append(release(place, bar.rows))
             except NoDocumentsError:
                 if not place.is_in_folder:
                     raise
