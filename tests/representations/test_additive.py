@@ -167,13 +167,13 @@ def test_many_rows_go_in_blocks_and_come_out_once(randomizer):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Gaussian(epsilon=1.0, delta=0.0), "delta must be above 0 and below 1, got 0"),
+        (lambda: Gaussian(epsilon=1.0, delta=0.0), "delta must be a number above 0 and below 1, got 0"),
         (lambda: Gaussian(epsilon=1.0, delta=1.0), "below 1"),
         (lambda: Gaussian(epsilon=1.0, delta=math.nan), "below 1"),
-        (lambda: Gaussian(epsilon=1.0, delta="1e-5"), "a number, got str"),
-        (lambda: Gaussian(epsilon=1.0, delta=True), "a number, got bool"),
+        (lambda: Gaussian(epsilon=1.0, delta="1e-5"), "a number above 0 and below 1, got another text"),
+        (lambda: Gaussian(epsilon=1.0, delta=True), "a number above 0 and below 1, got True"),
         (lambda: Laplace(epsilon=1.0, domain="disc"), "'unit sphere', 'unit cube', 'one-hot', got 'disc'"),
-        (lambda: Laplace(epsilon=1.0, domain=3), "got int"),
+        (lambda: Laplace(epsilon=1.0, domain=3), "domain must be one of .*, got 3"),
         (lambda: Laplace(epsilon=1e-300).channel(4), "choose a larger epsilon"),
         (lambda: Gaussian(epsilon=1e-300, delta=1e-300).channel(4), "choose a larger epsilon"),
     ],

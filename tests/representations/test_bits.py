@@ -234,8 +234,8 @@ def test_strange_vectors_are_those_of_the_cube():
     [
         ({"epsilon": 1.0, "bits": 0}, "from 1 to 16"),
         ({"epsilon": 1.0, "bits": 17}, "from 1 to 16"),
-        ({"epsilon": 1.0, "bits": 2.0}, "an integer or None"),
-        ({"epsilon": 1.0, "bits": True}, "an integer or None"),
+        ({"epsilon": 1.0, "bits": 2.0}, "bits must be an integer from 1 to 16"),
+        ({"epsilon": 1.0, "bits": True}, "bits must be an integer from 1 to 16"),
     ],
 )
 def test_bad_arguments_say_what_was_expected(arguments, message):

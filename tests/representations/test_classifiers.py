@@ -348,7 +348,10 @@ def test_published_mechanisms_are_learnt_from(published):
         ({"training": "brave"}, "training must be one of 'plain', 'robust', 'adaptive', got 'brave'"),
         ({"training": "plain", "model": "linear"}, "is for model='mlp': the linear model knows the noise"),
         ({"training": "adaptive", "schedule": [1.0]}, "an epsilon for each of 12 epochs, got 1"),
-        ({"training": "adaptive", "schedule": lambda epoch: 3 - epoch}, "epsilon of epoch 3 must be a number above 0"),
+        (
+            {"training": "adaptive", "schedule": lambda epoch: 3 - epoch},
+            "epsilon of epoch 3 must be a finite number above 0",
+        ),
         ({"training": "adaptive", "channel": None}, "give the randomizer, or the statement"),
         ({"training": "robust", "channel": None}, "give the channel, or training='plain'"),
         ({"public": (CLEAN, LABELS)}, "public vectors were given twice"),

@@ -95,7 +95,7 @@ def test_bad_arguments_are_refused(small):
     with pytest.raises(ParameterError, match="expected WordVectors, got str"):
         MeanOfWords("glove-6b-50d")
     for weighting in (0, -1.0, True, "x", float("nan"), float("inf")):
-        with pytest.raises(ParameterError, match="weighting must be a number of at least 1e-30"):
+        with pytest.raises(ParameterError, match="weighting must be a finite number of at least 1e-30"):
             MeanOfWords(small, weighting=weighting)
 
 

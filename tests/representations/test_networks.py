@@ -12,7 +12,7 @@ from dptext.representations.networks import TrainingOptions, train_mlp
     [
         ({"hidden": 0}, "hidden must be an integer of at least 1, got 0"),
         ({"hidden": (64, -1)}, "hidden must be an integer of at least 1, got -1"),
-        ({"hidden": "64"}, "hidden must be an integer of at least 1, got '64'"),
+        ({"hidden": "64"}, "hidden must be an integer of at least 1, got another text"),
         ({"hidden": None}, "hidden must be an integer of at least 1, got None"),
         ({"learning_rate_decay": 0.0}, "learning_rate_decay must be"),
         ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),

@@ -317,7 +317,7 @@ def resealed(folder, name, content):
         (lambda c: c["bound"].update(kind="clip", radius=1.0), "its parts do not fit together"),
         (lambda c: c["bound"].pop("kind"), "not of one encoder"),
         (lambda c: c["encoder"].update(weighting=None), "encoder_weighting differ"),
-        (lambda c: c["encoder"].update(weighting="x"), "weighting must be a number"),
+        (lambda c: c["encoder"].update(weighting="x"), "weighting must be a finite number"),
         (lambda c: c["encoder"].update(source="another"), "encoder_vectors differ"),
         (lambda c: c["encoder"].update(kind="given"), "its encoder is a caller's"),
         (lambda c: c["encoder"].pop("source"), "not of one encoder"),

@@ -227,7 +227,10 @@ def test_what_is_trained_through_is_what_is_sent():
     ("options", "message"),
     [
         ({"training": "brave"}, "training must be one of"),
-        ({"training": "adaptive", "schedule": lambda epoch: 2 - epoch}, "epsilon of epoch 2 must be a number above 0"),
+        (
+            {"training": "adaptive", "schedule": lambda epoch: 2 - epoch},
+            "epsilon of epoch 2 must be a finite number above 0",
+        ),
         ({"training": "adaptive", "schedule": [1.0]}, "an epsilon for each of 8 epochs, got 1"),
         ({"epochs": 0}, "epochs must be an integer of at least 1"),
         ({"dimension": 0}, "dimension"),

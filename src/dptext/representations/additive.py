@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.noise.rounded import ELEMENTARY, rounded_gaussian, rounded_l2_laplace, rounded_laplace
 from dptext.privacy.accounting import gaussian_sigma
@@ -26,8 +27,7 @@ from dptext.privacy.guarantee import ApproxDP, Guarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.randomizer import Channel, Private, Randomizer
-from dptext.threads import for_each_block
+from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
 __all__ = ["CappedLaplace", "Gaussian", "L2Laplace", "Laplace"]
 
@@ -78,20 +78,14 @@ class AdditiveChannel(Channel):
         self.expected_squared_error = dimension * self._variance
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
-        count = len(vectors)
         private = np.empty(vectors.shape, dtype=np.float32)
+
+        def fill(rows: slice, stream: RandomBits) -> None:
+            cells = self._noise(stream, vectors[rows], step=self.step)
+            np.multiply(cells, self.step, out=private[rows], casting="same_kind")
+
         rows = max(1, _TOGETHER // self.dimension)
-        starts = range(0, count, rows * _BLOCKS_A_TASK)
-
-        def fill(task: tuple[int, RandomBits]) -> None:
-            first, stream = task
-            last = min(first + rows * _BLOCKS_A_TASK, count)
-            for start in range(first, last, rows):
-                block = slice(start, min(start + rows, last))
-                cells = self._noise(stream, vectors[block], step=self.step)
-                np.multiply(cells, self.step, out=private[block], casting="same_kind")
-
-        for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
+        in_blocks(fill, len(vectors), bits, rows=rows, blocks=_BLOCKS_A_TASK)
         return private
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
@@ -117,7 +111,7 @@ class _Additive(Randomizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "domain", checked_domain(self.domain, self.domains))
+        object.__setattr__(self, "domain", choice("domain", self.domain, self.domains))
 
     def options(self) -> dict[str, Parameter]:
         """Its arguments; the domain by its name."""
@@ -178,16 +172,10 @@ class L2Laplace(_Additive):
     | ||o - x|| - ||o - x'|| | <= ||x - x'||, and rounding is post-processing. Assumption:
     `dptext.noise.rounded.ELEMENTARY`.
 
-    In the unit ball the scale is 2 / epsilon. Input and output: as for `Laplace`. E||z - x||^2 = d (d + 1) scale^2.
+    In the unit ball the scale is 2 / epsilon. Arguments, input and output: as for `Laplace`.
+    E||z - x||^2 = d (d + 1) scale^2.
 
-    Args:
-        epsilon: above 0 and at most 500.
-        domain: the unit ball (default), the unit sphere, the cube, or one-hot; or its name.
-
-    Raises:
-        ParameterError: as for `Laplace`.
-
-    Source: Chaudhuri, Monteleoni and Sarwate 2011, section 3 (the density); ``claims.md`` section 3.
+    Source: Chaudhuri, Monteleoni and Sarwate 2011, section 3 (the density).
 
     >>> round(L2Laplace(epsilon=8.0).expected_squared_error(64))
     260
@@ -216,15 +204,10 @@ class Gaussian(_Additive):
     Theorem 8, at the L2 diameter of the domain: `dptext.privacy.accounting`); rounding is post-processing, so
     delta needs no allowance for a grid. Assumption: `dptext.noise.rounded.ELEMENTARY`.
 
-    In the unit ball the sensitivity is 2. Input and output: as for `Laplace`. E||z - x||^2 = d sigma^2.
+    In the unit ball the sensitivity is 2. Arguments, input and output: as for `Laplace`. E||z - x||^2 = d sigma^2.
 
     Args:
-        epsilon: above 0 and at most 500.
         delta: above 0 and below 1: far below 1 / (number of people), or it promises little.
-        domain: the unit ball (default), the unit sphere, the cube, or one-hot; or its name.
-
-    Raises:
-        ParameterError: epsilon, delta or the domain is none of these; the noise would not fit into float32.
 
     >>> round(Gaussian(epsilon=8.0, delta=1e-5).expected_squared_error(64))
     92
@@ -236,7 +219,7 @@ class Gaussian(_Additive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
         distance = self.domain.sensitivity(dimension).l2 * _WIDEN
@@ -250,35 +233,6 @@ class Gaussian(_Additive):
             noise=partial(rounded_gaussian, sigma=sigma),
             scale={"sigma": sigma},
         )
-
-
-def checked_delta(delta: Any) -> float:
-    """The delta as a float, when it is above 0 and below 1.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if isinstance(delta, bool) or not isinstance(delta, int | float | np.integer | np.floating):
-        raise ParameterError(f"delta must be a number, got {type(delta).__name__}")
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta must be above 0 and below 1, got {delta}")
-    return float(delta)
-
-
-def checked_domain(domain: Any, domains: tuple[Domain, ...]) -> Domain:
-    """The domain, also when it is given by name, if it is one of ``domains``.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if isinstance(domain, str) and domain in tuple(domains):
-        return Domain(domain)
-    names = ", ".join(repr(str(each)) for each in domains)
-    raise ParameterError(
-        f"domain must be one of {names}, got {domain!r}"
-        if isinstance(domain, str)
-        else f"domain must be one of {names}, got {type(domain).__name__}"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,9 +250,6 @@ class CappedLaplace(L2Laplace):
         share: of the cap, that the noise is scaled to; above 0 and at most 1.
         domain: as for `L2Laplace`.
 
-    Raises:
-        ParameterError: as for `L2Laplace`; a share out of range.
-
     >>> randomizer = CappedLaplace(epsilon=8.0, share=0.5)
     >>> print(randomizer.statement(64).guarantee, round(randomizer.expected_squared_error(64)))
     8-differential privacy (pure) 1040
@@ -310,15 +261,9 @@ class CappedLaplace(L2Laplace):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number = isinstance(self.share, int | float) and not isinstance(self.share, bool)
-        if not number or not 0 < self.share <= 1:
-            raise ParameterError(f"share must be a number above 0 and at most 1, got {self.share!r}")
-        object.__setattr__(self, "share", float(self.share))
+        object.__setattr__(self, "share", number("share", self.share, above=0, most=1))
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
-        channel = replace(self, epsilon=self.epsilon * self.share, share=1.0)._wide(dimension)
-        channel.guarantee = PureDP(self.epsilon)
+        channel = L2Laplace(epsilon=self.epsilon * self.share, domain=self.domain)._calibrate(dimension)
+        channel.name, channel.guarantee = self.name, PureDP(self.epsilon)
         return channel
-
-    def _wide(self, dimension: int) -> AdditiveChannel:
-        return super()._calibrate(dimension)

@@ -38,7 +38,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.checks import whole
 from dptext.noise.bits import (
     SCALE,
     asked_less_rounding,
@@ -53,7 +53,7 @@ from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.randomizer import Private
+from dptext.representations.randomizer import Private, in_blocks
 from dptext.representations.wire import BitChannel, BitRandomizer, Sent
 from dptext.threads import for_each_block
 
@@ -138,19 +138,13 @@ class CodeChannel(BitChannel):
 
     def _for_each_block(self, vectors: Floats, bits: RandomBits, use: Callable[[slice, Codes], None]) -> None:
         """Call ``use`` on blocks of rows and the noisy codes of their numbers, on all cores."""
-        count = len(vectors)
-        step = max(1, _NUMBERS // self.dimension)
-        rows_a_task = step * max(1, _NUMBERS_A_TASK // (step * self.dimension))
-        starts = range(0, count, rows_a_task)
+        rows = max(1, _NUMBERS // self.dimension)
 
-        def work(task: tuple[int, RandomBits]) -> None:
-            first, stream = task
-            last = min(first + rows_a_task, count)
-            for start in range(first, last, step):
-                rows = slice(start, min(start + step, last))
-                use(rows, self._codes(vectors[rows].reshape(-1), stream))
+        def work(some: slice, stream: RandomBits) -> None:
+            use(some, self._codes(vectors[some].reshape(-1), stream))
 
-        for_each_block(work, zip(starts, bits.spawn(len(starts)), strict=True))
+        blocks = max(1, _NUMBERS_A_TASK // (rows * self.dimension))
+        in_blocks(work, len(vectors), bits, rows=rows, blocks=blocks)
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
         """The mean of z z^T less the variance of the noise on the diagonal.
@@ -270,13 +264,8 @@ class WeightedBits(BitRandomizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bits is None:
-            return
-        if isinstance(self.bits, bool) or not isinstance(self.bits, int | np.integer):
-            raise ParameterError(f"bits must be an integer or None, got {type(self.bits).__name__}")
-        if not 1 <= self.bits <= MOST_BITS:
-            raise ParameterError(f"bits must be from 1 to {MOST_BITS}, got {self.bits}")
-        object.__setattr__(self, "bits", int(self.bits))
+        if self.bits is not None:
+            object.__setattr__(self, "bits", whole("bits", self.bits, least=1, most=MOST_BITS))
 
     def _calibrate(self, dimension: int) -> CodeChannel:
         budget = asked_less_rounding(self.epsilon) / dimension

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -195,25 +196,19 @@ class Bound:
                     f"{mean.size}), got {directions.shape}"
                 )
             object.__setattr__(self, "directions", directions)
-        if self.kind not in BOUNDS:
-            raise ParameterError(f"a bound must be one of {', '.join(map(repr, BOUNDS))}, got another")
+        choice("kind", self.kind, BOUNDS)
         object.__setattr__(self, "radius", self._checked_radius())
-        if self.projection is not None and self.projection not in PROJECTIONS:
-            raise ParameterError(f"projection must be one of {', '.join(map(repr, PROJECTIONS))} or None")
+        choice("projection", self.projection, (*PROJECTIONS, None))
         if self.public_name is not None and not isinstance(self.public_name, str):
             raise ParameterError("public_name must be text, or None")
-        if isinstance(self.public_texts, bool) or not isinstance(self.public_texts, int) or self.public_texts < 0:
-            raise ParameterError("public_texts must be the number of texts, 0 if nothing was fitted")
+        whole("public_texts", self.public_texts, least=0)
 
     def _checked_radius(self) -> float | None:
         if self.kind not in _SCALED:
             if self.radius is not None:
                 raise ParameterError(f"{self.kind!r} has no radius: leave it out, or take 'lift', 'clip' or 'cube'")
             return None
-        radius = self.radius
-        if isinstance(radius, bool) or not isinstance(radius, int | float) or not _SMALLEST <= radius <= _LARGEST:
-            raise ParameterError(f"{self.kind!r} needs a radius from {_SMALLEST:g} to {_LARGEST:g}")
-        return float(radius)
+        return number(f"the radius of {self.kind!r}", self.radius, least=_SMALLEST, most=_LARGEST)
 
     @property
     def domain(self) -> Domain:
@@ -331,8 +326,7 @@ def fit_bound(
     public = np.clip(np.nan_to_num(checked_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     count, width = public.shape
     kept = _checked(count, width, bound=bound, dimension=dimension, projection=projection)
-    if not 0 < quantile <= 1:
-        raise ParameterError(f"quantile must be above 0 and at most 1, got {quantile}")
+    number("quantile", quantile, above=0, most=1)
     if (labels is not None) != (projection == "supervised"):
         raise ParameterError(
             "public labels and projection='supervised' belong together: the other projections take no labels"
@@ -365,15 +359,12 @@ def fit_bound(
 
 def _checked(count: int, width: int, *, bound: str, dimension: int | None, projection: str | None) -> int:
     """The dimension to project to, if all arguments fit."""
-    if bound not in BOUNDS:
-        raise ParameterError(f"bound must be one of {', '.join(map(repr, BOUNDS))}, got another")
-    if projection is not None and projection not in PROJECTIONS:
-        raise ParameterError(f"projection must be one of {', '.join(map(repr, PROJECTIONS))} or None, got another")
+    choice("bound", bound, BOUNDS)
+    choice("projection", projection, (*PROJECTIONS, None))
     if count == 0:
         raise ParameterError("a bound is fitted on at least one public text, got none")
     kept = width if dimension is None else dimension
-    if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or not 1 <= kept <= width:
-        raise ParameterError(f"dimension must be an integer from 1 to the {width} of the encoder, or None for all")
+    whole("dimension (None: all of the encoder's)", kept, least=1, most=width)
     if projection is None and kept != width:
         raise ParameterError(f"fewer dimensions than the {width} of the encoder need a projection, got None")
     return int(kept)

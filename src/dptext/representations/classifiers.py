@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.domains import Floats, checked_vectors
@@ -17,7 +18,7 @@ from dptext.representations.linear import fit_linear, linear_prior
 from dptext.representations.networks import Epoch, Labels, TrainingOptions, train_mlp
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
-from dptext.representations.training import Schedule, TrainingNoise, checked_training
+from dptext.representations.training import TRAININGS, Schedule, TrainingNoise
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -224,9 +225,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._clean
 
     def _options(self) -> TrainingOptions:
-        if self.model not in _MODELS:
-            raise ParameterError(f"model must be one of {', '.join(map(repr, _MODELS))}, got {self.model!r}")
-        if checked_training(self.training) != "robust" and self.model == "linear":
+        choice("model", self.model, _MODELS)
+        if choice("training", self.training, TRAININGS) != "robust" and self.model == "linear":
             raise ParameterError(
                 f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form; "
                 "without a channel it takes vectors as they are"

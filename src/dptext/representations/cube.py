@@ -37,8 +37,7 @@ from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.randomizer import Channel, Private, Randomizer
-from dptext.threads import for_each_block
+from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 
 __all__ = ["STEPS", "CubeChannel", "Hybrid", "Piecewise"]
 
@@ -98,27 +97,21 @@ class CubeChannel(Channel):
         return share * constant + (1 - share) * of_bit, share * slope
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
-        count = len(vectors)
         everything = self.numbers == self.dimension
         private = np.empty(vectors.shape, dtype=np.float32) if everything else np.zeros(vectors.shape, np.float32)
-        step = max(1, _NUMBERS // self.numbers)
-        rows_a_task = step * max(1, _NUMBERS_A_TASK // (step * self.numbers))
-        starts = range(0, count, rows_a_task)
 
-        def fill(task: tuple[int, RandomBits]) -> None:
-            first, stream = task
-            for start in range(first, min(first + rows_a_task, count), step):
-                rows = slice(start, min(start + step, first + rows_a_task, count))
-                given, out = vectors[rows], private[rows]
-                if everything:
-                    out[:] = self._noisy(given.reshape(-1), stream).reshape(given.shape)
-                    continue
-                places = uniform_subsets(stream, len(given), of=self.dimension, size=self.numbers)
-                chosen = np.take_along_axis(given, places, axis=1)
-                noisy = self._noisy(chosen.reshape(-1), stream).astype(np.float32)
-                np.put_along_axis(out, places, noisy.reshape(chosen.shape), axis=1)
+        def fill(rows: slice, stream: RandomBits) -> None:
+            given, out = vectors[rows], private[rows]
+            if everything:
+                out[:] = self._noisy(given.reshape(-1), stream).reshape(given.shape)
+                return
+            places = uniform_subsets(stream, len(given), of=self.dimension, size=self.numbers)
+            chosen = np.take_along_axis(given, places, axis=1)
+            noisy = self._noisy(chosen.reshape(-1), stream).astype(np.float32)
+            np.put_along_axis(out, places, noisy.reshape(chosen.shape), axis=1)
 
-        for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
+        rows = max(1, _NUMBERS // self.numbers)
+        in_blocks(fill, len(vectors), bits, rows=rows, blocks=max(1, _NUMBERS_A_TASK // (rows * self.numbers)))
         return private
 
     def _noisy(self, numbers: Floats, bits: RandomBits) -> Floats:

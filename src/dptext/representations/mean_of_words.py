@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -55,16 +55,8 @@ class MeanOfWords:
     def __init__(self, vectors: WordVectors, *, weighting: float | None = None) -> None:
         if not isinstance(vectors, WordVectors):
             raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
-        if weighting is not None and (
-            isinstance(weighting, bool)
-            or not isinstance(weighting, int | float)
-            or not _LEAST_WEIGHTING <= weighting < math.inf
-        ):
-            raise ParameterError(
-                f"weighting must be a number of at least {_LEAST_WEIGHTING:g}, or None for all words alike"
-            )
         self.vectors = vectors
-        self.weighting = None if weighting is None else float(weighting)
+        self.weighting = None if weighting is None else number("weighting", weighting, least=_LEAST_WEIGHTING)
         self.dimension = vectors.dimension
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:

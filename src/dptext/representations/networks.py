@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
@@ -39,7 +40,6 @@ __all__ = [
     "Training",
     "TrainingOptions",
     "bounding",
-    "check_number",
     "layers_of",
     "one_torch_thread",
     "perceptron",
@@ -92,15 +92,15 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         several = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
         for units in self.hidden if several else (self.hidden,):  # type: ignore[union-attr]
-            _check_count("hidden", units)
+            whole("hidden", units, least=1)
         for name in ("batch_size", "epochs", "patience"):
-            _check_count(name, getattr(self, name))
-        for name, most in (("dropout", 1.0), ("momentum", 1.0), ("validation_fraction", 1.0)):
-            check_number(name, getattr(self, name), least=0.0, below=most)
+            whole(name, getattr(self, name), least=1)
+        for name in ("dropout", "momentum", "validation_fraction"):
+            number(name, getattr(self, name), least=0, below=1)
         for name in ("weight_decay", "extra_noise"):
-            check_number(name, getattr(self, name), least=0.0, below=np.inf)
+            number(name, getattr(self, name), least=0)
         for name in ("learning_rate", "learning_rate_decay"):
-            check_number(name, getattr(self, name), least=5e-324, below=np.inf)
+            number(name, getattr(self, name), above=0)
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
@@ -250,18 +250,6 @@ def layers_of(network: Any, scale: float) -> Layers:
     arrays = [(module.weight.detach().numpy().T.copy(), module.bias.detach().numpy().copy()) for module in linear]
     arrays[0] = ((arrays[0][0] / scale).astype(np.float32), arrays[0][1])
     return tuple(arrays)
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} must be an integer of at least 1, got {value!r}")
-
-
-def check_number(name: str, value: object, *, least: float, below: float) -> None:
-    """Refuse what is no number from ``least`` to below ``below``."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not least <= value < below:  # type: ignore[operator]
-        raise ParameterError(f"{name} must be a number from {least:g} to below {below:g}, got {value!r}")
 
 
 MIN_MAX = "min-max"

@@ -19,14 +19,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.noise.caps import Tail, gaussian_tail, sphere_tail, tail_heights
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats
-from dptext.representations.randomizer import REAL_ARITHMETIC, Channel, Private, Randomizer, checked_dimension
-from dptext.threads import for_each_block
+from dptext.representations.randomizer import REAL_ARITHMETIC, Channel, Private, Randomizer, in_blocks
 
 __all__ = ["PrivUnit", "PrivUnitG"]
 
@@ -36,7 +36,7 @@ _MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12 of themselves, in
 _LEAST = 10 * _MARGIN  # epsilon; at less than the margin itself, the cap would be avoided
 _TELLING = 1e-9  # of a variance, 1/d: less is rounding
 _ROWS = 512  # worked on at once, so that they stay in the cache
-_ROWS_A_TASK = 8192
+_BLOCKS_A_TASK = 16
 _HIGHEST = 1 - 1e-9
 
 
@@ -53,7 +53,7 @@ class CapChannel(Channel):
 
     def __init__(self, name: str, epsilon: float, dimension: int, *, sphere: bool) -> None:
         self.name = name
-        self.dimension = self.width = checked_dimension(dimension, least=2)
+        self.dimension = self.width = whole("dimension", dimension, least=2)
         if epsilon < _LEAST:
             raise ParameterError(
                 f"a budget of {epsilon:.3g} is less than the chances of a cap are computed to: raise epsilon, to at "
@@ -106,16 +106,11 @@ class CapChannel(Channel):
         heights = np.full(count, np.nan)
         heights[inside] = tail_heights(bits, inside.size, self.dimension, self.height, sphere=self._sphere)
         private = np.empty(vectors.shape, dtype=np.float32)
-        starts = range(0, count, _ROWS_A_TASK)
 
-        def fill(task: tuple[int, RandomBits]) -> None:
-            first, stream = task
-            last = min(first + _ROWS_A_TASK, count)
-            for start in range(first, last, _ROWS):
-                rows = slice(start, min(start + _ROWS, last))
-                private[rows] = self._lean(vectors[rows], heights[rows], stream)
+        def fill(rows: slice, stream: RandomBits) -> None:
+            private[rows] = self._lean(vectors[rows], heights[rows], stream)
 
-        for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
+        in_blocks(fill, count, bits, rows=_ROWS, blocks=_BLOCKS_A_TASK)
         return private
 
     def _lean(self, x: Floats, heights: Floats, bits: RandomBits) -> Floats:

@@ -7,13 +7,15 @@ A `Randomizer` is a choice (which noise, which budget), checked at birth. For a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import Guarantee
@@ -21,10 +23,13 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.threads import for_each_block
 
-__all__ = ["REAL_ARITHMETIC", "Channel", "Private", "Randomizer", "checked_dimension", "checked_epsilon"]
+__all__ = ["MOST_DIMENSIONS", "REAL_ARITHMETIC", "Channel", "Private", "Randomizer", "checked_epsilon", "in_blocks"]
 
 Private = npt.NDArray[np.float32]
+
+MOST_DIMENSIONS = 2**20
 
 REAL_ARITHMETIC = (
     "noise in double precision, rounded to a public grid before it is sent, hides what real-valued noise would hide"
@@ -131,7 +136,7 @@ class Randomizer(ABC):
         Raises:
             ParameterError: the dimension is out of range, or nothing can be calibrated for it.
         """
-        return _calibrated(self, checked_dimension(dimension))
+        return _calibrated(self, whole("dimension", dimension, least=1, most=MOST_DIMENSIONS))
 
     @property
     def natural_domain(self) -> Domain:
@@ -188,27 +193,21 @@ def _calibrated(randomizer: Randomizer, dimension: int) -> Channel:
     return randomizer._calibrate(dimension).freeze()
 
 
-def checked_epsilon(epsilon: Any, *, most: float = 500.0) -> float:
-    """The epsilon as a float, when it is above 0 and at most ``most``.
+def in_blocks(
+    work: Callable[[slice, RandomBits], None], count: int, bits: RandomBits, *, rows: int, blocks: int
+) -> None:
+    """Call ``work`` on blocks of so many rows, on all cores; a task of so many blocks has random bits of its own."""
+    starts = range(0, count, rows * blocks)
 
-    Raises:
-        ParameterError: it is not.
-    """
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.integer | np.floating):
-        raise ParameterError(f"epsilon must be a number, got {type(epsilon).__name__}")
-    if not 0 < epsilon <= most:
-        raise ParameterError(f"epsilon must be above 0 and at most {most:g}, got {epsilon}")
-    return float(epsilon)
+    def task(given: tuple[int, RandomBits]) -> None:
+        first, stream = given
+        last = min(first + rows * blocks, count)
+        for start in range(first, last, rows):
+            work(slice(start, min(start + rows, last)), stream)
+
+    for_each_block(task, zip(starts, bits.spawn(len(starts)), strict=True))
 
 
-def checked_dimension(dimension: Any, *, least: int = 1, most: int = 2**20) -> int:
-    """The dimension as an int, when it is in range.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer):
-        raise ParameterError(f"a dimension must be an integer, got {type(dimension).__name__}")
-    if not least <= dimension <= most:
-        raise ParameterError(f"expected a dimension from {least} to {most}, got {dimension}")
-    return int(dimension)
+def checked_epsilon(epsilon: object) -> float:
+    """The budget of a randomizer: above 0 and at most 500."""
+    return number("epsilon", epsilon, above=0, most=500)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, Guarantee
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
@@ -14,7 +15,7 @@ from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.domains import Domain
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.randomizer import REAL_ARITHMETIC, Randomizer, checked_dimension, checked_epsilon
+from dptext.representations.randomizer import MOST_DIMENSIONS, REAL_ARITHMETIC, Randomizer, checked_epsilon
 
 __all__ = ["Candidate", "Recommendation", "recommend"]
 
@@ -110,7 +111,8 @@ def recommend(
     >>> [each.randomizer.name for each in recommend(64, 8.0, delta=1e-5).candidates][:3]
     ['PrivUnit', 'PrivUnitG', 'Piecewise']
     """
-    dimension, epsilon = checked_dimension(dimension), checked_epsilon(epsilon)
+    dimension = whole("dimension", dimension, least=1, most=MOST_DIMENSIONS)
+    epsilon = checked_epsilon(epsilon)
     limit = _usual_limit(dimension) if limit is None else limit
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= 1:
         raise ParameterError(f"limit must be above 0 and at most 1, the length of a vector, got {limit!r}")

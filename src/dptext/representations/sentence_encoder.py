@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dptext.checks import whole
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.files.formats import extra, file_digest
 from dptext.privacy.statement import Parameter
@@ -57,13 +58,10 @@ class SentenceEncoder:
         device: str = "cpu",
         threads: int | None = None,
     ) -> None:
-        for name, value in (("batch_size", batch_size), ("threads", 1 if threads is None else threads)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be an integer of at least 1")
         self.model, self.folder = _located(model)
-        self.batch_size = batch_size
+        self.batch_size = whole("batch_size", batch_size, least=1)
         self.device = device
-        self.threads = threads
+        self.threads = None if threads is None else whole("threads", threads, least=1)
         extra("sentence_transformers", "encoders", "SentenceEncoder")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.bounds import Bound
 from dptext.representations.domains import Domain
@@ -17,7 +18,7 @@ from dptext.representations.encoders import checked_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, TrainingOptions, train_split
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.randomizer import Channel, Randomizer, checked_dimension
+from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.release import DeviceEncoder
 from dptext.representations.training import Schedule, TrainingNoise
 
@@ -155,7 +156,7 @@ class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         names = [each.name for each in fields(TrainingOptions) if each.name not in _NO_STOPPING]
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
-        dimension = checked_dimension(self.dimension)
+        dimension = whole("dimension", self.dimension, least=1)
         randomizer = PrivUnit(epsilon=8.0) if self.randomizer is None else self.randomizer
         if not isinstance(randomizer, Randomizer):
             raise ParameterError(

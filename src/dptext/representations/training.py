@@ -35,12 +35,13 @@ from typing import Any
 
 import numpy as np
 
+from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.domains import Floats
 from dptext.representations.randomizer import Channel, Randomizer
 
-__all__ = ["SCHEDULES", "TRAININGS", "Schedule", "TrainingNoise", "checked_training", "epsilons_of", "geometric"]
+__all__ = ["SCHEDULES", "TRAININGS", "Schedule", "TrainingNoise", "epsilons_of", "geometric"]
 
 Schedule = str | Sequence[float] | Callable[[int], float]
 
@@ -62,10 +63,8 @@ def geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
     >>> geometric(8.0, 2.0, 3)
     (8.0, 4.0, 2.0)
     """
-    ends = (_checked(first, "first"), _checked(last, "last"))
-    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 1:
-        raise ParameterError(f"epochs must be an integer of at least 1, got {epochs!r}")
-    return tuple(np.geomspace(*ends, int(epochs)).tolist())
+    ends = (number("first", first, above=0), number("last", last, above=0))
+    return tuple(np.geomspace(*ends, whole("epochs", epochs, least=1)).tolist())
 
 
 def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
@@ -80,9 +79,7 @@ def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
     (2.0, 4.0, 6.0)
     """
     if isinstance(schedule, str):
-        if schedule not in SCHEDULES:
-            raise ParameterError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {schedule!r}")
-        return SCHEDULES[schedule](epochs)
+        return SCHEDULES[choice("schedule", schedule, SCHEDULES)](epochs)
     if callable(schedule):
         given = [schedule(epoch) for epoch in range(1, epochs + 1)]
     elif isinstance(schedule, Sequence | np.ndarray):
@@ -94,28 +91,10 @@ def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
             "schedule must be a name, a list of epsilons or a function of the epoch's number, got "
             f"{type(schedule).__name__}"
         )
-    return tuple(_checked(epsilon, f"the schedule's epsilon of epoch {n}") for n, epsilon in enumerate(given, 1))
-
-
-def _checked(epsilon: Any, name: str) -> float:
-    number = isinstance(epsilon, int | float | np.integer | np.floating) and not isinstance(epsilon, bool)
-    if not number or not 0 < epsilon < math.inf:
-        raise ParameterError(f"{name} must be a number above 0, got {epsilon!r}")
-    return float(epsilon)
+    return tuple(number(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(given, 1))
 
 
 TRAININGS = ("plain", "robust", "adaptive")
-
-
-def checked_training(training: Any) -> str:
-    """The name, when it is one of `TRAININGS`.
-
-    Raises:
-        ParameterError: it is not.
-    """
-    if not isinstance(training, str) or training not in TRAININGS:
-        raise ParameterError(f"training must be one of {', '.join(map(repr, TRAININGS))}, got {training!r}")
-    return training
 
 
 class TrainingNoise:
@@ -146,7 +125,7 @@ class TrainingNoise:
         epochs: int,
         seed: int | None,
     ) -> None:
-        self.training = checked_training(training)
+        self.training = choice("training", training, TRAININGS)
         self.channel = channel
         self.epsilons: tuple[float, ...] = ()
         self._channels: tuple[Channel, ...] = ()

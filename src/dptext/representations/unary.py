@@ -18,12 +18,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.noise.bits import SCALE, asked_less_rounding, coins, flip_threshold, packed_coins, stated
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
-from dptext.representations.randomizer import Private, checked_dimension
+from dptext.representations.randomizer import Private
 from dptext.representations.wire import BitChannel, BitRandomizer, Sent
 from dptext.threads import for_each_block
 
@@ -51,7 +52,7 @@ class UnaryChannel(BitChannel):
 
     def __init__(self, name: str, dimension: int, one: int, zero: int) -> None:
         self.name = name
-        self.dimension = self.width = self.bits = checked_dimension(dimension, least=2)
+        self.dimension = self.width = self.bits = whole("dimension", dimension, least=2)
         self.one, self.zero = one, zero
         self.guarantee = PureDP(stated(unary_epsilon(one, zero)))
         p, q = one / SCALE, zero / SCALE

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Floats, checked_vectors
-from dptext.representations.randomizer import Channel, Private, Randomizer, checked_dimension
+from dptext.representations.randomizer import Channel, Private, Randomizer
 
 __all__ = ["BitChannel", "BitRandomizer", "Sent"]
 
@@ -98,7 +98,7 @@ class BitRandomizer(Randomizer):
         Raises:
             ParameterError: not bytes, or not as many as vectors of this dimension take.
         """
-        return self._bit_channel(checked_dimension(dimension)).decode(sent)
+        return self._bit_channel(dimension).decode(sent)
 
     def _bit_channel(self, dimension: int) -> BitChannel:
         channel = self.channel(dimension)

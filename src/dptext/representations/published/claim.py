@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dptext.checks import whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.domains import Floats
-from dptext.representations.randomizer import Channel, Randomizer, checked_dimension
+from dptext.representations.randomizer import Channel, Randomizer
 
 __all__ = ["Finding", "Published", "PublishedChannel"]
 
@@ -96,7 +97,7 @@ class Published(Randomizer):
                 "compare with the paper, unsafe_as_published=True: the statement then carries the true epsilon"
             )
         if self.dimension is not None:
-            object.__setattr__(self, "dimension", checked_dimension(self.dimension))
+            object.__setattr__(self, "dimension", whole("dimension", self.dimension, least=1))
 
     @abstractmethod
     def _calibrate(self, dimension: int) -> PublishedChannel: ...
@@ -107,7 +108,7 @@ class Published(Randomizer):
         Raises:
             ParameterError: another dimension than the one that it was built for.
         """
-        if self.dimension is not None and checked_dimension(dimension) != self.dimension:
+        if self.dimension is not None and dimension != self.dimension:
             raise ParameterError(f"{self.name} was built for vectors of {self.dimension} numbers, got {dimension}")
         channel = super().channel(dimension)
         assert isinstance(channel, PublishedChannel)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound
@@ -148,8 +149,7 @@ def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_nam
         raise ParameterError(
             f"moments need finite vectors, at least one, got {len(public)} or some that are not finite"
         )
-    if isinstance(integer_bits, bool) or not isinstance(integer_bits, int) or not 0 <= integer_bits <= 15:
-        raise ParameterError("integer_bits must be an integer from 0 to 15")
+    whole("integer_bits", integer_bits, least=0, most=15)
     spread = public.std(axis=0)
     return Bound(
         mean=public.mean(axis=0),

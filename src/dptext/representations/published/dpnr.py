@@ -23,6 +23,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.noise.rounded import rounded_laplace
 from dptext.privacy.guarantee import NoGuarantee, PureDP
@@ -151,8 +152,7 @@ class DPNR(Published):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.noise, str) or self.noise not in _NOISES:
-            raise ParameterError(f"noise must be one of {', '.join(map(repr, _NOISES))}, got another")
+        choice("noise", self.noise, _NOISES)
 
     def _calibrate(self, dimension: int) -> MinMaxLaplace:
         return MinMaxLaplace(self, dimension)

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
@@ -124,8 +125,7 @@ class DPText(Published):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.undefined, str) or self.undefined not in _UNDEFINED:
-            raise ParameterError(f"undefined must be one of {', '.join(map(repr, _UNDEFINED))}, got another")
+        choice("undefined", self.undefined, _UNDEFINED)
 
     def _calibrate(self, dimension: int) -> OneSidedNoise:
         return OneSidedNoise(self, dimension)

@@ -26,6 +26,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
 from dptext.noise.bits import asked_less_rounding, fine_threshold, losses_of_a_bit, stated, uneven_bits
 from dptext.privacy.guarantee import PureDP
@@ -34,9 +35,8 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.published.claim import Finding, Published, PublishedChannel
 from dptext.representations.published.codes import CODES, Bits, Code, most_telling_pair, z_scores
-from dptext.representations.randomizer import Private
+from dptext.representations.randomizer import Private, in_blocks
 from dptext.representations.wire import BitChannel, BitRandomizer, Sent
-from dptext.threads import for_each_block
 
 __all__ = ["OME", "OUE", "SUE", "FlippedBits", "oue_chances", "p1", "p2", "q", "sue_chances"]
 
@@ -188,21 +188,13 @@ class FlippedBits(BitChannel, PublishedChannel):
     # -- what is sent ------------------------------------------------------------------------------------------
 
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
-        count = len(vectors)
-        sent = np.empty((count, self.bytes), dtype=np.uint8)
-        step = max(1, _BITS_AT_ONCE // self.bits)
-        rows_a_task = step * max(1, _BITS_A_TASK // (step * self.bits))
-        starts = range(0, count, rows_a_task)
+        sent = np.empty((len(vectors), self.bytes), dtype=np.uint8)
 
-        def fill(task: tuple[int, RandomBits]) -> None:
-            first, stream = task
-            last = min(first + rows_a_task, count)
-            for start in range(first, last, step):
-                rows = slice(start, min(start + step, last))
-                true = np.packbits(self._code(vectors[rows]), axis=1)
-                sent[rows] = uneven_bits(stream, true, self.one, self.zero)
+        def fill(rows: slice, stream: RandomBits) -> None:
+            sent[rows] = uneven_bits(stream, np.packbits(self._code(vectors[rows]), axis=1), self.one, self.zero)
 
-        for_each_block(fill, zip(starts, bits.spawn(len(starts)), strict=True))
+        rows = max(1, _BITS_AT_ONCE // self.bits)
+        in_blocks(fill, len(vectors), bits, rows=rows, blocks=max(1, _BITS_A_TASK // (rows * self.bits)))
         return sent
 
     def _decode(self, sent: Sent) -> Private:
@@ -237,11 +229,11 @@ class _Protocol(Published, BitRandomizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of("code", self.code, tuple(CODES))
-        _one_of("scores", self.scores, ("vector", "public"))
-        object.__setattr__(self, "bits", _integer("bits", self.bits, 2, CODES[self.code].most))
+        choice("code", self.code, CODES)
+        choice("scores", self.scores, ("vector", "public"))
+        object.__setattr__(self, "bits", whole("bits", self.bits, least=2, most=CODES[self.code].most))
         most = self.bits - 1 if self.code == "sign-magnitude" else 15
-        object.__setattr__(self, "integer_bits", _integer("integer_bits", self.integer_bits, 0, most))
+        object.__setattr__(self, "integer_bits", whole("integer_bits", self.integer_bits, least=0, most=most))
 
     @property
     def natural_domain(self) -> Domain:
@@ -369,26 +361,9 @@ class OME(_Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.lambda_, bool) or not isinstance(self.lambda_, int | float | np.integer | np.floating):
-            raise ParameterError(f"lambda_ must be a number, got {type(self.lambda_).__name__}")
-        if not 1 <= self.lambda_ <= _MOST_LAMBDA:
-            raise ParameterError(f"lambda_ must be from 1 to {_MOST_LAMBDA:g}, got {self.lambda_}")
-        object.__setattr__(self, "lambda_", float(self.lambda_))
+        object.__setattr__(self, "lambda_", number("lambda_", self.lambda_, least=1, most=_MOST_LAMBDA))
 
     def chances(self, dimension: int) -> Chances:
         """(p1, q) and (p2, q)."""
         raised = float(q(asked_less_rounding(self.epsilon), self.lambda_, dimension * self.bits))
         return (float(p1(self.lambda_)), raised), (float(p2(self.lambda_)), raised)
-
-
-def _one_of(name: str, value: object, names: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in names:
-        raise ParameterError(f"{name} must be one of {', '.join(map(repr, names))}, got another")
-
-
-def _integer(name: str, value: object, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ParameterError(f"{name} must be an integer, got {type(value).__name__}")
-    if not least <= value <= most:
-        raise ParameterError(f"{name} must be from {least} to {most}, got {value}")
-    return int(value)
