@@ -26,9 +26,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.randomizer import Randomizer
+from dptext.representations.randomizer import BitChannel, Randomizer
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
-from dptext.representations.wire import BitChannel
 from dptext.threads import available_cores
 
 VECTORS, QUICK_VECTORS = 131_072, 16_384

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from dptext.representations.bits import OneBit, WeightedBits
     from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
     from dptext.representations.cube import Hybrid, Piecewise
+    from dptext.representations.device_encoder import DeviceEncoder
     from dptext.representations.encoders import CallableEncoder
-    from dptext.representations.estimator import PrivateEncoder as PrivateEncoder
     from dptext.representations.files import encode_file, vectors_in
     from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
     from dptext.representations.privunit import PrivUnit, PrivUnitG
     from dptext.representations.recommend import Recommendation, recommend
-    from dptext.representations.release import DeviceEncoder
     from dptext.representations.sentence_encoder import SentenceEncoder
     from dptext.representations.unary import OptimizedUnary, SymmetricUnary
     from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from dptext.vectors.word_vectors import WordVectors
     from dptext.words.bags import PrivateBags, privatize_bags
     from dptext.words.custext import CusText
-    from dptext.words.estimator import WordPrivatizer as WordPrivatizer
     from dptext.words.gumbel import TruncatedGumbel
     from dptext.words.madlib import Madlib
     from dptext.words.mahalanobis import Mahalanobis
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from dptext.words.tem import TEM
     from dptext.words.trained_vectors import statement_with_training
     from dptext.words.vickrey import Vickrey
+    from dptext.words.word_privatizer import WordPrivatizer as WordPrivatizer
 
 __all__ = [
     "TEM",
@@ -161,7 +161,7 @@ _HOME = {
     "CusText": "words.custext",
     "DataError": "errors",
     "Deniability": "calibration.deniability",
-    "DeviceEncoder": "representations.release",
+    "DeviceEncoder": "representations.device_encoder",
     "Document": "files.documents",
     "DptextError": "errors",
     "Gaussian": "representations.additive",
@@ -224,8 +224,8 @@ _HOME = {
     "strip_metadata": "files.table_kinds",
     "vectors_in": "representations.files",
     "NoisyClassifier": "representations.classifiers",
-    "PrivateEncoder": "representations.estimator",
-    "WordPrivatizer": "words.estimator",
+    "PrivateEncoder": "representations.private_encoder",
+    "WordPrivatizer": "words.word_privatizer",
 }
 
 # Names of earlier versions and what they are now: they work for one more version, and say so.

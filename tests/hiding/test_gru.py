@@ -12,8 +12,8 @@ import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.options import AutoEncoderOptions
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable
-from dptext.representations.release import DeviceEncoder
 
 torch = pytest.importorskip("torch")
 

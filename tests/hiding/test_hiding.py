@@ -20,9 +20,9 @@ import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.tensors import tensor_bytes
 from dptext.privacy.guarantee import NoGuarantee, PureDP
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.release import DeviceEncoder
 
 pytest.importorskip("torch")
 

@@ -18,15 +18,15 @@ from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import WeightedBits
 from dptext.representations.cube import Piecewise
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.domains import Domain
 from dptext.representations.embedding_bag import EmbeddingBag, NGrams
-from dptext.representations.estimator import PrivateEncoder
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Bag, bounding
+from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME, min_max
 from dptext.representations.randomizer import Channel
-from dptext.representations.release import DeviceEncoder
 from dptext.representations.split import SplitClassifier
 from dptext.representations.training import epsilons_of
 from dptext.representations.unary import OptimizedUnary
@@ -276,7 +276,7 @@ def test_missing_extras_are_answered_with_their_install_line(monkeypatch):
         "except ImportError as error:\n    print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("MissingExtraError SplitClassifier needs the package 'scikit-learn'"), done.stderr
+    assert done.stdout.startswith("MissingExtraError estimators need the package 'scikit-learn'"), done.stderr
 
 
 def test_a_step_is_that_of_autograd():

@@ -252,9 +252,9 @@ def test_what_does_not_fit_is_said_in_one_line(spark, frame, mechanism):
 def test_private_vectors(spark, frame, glove, tmp_path, capsys):
     import dptext.spark.frames
     from dptext.representations.bounds import Bound
+    from dptext.representations.device_encoder import DeviceEncoder
     from dptext.representations.mean_of_words import MeanOfWords
     from dptext.representations.privunit import PrivUnit
-    from dptext.representations.release import DeviceEncoder
 
     words = dptext.load_vectors(glove, limit=300)
     device = DeviceEncoder(MeanOfWords(words), Bound(mean=words.matrix.mean(axis=0)), PrivUnit(epsilon=4.0))

@@ -27,7 +27,7 @@ from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
     from dptext.hiding.training import HidingEpoch
-    from dptext.representations.release import DeviceEncoder
+    from dptext.representations.device_encoder import DeviceEncoder
 
 __all__ = ["encode"]
 
@@ -214,7 +214,7 @@ def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output)
         output.say(f"Fitting centre and projection on {len(texts):,} public texts ...")
     elif asked.public_label is not None:
         raise ParameterError("--public-label names a column of public texts: give these too, with --public FILE")
-    from dptext.representations.estimator import PrivateEncoder
+    from dptext.representations.private_encoder import PrivateEncoder
 
     wanted = asked.projection or ("pca" if asked.public else "random")
     if (wanted == "supervised") != (asked.public_label is not None):
@@ -230,7 +230,7 @@ def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output)
 
 
 def _load(asked: EncoderOptions) -> DeviceEncoder:
-    from dptext.representations.release import DeviceEncoder
+    from dptext.representations.device_encoder import DeviceEncoder
 
     folder, epsilon = asked.encoder, asked.epsilon
     if asked.decided_in_a_saved_one:

@@ -32,14 +32,13 @@ from dptext.hiding.training import HidingEpoch, Run
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.domains import Domain
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder, layers_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
-from dptext.representations.release import DeviceEncoder
-from dptext.representations.sources import encoder_of
 
 __all__ = ["HidingEncoder"]
 

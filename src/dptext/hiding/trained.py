@@ -21,11 +21,11 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors, exposed_by
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Private, Randomizer
-from dptext.representations.release import DeviceEncoder
 
 __all__ = ["TrainedEncoder", "statement_of_vectors"]
 

@@ -30,7 +30,7 @@ from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, is_
 from dptext.representations.randomizer import Private
 
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
-    from dptext.representations.release import DeviceEncoder
+    from dptext.representations.device_encoder import DeviceEncoder
 
 __all__ = [
     "VECTOR",

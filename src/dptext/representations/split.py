@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
-from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.errors import ParameterError
 from dptext.representations.bounds import Bound
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.domains import Domain
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
 from dptext.representations.encoders import checked_texts
@@ -19,18 +20,8 @@ from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, TrainingOptions, train_split
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.representations.release import DeviceEncoder
 from dptext.representations.training import Schedule, TrainingNoise
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted
-except ImportError:
-    raise MissingExtraError(
-        "SplitClassifier needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device "
-        "does without: DeviceEncoder.load)"
-    ) from None
+from dptext.text.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 
 __all__ = ["SplitClassifier"]
 
@@ -39,7 +30,7 @@ _NO_STOPPING = ("validation_fraction", "patience")
 _KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
 
 
-class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Train a text classifier whose middle vector goes through noise, and hand out its two parts.
 
     The *device* has a bag of trained n-gram vectors, a bound and the randomizer: ``release_``, which sends a private
@@ -162,11 +153,7 @@ class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise ParameterError(
                 f"expected a randomizer such as PrivUnit(epsilon=8.0), got {type(randomizer).__name__}"
             )
-        targets = np.asarray(labels)
-        check_classification_targets(targets)
-        self.classes_, codes = np.unique(targets, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise DataError("a classifier needs labels of two classes or more, got one class")
+        self.classes_, codes = coded(labels)
         channel = randomizer.channel(dimension)
         noise = TrainingNoise(
             self.training, channel, randomizer, schedule=self.schedule, epochs=options.epochs, seed=self.seed
@@ -202,20 +189,6 @@ class SplitClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         codes = self.head_.scores(vectors).argmax(axis=1)
         predicted: npt.NDArray[Any] = self.classes_[codes]
         return predicted
-
-    def __sklearn_tags__(self) -> Any:
-        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.no_validation = True
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """The same for scikit-learn before 1.6."""
-        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
 
 
 def _bound_of(channel: Channel) -> Domain | str:

@@ -24,8 +24,7 @@ from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
-from dptext.representations.randomizer import Private
-from dptext.representations.wire import BitChannel, BitRandomizer, Sent
+from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent
 from dptext.threads import for_each_block
 
 __all__ = ["OptimizedUnary", "SymmetricUnary", "unary_epsilon"]

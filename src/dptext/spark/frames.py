@@ -16,8 +16,8 @@ from dptext.errors import ParameterError
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.release import Tally, with_columns
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import VECTOR
-from dptext.representations.release import DeviceEncoder
 from dptext.spark.nodes import to_nodes
 from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
@@ -112,7 +112,7 @@ def encode(
 
     Args:
         df, keep, id, partitions, seed: as in `privatize`.
-        encoder: a frozen encoder (`dptext.representations.release.DeviceEncoder`); it goes to every node once.
+        encoder: a frozen encoder (`dptext.representations.device_encoder.DeviceEncoder`); it goes to every node once.
         text: the column that holds the text, of strings. A missing one (null) counts as the empty text.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row,

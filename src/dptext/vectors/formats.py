@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -30,6 +31,7 @@ __all__ = [
     "KeyedVectors",
     "ModelWithVectors",
     "load_vectors",
+    "load_vectors_once",
     "save_vectors",
 ]
 
@@ -102,6 +104,18 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
     limit = None if limit is None else checks.whole("limit", limit, least=2)  # a word and the unknown one
     vectors = _load(source, limit)
     return vectors if statement is None else vectors.with_statement(statement)
+
+
+def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVectors:
+    """`load_vectors`; those of a package, which do not change while the program runs, are kept: a search fits often."""
+    if isinstance(source, str) and source in KNOWN_VECTORS:
+        return _known_vectors(source, limit)
+    return load_vectors(source, limit=limit)
+
+
+@lru_cache(maxsize=1)
+def _known_vectors(name: str, limit: int | None) -> WordVectors:
+    return load_vectors(name, limit=limit)
 
 
 def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:

@@ -35,8 +35,7 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.published.claim import Finding, Published, PublishedChannel
 from dptext.representations.published.codes import CODES, Bits, Code, most_telling_pair, z_scores
-from dptext.representations.randomizer import Private, in_blocks
-from dptext.representations.wire import BitChannel, BitRandomizer, Sent
+from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
 
 __all__ = ["OME", "OUE", "SUE", "FlippedBits", "oue_chances", "p1", "p2", "q", "sue_chances"]
 

