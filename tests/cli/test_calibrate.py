@@ -100,7 +100,7 @@ def test_mechanisms_are_compared(run, monkeypatch):
     assert [each["mechanism"] for each in compared] == ["TEM", "Madlib"] * 3
     code, out, _ = run("--epsilon", 3, "--compare")
     assert max(map(len, out.splitlines())) <= 80
-    assert "names the most frequent word" in " ".join(out.split())
+    assert "who names the most frequent word, is right" in " ".join(out.split())
 
 
 def test_options_come_from_a_config_file(run, tmp_path):

@@ -75,7 +75,7 @@ def test_a_file_of_vectors_with_ids_and_a_statement(work, encode):
     assert (code, out) == (0, "")
     assert "unit      document (one text); relation: substitution by any other text; local" in err
     assert "promise   8-differential privacy (pure)" in err
-    assert "8 times the number of his texts for a person" in err
+    assert "8 times the number of their texts for a person" in err
     assert "Wrote 6 private vectors of 50 numbers to out.parquet" in err
     table = pq.read_table("out.parquet")
     assert table.schema.field("vector").type == pa.list_(pa.float32(), 50)
@@ -312,7 +312,7 @@ def release(work, encode):
     return make
 
 
-def test_the_statement_is_read_aloud(release, run):
+def test_the_statement_is_explained(release, run):
     out = release("--keep", "id")
     code, text, _ = run("explain", out)
     assert code == 0
@@ -339,7 +339,7 @@ def test_an_honest_release_stands_its_audit(release, run):
     assert [each["held"] for each in found["checks"]] == [True, True, True]
     code, text, _ = run("audit", out, "--samples", 200)
     assert "Nothing was learnt about the promise" in text
-    assert "samples could have shown something" in text
+    assert "samples could have shown something" in " ".join(text.split())
 
 
 def test_a_promise_that_the_parameters_do_not_keep_is_refuted(release, run):

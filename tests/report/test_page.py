@@ -128,7 +128,11 @@ def test_sections_without_content_are_not_there():
             "times likelier",
         ),
         (ApproxDP(2.0, 1e-5), "but for a probability of 1e-05", "but for a probability of 1e-05"),
-        (MetricDP(2.0, "euclidean", 9.0), "the choice among similar words", "2 nats for each unit of distance"),
+        (
+            MetricDP(2.0, "euclidean", 9.0),
+            "the exact choice among neighbours in meaning",
+            "2 nats for each unit of distance",
+        ),
         (NoGuarantee("it is a copy"), "Nothing bounds what an output may give away", "nothing is promised"),
     ],
 )

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from dptext.audits.sampled import samples_needed
-from dptext.audits.verdict import Outcome, Verdict
+from dptext.audits.verdict import Verdict
 from dptext.cli.console import say
 from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
 from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.words.registry import mechanism_from_statement
@@ -78,41 +78,8 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
     what = "VECTOR" if is_of_vectors(statement) else "WORD"
     typer.echo(f"\nTHE PROMISE FOR A {what}\n{verdict.explain()}")
     typer.echo("\nWHAT THIS MEANS")
-    for line in _meaning(verdict, statement, refuted=refuted):
-        typer.echo(f"  {line}")
-
-
-def _meaning(verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> list[str]:
-    if refuted:
-        return ["Do not rely on this release: the statement beside it says more than is true of it."]
-    if is_of_vectors(statement):
-        return [*_meaning_for_vectors(verdict), *_about_seed(statement)]
-    if not verdict.refutable:
-        return ["Nothing was learnt about the promise: it rests on its proof. Use more samples, or nearer words."]
-    lines = [
-        "Nobody who sees the output can tell two of these words apart better than the promise says;"
-        if verdict.outcome is Outcome.EXACT
-        else "No way was found to tell these words apart better than the promise says; another may exist;",
-        "for a whole document the losses of its words add up, as the statement says.",
-    ]
-    if isinstance(statement.guarantee, MetricDP) and statement.guarantee.pure_epsilon > 10:
-        lines.append("The promise protects a word among its near neighbours in meaning, not the subject of a text.")
-    return [*lines, *_about_seed(statement)]
-
-
-def _about_seed(statement: PrivacyStatement) -> list[str]:
-    return ["It does not hold towards whoever knows the seed that was used."] if statement.seeded else []
-
-
-def _meaning_for_vectors(verdict: Verdict) -> list[str]:
-    """What a verdict that refuted nothing means, for a reader."""
-    if not verdict.refutable:
-        needed = (
-            samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if verdict.allowed < 30 else 0
-        )
-        more = f" Some {needed:,} samples could have shown something." if needed else ""
-        return [f"Nothing was learnt about the promise: it rests on its proof.{more}"]
-    return [
-        "No way was found to tell two vectors apart better than the promise says; another may exist.",
-        "Encoder and projection need no audit: each text goes through them by itself, before the noise.",
-    ]
+    words = not is_of_vectors(statement)
+    few = not words and not verdict.refutable and verdict.allowed < 30
+    needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if few else 0
+    for line in audited(verdict, statement, refuted=refuted, words=words, needed=needed):
+        typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent="  "))

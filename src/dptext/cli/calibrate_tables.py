@@ -13,6 +13,7 @@ from rich.table import Table
 from dptext.calibration.calibration import Calibration
 from dptext.calibration.deniability import Deniability, Replacements
 from dptext.calibration.guessing import Compared
+from dptext.privacy.wording import measured
 
 __all__ = ["print_comparison", "print_epsilons", "print_found", "print_words"]
 
@@ -95,7 +96,7 @@ def print_comparison(console: Console, compared: Sequence[Compared]) -> None:
     """The mechanisms where an attacker does equally well."""
     console.print("\nWhere the best attacker, who knows how frequent words are, guesses equally often")
     table = _table()
-    for name in ("he guesses", "mechanism", "epsilon", "stays", "mean distance"):
+    for name in ("guessed", "mechanism", "epsilon", "stays", "mean distance"):
         table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
     for each in compared:
         spread = (each.guess.high - each.guess.low) / 2
@@ -108,7 +109,8 @@ def print_comparison(console: Console, compared: Sequence[Compared]) -> None:
         )
     console.print(table)
     blind = compared[0].guess.blind
-    _say(console, f"Without any output he is right {blind:.3f} of the time: he names the most frequent word.")
+    without = f"the attacker, who names the most frequent word, is right {blind:.3f} of the time."
+    _say(console, f"Without any output {without}")
 
 
 def print_found(console: Console, found: Calibration) -> None:
@@ -121,11 +123,7 @@ def print_found(console: Console, found: Calibration) -> None:
     pure = found.mechanism.statement.epsilon
     console.print()
     _say(console, f"Use --epsilon {found.epsilon:.4g}: {what}.")
-    _say(
-        console,
-        "That is a measurement, no promise. The promise is the bound: two words at distance d stay indistinguishable "
-        f"up to a factor of e^({found.epsilon:.4g} d), and never more than e^{pure:.3g}.",
-    )
+    _say(console, measured(found.epsilon, pure))
 
 
 def _table() -> Table:

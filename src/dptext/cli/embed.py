@@ -13,7 +13,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
-from dptext.cli.embed_promises import charge_of, promise_before_start, promises_of, summary, tell, warn_of_delta
+from dptext.cli.embed_promises import charge_of, promises_of, summary, tell, warn_of_delta
 from dptext.embeddings.dpsgd.recipe import Unit
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
 from dptext.errors import ParameterError
@@ -24,6 +24,7 @@ from dptext.own_files import check_target
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import new_release_id
+from dptext.privacy.wording import before_embedding
 from dptext.release.charges import Charges
 from dptext.release.run import charged, end_earlier
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
@@ -269,7 +270,9 @@ def embed(
         learning = Cooccurrences(public, **how)
     more = new.budget(protection.delta)
     promises = promises_of(learning, more, seeded=run.seed is not None)
-    output.say(promise_before_start(learning, promises, more, protection.user))
+    head, *further = learning.lines
+    before = before_embedding(head, further, unit=learning.unit, user=protection.user, promises=promises, more=more)
+    output.say(before)
     warn_of_delta(max(each.delta for each in promises.values()), protection.public_users, quiet=output.quiet)
     release_id = new_release_id()
     # what can be interrupted and resumed has no ledger, and its notes are of its own

@@ -10,15 +10,10 @@ from dptext.cli.console import say
 from dptext.cli.embed_methods import Learning
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.skipgram import SkipGram
-from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
+from dptext.privacy.guarantee import ApproxDP, Guarantee, compose, substitution_from_add_remove
 from dptext.privacy.public_users import delta_too_large
 
-__all__ = ["Promise", "charge_of", "promise_before_start", "promises_of", "summary", "tell", "warn_of_delta"]
-
-_WHOSE = {
-    "document": "document (one text; no promise to a person)",
-    "pair": "pair of neighbouring words (no promise to a text or a person)",
-}
+__all__ = ["Promise", "charge_of", "promises_of", "summary", "tell", "warn_of_delta"]
 
 
 @dataclass(frozen=True)
@@ -56,28 +51,6 @@ def charge_of(learning: Learning, more: ApproxDP | None) -> tuple[Guarantee, dic
     return guarantee, {"unit": statement.unit, "relation": statement.relation, "mechanism": statement.mechanism}
 
 
-def promise_before_start(
-    learning: Learning, promises: dict[str, Promise], more: ApproxDP | None, user: str | None
-) -> str:
-    """Unit, relation and epsilon, for the person who is about to release something."""
-    whose = _WHOSE.get(learning.unit, f"user (all texts of one {user!r})")
-    head, *further = learning.lines
-    lines = [head, f"  unit      {whose}; relation: add/remove; central"]
-    if learning.unit == "pair":
-        lines = [head, f"  unit      {whose};", "            relation: add/remove; central"]
-    lines += further
-    for level, each in promises.items():
-        name = "promise" if len(promises) == 1 else level
-        other = each.substituted
-        lines += [
-            f"  {name:<9} epsilon {at_most(each.epsilon, 4)}, delta {at_most(each.delta, 3)}",
-            f"            (under substitution epsilon {at_most(other.epsilon, 4)}, delta {at_most(other.delta, 3)})",
-        ]
-    if more is not None:
-        lines.append(f"  of that   epsilon {at_most(more.epsilon, 4)}, delta {at_most(more.delta, 3)} for new words")
-    return "\n".join(lines)
-
-
 def warn_of_delta(delta: float, public_users: int | None, *, quiet: bool) -> None:
     """Whether it is small enough for so many people."""
     problem = delta_too_large(delta, public_users=public_users)
@@ -94,7 +67,7 @@ def tell(model: Cooccurrence | SkipGram, out: str, *, quiet: bool) -> None:
         "beside them what was promised and a card (README.md).",
         quiet=quiet,
     )
-    say(f"Read it aloud: dptext explain {out}/privacy.json", quiet=quiet)
+    say(f"Explained by: dptext explain {out}/privacy.json", quiet=quiet)
 
 
 def summary(model: Cooccurrence | SkipGram, out: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.documents import read_documents
 from dptext.files.formats import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
-from dptext.privacy.guarantee import at_most
+from dptext.privacy.wording import before_vectors
 from dptext.representations.files import check_output_columns, encode_file, is_encoded
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS
@@ -165,7 +165,7 @@ def encode(
         if hiding.hide:
             _forget_training(asked.save)
     done = {place.out for place in to if run.resume and is_encoded(place.out, device, rows.keep)}
-    output.say(_promise_before_start(device))
+    output.say(before_vectors(device))
     how = rows.reading | {"seed": run.seed, "resume": run.resume, "force": run.force}
     how |= {"ledger": charge.ledger, "ledger_key": charge.ledger_key}
     releases = release_all(
@@ -288,22 +288,6 @@ def _save(device: DeviceEncoder, folder: Path) -> None:
         if there.parameters() == device.parameters():
             return
     device.save(folder)
-
-
-def _promise_before_start(device: DeviceEncoder) -> str:
-    """Unit, relation and epsilon, for the person who is about to release something."""
-    statement = device.statement
-    pure = at_most(statement.epsilon, 4)
-    said = statement.parameters
-    projected = f", projection {said['projection']}" if said.get("projection") else ""
-    delta = getattr(statement.guarantee, "delta", 0.0)
-    at_delta = f" at delta {at_most(delta, 3)}" if delta else ""
-    return (
-        f"{statement.mechanism} on {device.encoder.name} ({said['dimension']} dimensions{projected})\n"
-        f"  unit      document (one text); relation: substitution by any other text; local\n"
-        f"  promise   {statement.guarantee}\n"
-        f"  epsilon   at most {pure}{at_delta} for a text, {pure} times the number of their texts for a person"
-    )
 
 
 # -- an encoder that is trained to hide ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``dptext explain``: a statement read aloud, and whether the data beside it is the data it speaks of."""
+"""``dptext explain``: a statement in words, and whether the data beside it is the data it speaks of."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def explain(
     _verbose: VerboseOption = False,
     _config: ConfigOption = None,
 ) -> None:
-    """Read a privacy statement aloud, and verify that it speaks of the data beside it."""
+    """Explain a privacy statement, and verify that it speaks of the data beside it."""
     if file.is_dir():
         file = file / _IN_A_FOLDER
     data, beside = data_and_statement(file)

@@ -20,7 +20,7 @@ from dptext.cli.releases import print_summary, release_all, tell
 from dptext.errors import ParameterError
 from dptext.files.formats import STANDARD, file_format, is_pipe
 from dptext.files.writers import DocumentWriter
-from dptext.privacy.guarantee import MetricDP, at_most
+from dptext.privacy.wording import before_words
 from dptext.release.run import check_statement_file
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
@@ -170,26 +170,8 @@ def privatize(
 
 def promise_before_start(mechanism: WordMechanism) -> str:
     """Unit, relation and pure epsilon, for the person who is about to release something."""
-    word = mechanism.word_guarantee()
-    vectors = mechanism.vectors
-    pure = word.pure_epsilon if isinstance(word, MetricDP) else mechanism.statement.epsilon
-    per_word = (
-        f"{at_most(mechanism.epsilon, 4)} per unit of {word.metric} distance between words"
-        if isinstance(word, MetricDP)
-        else str(word)
-    )
-    if isinstance(mechanism, TEM) and mechanism.document_epsilon is not None:
-        document = (
-            f"epsilon {at_most(mechanism.document_epsilon, 4)} for a document (its first {mechanism.max_words} words)"
-        )
-    else:
-        document = f"{at_most(pure, 4)} times its number of words for a document"
-    return (
-        f"{mechanism.name} on {vectors.source} ({len(vectors):,} words, {vectors.dimension} dimensions)\n"
-        f"  unit      document; relation: substitution among documents of equal layout; local\n"
-        f"  promise   {per_word}\n"
-        f"  pure      epsilon at most {at_most(pure, 4)} for a word, {document}"
-    )
+    document_epsilon = mechanism.document_epsilon if isinstance(mechanism, TEM) else None
+    return before_words(mechanism, word=mechanism.word_guarantee(), document_epsilon=document_epsilon)
 
 
 def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
@@ -240,6 +222,6 @@ def _privatize_on_spark(
         )
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
-    output.say(f"Read it aloud: dptext explain {beside}")
+    output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})

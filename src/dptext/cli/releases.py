@@ -86,7 +86,7 @@ def tell(release: Release, what: str, *, quiet: bool, note: str | None = None) -
         say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.", quiet=quiet)
     if note is not None:
         say(f"Note (for you alone, it is in no statement): {note}.", quiet=quiet)
-    say(f"Read it aloud: dptext explain {out}", quiet=quiet)
+    say(f"Explained by: dptext explain {out}", quiet=quiet)
 
 
 def print_summary(releases: Sequence[Release]) -> None:

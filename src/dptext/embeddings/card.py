@@ -231,7 +231,7 @@ def _use(word2vec: str | None) -> list[str]:
         "",
         'vectors = dptext.load_vectors(".")',
         "print(vectors.words[:5], vectors[vectors.words[0]])",
-        "print(vectors.statement.explain())  # the promise, read aloud",
+        "print(vectors.statement.explain())  # the promise in words",
         "```",
         "",
     ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,14 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_A_CLAIM",
     "Strength",
+    "audited",
+    "before_embedding",
+    "before_vectors",
+    "before_words",
     "explanation_html",
     "explanation_text",
     "filled",
+    "measured",
     "not_protected",
     "odds",
     "of_words",
@@ -202,6 +208,60 @@ def of_words(statement: PrivacyStatement) -> bool:
     return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
 
 
+# -- what a command says of a promise ------------------------------------------------------------------------------
+
+
+def before_words(mechanism: Any, *, word: Guarantee, document_epsilon: float | None) -> str:
+    """What a file of texts is promised by a word mechanism, for whoever is about to release it.
+
+    Args:
+        mechanism: the mechanism.
+        word: its guarantee for a word.
+        document_epsilon: the budget of a document, where it has one.
+    """
+    values = {"mechanism": mechanism, "word": word, "document_epsilon": document_epsilon}
+    return filled("privacy/templates/before_words.txt", **values)
+
+
+def before_vectors(device: Any) -> str:
+    """What a file of texts is promised by an encoder with its randomizer."""
+    return filled("privacy/templates/before_vectors.txt", device=device)
+
+
+def before_embedding(
+    head: str, further: Sequence[str], *, unit: str, user: str | None, promises: Mapping[str, Any], more: Any
+) -> str:
+    """What a file of texts is promised by vectors that are learned from it.
+
+    Args:
+        head, further: lines about how they are learned.
+        unit, user: what is protected, and the column that names a user.
+        promises: by level, with ``epsilon``, ``delta`` and what is ``substituted``.
+        more: the part of it that new words take, if any.
+    """
+    values = {"head": head, "further": further, "unit": unit, "user": user, "promises": promises, "more": more}
+    return filled("privacy/templates/before_embedding.txt", **values).rstrip("\n")
+
+
+def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, words: bool, needed: int = 0) -> list[str]:
+    """What an audit means.
+
+    Args:
+        verdict: of the promise.
+        statement: of the file.
+        refuted: whether the promise, or a check of the file, was.
+        words: whether the file holds texts, and not vectors.
+        needed: how many samples could have shown something, where these could not.
+    """
+    values = {"verdict": verdict, "statement": statement, "refuted": refuted, "words": words, "needed": needed}
+    return paragraphs("privacy/templates/audited.txt", **values)
+
+
+def measured(epsilon: float, pure: float) -> str:
+    """What a measured epsilon is not, and the bound of metric privacy beside it."""
+    return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, pure=pure)[0]
+
+
 # -- templates ---------------------------------------------------------------------------------------------------
 
 
@@ -243,7 +303,7 @@ def _templates(kind: str) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["at_most"] = at_most
+    environment.filters.update(at_most=at_most, thousands="{:,}".format)
     environment.globals.update(Strength=Strength, inf=math.inf, odds=odds, sure=sure)
     return environment
 
