@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext import TEM, Madlib, calibrate, deniability
-from dptext.calibration.calibration import UnreachableError, crossing, rounded_down
+from dptext.calibration.calibration import UnreachableError, crossing
 from dptext.privacy.randomness import RandomBits
 
 
@@ -87,9 +87,9 @@ def test_what_stays_under_madlib_stays_at_every_larger_epsilon_draw_for_draw(glo
         ({"keep_rate": 1e-3}, "the least is 0.003333 .*1 in 300"),
         ({"keep_rate": 0.5, "pure_epsilon": 4.0}, "the most is 0.0.* beyond the threshold"),
         ({"support": 299}, "the most is 28.* ask for fewer"),
-        ({"support": 1}, "support must lie between 2 and"),
-        ({"support": 1000}, "support must lie between 2 and"),
-        ({"keep_rate": 1.0}, "keep_rate must lie between"),
+        ({"support": 1}, "support must be a number from 2 to"),
+        ({"support": 1000}, "support must be a number from 2 to"),
+        ({"keep_rate": 1.0}, "keep_rate must be a number above 0"),
         ({"keep_rate": 0.5, "support": 10}, "give one target"),
         ({}, "give one target"),
         ({"mechanism": "magic", "keep_rate": 0.5}, "must be one of 'tem', 'madlib', .* or a class"),
@@ -117,13 +117,6 @@ def test_a_crossing_of_a_crooked_curve_is_one():
     for never in (lambda _: -1.0, lambda _: 1.0):
         with pytest.raises(UnreachableError):
             crossing(never, start=1.0, tolerance=0.0)
-
-
-@pytest.mark.parametrize("value", [9.9999, 10.0, 1.00049, 0.99995, 123456.0, 3e-7])
-def test_rounding_goes_down(value):
-    found = rounded_down(value)
-    assert found <= value < found * (1 + 2e-3)
-    assert found == float(f"{found:.4g}")
 
 
 @pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", "vickrey", "mahalanobis"])

@@ -148,10 +148,10 @@ def test_what_was_measured_is_frozen(small):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eta": 0.0}, "eta must lie between"),
-        ({"rows": 1}, "rows must be at least 2"),
-        ({"neighbours": 0}, "neighbours must be at least 1"),
-        ({"draws": 0}, "draws must be at least 1"),
+        ({"eta": 0.0}, "eta must be a number above 0"),
+        ({"rows": 1}, "rows must be an integer of at least 2"),
+        ({"neighbours": 0}, "neighbours must be an integer of at least 1"),
+        ({"draws": 0}, "draws must be an integer of at least 1"),
         ({"words": []}, "at least one word"),
         ({"words": "cat"}, "got one string"),
         ({"weights": [1.0]}, "one number for each of 4 words"),

@@ -68,7 +68,7 @@ def test_targets_out_of_reach_are_explained(small):
             compare(small, targets=(target,))
     with pytest.raises(dptext.ParameterError, match="no epsilon of TEM lets the best attacker"):
         compare(small, ["tem"], targets=(0.9999,))
-    with pytest.raises(dptext.ParameterError, match="draws must be at least 100"):
+    with pytest.raises(dptext.ParameterError, match="draws must be an integer of at least 100"):
         guess_rate(Madlib(small, epsilon=1.0), draws=10)
 
 

@@ -124,8 +124,8 @@ def test_a_figure_is_drawn(run, tmp_path):
     [
         (["--keep-rate", "0.99999"], 2, "out of reach of TEM"),
         (["--keep-rate", "1e-9"], 2, "1 in 501"),
-        (["--keep-rate", "2"], 2, "keep_rate must lie between 0 and 1"),
-        (["--support", "5000"], 2, "support must lie between 2 and"),
+        (["--keep-rate", "2"], 2, "keep_rate must be a number above 0 and below 1"),
+        (["--support", "5000"], 2, "support must be a number from 2 to"),
         (["--support", "500", "--mechanism", "madlib"], 2, "cannot be seen in 200 draws"),
         (["--keep-rate", "0.5", "--support", "5"], 2, "give one of --epsilon, --keep-rate and --support"),
         (["--epsilon", "3", "--support", "5"], 2, "give one of --epsilon, --keep-rate and --support"),
@@ -137,8 +137,8 @@ def test_a_figure_is_drawn(run, tmp_path):
         (["--metric", "cosine"], 2, "use 'angular'"),
         (["--beta", "0.1", "--compare"], 2, "leave out the options of TEM"),
         (["--figure", "x.jpg"], 2, "ends in .png"),
-        (["--rows", "1", "--epsilon", "3"], 2, "rows must be at least 2"),
-        (["--eta", "0", "--epsilon", "3"], 2, "eta must lie between 0 and 1"),
+        (["--rows", "1", "--epsilon", "3"], 2, "rows must be an integer of at least 2"),
+        (["--eta", "0", "--epsilon", "3"], 2, "eta must be a number above 0 and below 1"),
     ],
 )
 def test_errors_are_one_line(run, options, code, message):

@@ -27,6 +27,7 @@ from dptext.privacy.guarantee import (
     guarantee_from_dict,
     guarantee_to_dict,
     pure_from_metric,
+    rounded_down,
     substitution_from_add_remove,
     zcdp_from_pure,
 )
@@ -790,3 +791,10 @@ def test_what_is_computed_is_never_rounded_down(first, second, size):
 )
 def test_extremes_round_up_and_never_fail(result):
     assert result()
+
+
+@pytest.mark.parametrize("value", [9.9999, 10.0, 1.00049, 0.99995, 123456.0, 3e-7])
+def test_rounding_goes_down(value):
+    found = rounded_down(value, 4)
+    assert found <= value < found * (1 + 2e-3)
+    assert found == float(f"{found:.4g}")

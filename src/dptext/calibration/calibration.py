@@ -35,21 +35,24 @@ from dptext.calibration.deniability import (
     WordSample,
     checked_weights,
     deniability,
-    distributions_of,
     sample_words,
     weighted_quantile,
 )
-from dptext.calibration.outcomes import batch_for, distances_from, smallest_support
+from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of, smallest_support
 from dptext.checks import number
 from dptext.errors import ParameterError
+from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, WordMechanism
+from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
 
 __all__ = [
     "COMPARED",
+    "DIGITS",
+    "EXACT_TOLERANCE",
+    "SAMPLED_TOLERANCE",
     "Calibration",
     "Family",
     "UnreachableError",
@@ -57,7 +60,6 @@ __all__ = [
     "crossing",
     "fresh_seed",
     "log_odds",
-    "rounded_down",
     "usual_epsilon",
 ]
 
@@ -152,26 +154,13 @@ def log_odds(share: float) -> float:
     return math.log(share / (1 - share))
 
 
-def rounded_down(epsilon: float, digits: int = 4) -> float:
-    """The largest number of so many digits that is not above epsilon: one that a person can type.
-
-    >>> rounded_down(3.14159), rounded_down(3.0), rounded_down(0.0271828)
-    (3.141, 3.0, 0.02718)
-    """
-    nearest = float(f"{epsilon:.{digits - 1}e}")
-    if nearest <= epsilon:
-        return nearest
-    exponent = math.floor(math.log10(epsilon))
-    return float(f"{epsilon - 0.5 * 10.0 ** (exponent - digits + 1):.{digits - 1}e}")
-
-
 COMPARED = ("tem", "madlib")
 """The mechanisms that are shown beside each other."""
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-
-_EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
-_SAMPLED_TOLERANCE = 1e-2
+DIGITS = 4
+"""Of an epsilon that was searched for: one that a person can type."""
+EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
+SAMPLED_TOLERANCE = 1e-2
 _SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words where 50 were asked for
 _PROBE = 64  # words from whose neighbours the first epsilon to look at is guessed
 
@@ -285,9 +274,9 @@ def calibrate(
     if keep_rate is not None:
         name, wanted, excess, tolerance = _towards_keep_rate(family, keep_rate, how)
     else:
-        name, wanted, excess, tolerance = _towards_support(family, float(support or 0), how)
+        name, wanted, excess, tolerance = _towards_support(family, support, how)
     try:
-        epsilon = rounded_down(crossing(excess, start=usual_epsilon(vectors), tolerance=tolerance))
+        epsilon = rounded_down(crossing(excess, start=usual_epsilon(vectors), tolerance=tolerance), DIGITS)
     except UnreachableError as end:
         raise ParameterError(_beyond_reach(family, name, wanted, end, how)) from None
     built = family(epsilon)
@@ -316,21 +305,19 @@ _Goal: TypeAlias = tuple[str, float, Callable[[float], float], float]
 
 
 def _towards_keep_rate(family: Family, wanted: float, how: dict[str, Any]) -> _Goal:
-    if not 0 < wanted < 1:
-        raise ParameterError(f"keep_rate must lie between 0 and 1, got {wanted}")
+    wanted = number("keep_rate", wanted, above=0, below=1)
     sample = sample_words(checked_weights(how["weights"], len(family.vectors)), how["rows"])
     exact = not _is_sampled(family)
 
     def excess(epsilon: float) -> float:
         return log_odds(_mean_keep(family(epsilon), sample, how)) - log_odds(wanted)
 
-    return "keep_rate", wanted, excess, _EXACT_TOLERANCE if exact else _SAMPLED_TOLERANCE
+    return "keep_rate", wanted, excess, EXACT_TOLERANCE if exact else SAMPLED_TOLERANCE
 
 
-def _towards_support(family: Family, wanted: float, how: dict[str, Any]) -> _Goal:
+def _towards_support(family: Family, wanted: float | None, how: dict[str, Any]) -> _Goal:
     size = len(family.vectors)
-    if not 2 <= wanted <= size:
-        raise ParameterError(f"support must lie between 2 and the number of words, {size:,}, got {wanted:g}")
+    wanted = number("support", wanted, least=2, most=size)
     sample = sample_words(checked_weights(how["weights"], size), how["rows"])
     most = (1 - how["eta"]) * how["draws"] / 2
     if _is_sampled(family) and wanted > most:

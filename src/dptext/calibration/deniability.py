@@ -19,14 +19,15 @@ The draws come from a fixed public seed: the same words for the same weights, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.calibration.outcomes import Outcomes, exact_outcomes, reach_of_masses, sampled_outcomes, smallest_support
+from dptext.calibration.outcomes import Floats, Rows, distributions_of, outcomes, reach_of_masses, smallest_support
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
@@ -39,15 +40,12 @@ __all__ = [
     "WordSample",
     "checked_weights",
     "deniability",
-    "distributions_of",
     "replacements",
     "sample_words",
     "weighted_quantile",
     "zipf_weights",
 ]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Rows: TypeAlias = npt.NDArray[np.int64]
 
 _PUBLIC_SEED = 1949
 
@@ -118,8 +116,7 @@ def sample_words(weights: Floats, most: int) -> WordSample:
     Raises:
         ParameterError: fewer than 2 words asked for.
     """
-    if most < 2:
-        raise ParameterError(f"rows must be at least 2, got {most}")
+    whole("rows", most, least=2)
     possible = np.flatnonzero(weights > 0)
     if possible.size <= most:
         nothing = np.empty((0, 2), dtype=np.int64)
@@ -217,8 +214,8 @@ class Deniability:
     def mean(self, name: str) -> float:
         """The mean of a measure over running text (over words for which it is a number)."""
         values = self._values(name)
-        number = np.isfinite(values)
-        return float(np.average(values[number], weights=self.weights[number])) if number.any() else math.nan
+        finite = np.isfinite(values)
+        return float(np.average(values[finite], weights=self.weights[finite])) if finite.any() else math.nan
 
     def error(self, name: str) -> float:
         """Half the width of a 95% interval around the mean of ``keep`` or ``distance`` (normal approximation).
@@ -311,24 +308,23 @@ def deniability(
     >>> found.keep.round(3), found.support
     (array([0.681]), array([3.]))
     """
-    if not 0 < eta < 1:
-        raise ParameterError(f"eta must lie between 0 and 1, got {eta}")
-    for name, value in (("neighbours", neighbours), ("draws", draws)):
-        if value < 1:
-            raise ParameterError(f"{name} must be at least 1, got {value}")
+    eta = number("eta", eta, above=0, below=1)
+    neighbours, draws = whole("neighbours", neighbours, least=1), whole("draws", draws, least=1)
     names, sample, at = _words_to_look_at(mechanism, words, checked_weights(weights, len(mechanism.vectors)), rows)
-    distributions = distributions_of(mechanism)
-    if distributions is not None:
-        found = exact_outcomes(mechanism, distributions, at, eta=eta, neighbours=neighbours)
-    else:
-        found = sampled_outcomes(mechanism, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
-    return _frozen(mechanism, names, sample, found, eta, neighbours, None if distributions is not None else draws)
-
-
-def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
-    """The mechanism's exact output distributions, (n words) -> (n, V); None where it can only be sampled."""
-    found: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
-    return found
+    found = outcomes(mechanism, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
+    arrays = vars(found) | {"weights": sample.weights}
+    for array in arrays.values():
+        array.setflags(write=False)
+    return Deniability(
+        mechanism=mechanism.name,
+        epsilon=mechanism.epsilon,
+        words=names,
+        eta=eta,
+        neighbours=neighbours,
+        draws=draws if distributions_of(mechanism) is None else None,
+        sample=sample,
+        **arrays,
+    )
 
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
@@ -337,10 +333,10 @@ def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
     >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([0.6, 0.1, 0.3]), 0.5)
     3.0
     """
-    number = np.isfinite(values)
-    if not number.any():
+    finite = np.isfinite(values)
+    if not finite.any():
         return math.nan
-    values, weights = values[number], weights[number]
+    values, weights = values[finite], weights[finite]
     order = np.argsort(values, kind="stable")
     summed = np.cumsum(weights[order]) / weights.sum()
     return float(values[order][min(int(np.searchsorted(summed, share - 1e-12)), values.size - 1)])
@@ -362,30 +358,6 @@ def _words_to_look_at(
     shares = weights[at] if weights[at].sum() > 0 else np.ones(at.size)
     nothing = np.empty((0, 2), dtype=np.int64)
     return names, WordSample(at, shares / shares.sum(), nothing, np.empty(0)), at
-
-
-def _frozen(
-    mechanism: WordMechanism,
-    names: tuple[str, ...],
-    sample: WordSample,
-    found: Outcomes,
-    eta: float,
-    neighbours: int,
-    draws: int | None,
-) -> Deniability:
-    arrays = vars(found) | {"weights": sample.weights}
-    for array in arrays.values():
-        array.setflags(write=False)
-    return Deniability(
-        mechanism=mechanism.name,
-        epsilon=mechanism.epsilon,
-        words=names,
-        eta=eta,
-        neighbours=neighbours,
-        draws=draws,
-        sample=sample,
-        **arrays,
-    )
 
 
 def _number(value: float) -> float | None:

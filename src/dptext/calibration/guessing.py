@@ -1,14 +1,14 @@
 """Mechanisms side by side at equal *measured* indistinguishability, not at equal epsilon.
 
 Two mechanisms with the same epsilon keep the same promise and hide words very differently: the promise is an upper
-bound, and one of them may stay far below it. What is compared here is what an attacker gets. He knows the mechanism,
-the vocabulary and how frequent words are; he sees the output x and names the input he holds most likely. His rate of
+bound, and one of them may stay far below it. What is compared here is what an attacker gets. They know the mechanism,
+the vocabulary and how frequent words are; they see the output x and name the input they hold most likely. Their rate of
 success is G of `dptext.privacy.vulnerability`, with pi the public frequencies (1 / rank where none are given). No
 attacker of one word does better, G means the same whatever the metric, and it has a floor that nothing can hide: the
 guess without any output. It is an average over words, so it is no guarantee for each of them: the promise is.
 
 **From draws.** Words are drawn in proportion to pi (one at random in each of n equal steps of the frequencies), and an
-output of each. An attacker who learns his guesses on one half and is tried on the other cannot beat G in
+output of each. An attacker who learns their guesses on one half and is tried on the other cannot beat G in
 expectation; the largest cells of the joint histogram of all draws sum to at least G in expectation, since a maximum is
 convex. Each is within sqrt(ln(2 / error) / 2n) of its expectation (Hoeffding; McDiarmid: one draw moves the second by
 1 / n). Between them lies G, with probability 1 - error; the middle is named as its estimate. Draws say little where
@@ -20,23 +20,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.calibration import (
+    DIGITS,
+    EXACT_TOLERANCE,
+    SAMPLED_TOLERANCE,
     Family,
     UnreachableError,
     crossing,
     fresh_seed,
     log_odds,
-    rounded_down,
     usual_epsilon,
 )
-from dptext.calibration.deniability import checked_weights, deniability, distributions_of
-from dptext.calibration.outcomes import batch_for, distances_from
+from dptext.calibration.deniability import checked_weights, deniability
+from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
+from dptext.checks import whole
 from dptext.errors import ParameterError
+from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.vulnerability import best_guesses
 from dptext.vectors.word_vectors import WordVectors
@@ -44,13 +48,8 @@ from dptext.words.mechanism import WordMechanism
 
 __all__ = ["GUESS_TARGETS", "Compared", "Guess", "compare", "guess_rate"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Rows: TypeAlias = npt.NDArray[np.int64]
-
 GUESS_TARGETS = (0.25, 0.5, 0.75)
 _ERROR = 0.05
-_EXACT_TOLERANCE = 1e-4
-_SAMPLED_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Guess:
     Attributes:
         rate: G, exactly or the middle of ``low`` and ``high``.
         low, high: G lies between them with probability at least 95%.
-        blind: what he gets without the output.
+        blind: what they get without the output.
         draws: how many draws it took; None: exact.
     """
 
@@ -119,8 +118,7 @@ def guess_rate(
     if distributions is not None:
         rate = best_guesses(_blocks(mechanism, distributions), prior).rate
         return Guess(rate, rate, rate, blind, None)
-    if draws < 100:
-        raise ParameterError(f"draws must be at least 100, got {draws}")
+    draws = whole("draws", draws, least=100)
     half = draws // 2
     bits = RandomBits(seed)
     inputs = np.concatenate([_in_proportion(prior, half, bits) for _ in range(2)])
@@ -175,13 +173,13 @@ def _at(family: Family, target: float, prior: Floats, *, draws: int, seed: int) 
         return log_odds(guess_rate(family(epsilon), weights=prior, draws=draws, seed=seed).rate) - log_odds(target)
 
     try:
-        tolerance = _EXACT_TOLERANCE if exact else _SAMPLED_TOLERANCE
-        epsilon = rounded_down(crossing(excess, start=start, tolerance=tolerance))
+        tolerance = EXACT_TOLERANCE if exact else SAMPLED_TOLERANCE
+        epsilon = rounded_down(crossing(excess, start=start, tolerance=tolerance), DIGITS)
     except UnreachableError as end:
         there = guess_rate(family(end.epsilon), weights=prior, draws=draws, seed=seed).rate
         raise ParameterError(
-            f"no epsilon of {family.name} lets the best attacker guess {target:g}: at {end.epsilon:.3g} he guesses "
-            f" {there:.3g}"
+            f"no epsilon of {family.name} lets the best attacker guess {target:g}: at {end.epsilon:.3g} they guess "
+            f"{there:.3g}"
         ) from None
     mechanism = family(epsilon)
     guess = guess_rate(mechanism, weights=prior, draws=draws, seed=seed)

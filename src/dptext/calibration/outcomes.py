@@ -26,20 +26,23 @@ import numpy.typing as npt
 from dptext.noise.selection import DistanceTable
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
-from dptext.words.mechanism import Rows, WordMechanism
+from dptext.words.mechanism import WordMechanism
 
 __all__ = [
+    "Floats",
     "Outcomes",
+    "Rows",
     "batch_for",
     "distances_from",
-    "exact_outcomes",
+    "distributions_of",
+    "outcomes",
     "probability_interval",
     "reach_of_masses",
-    "sampled_outcomes",
     "smallest_support",
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Rows: TypeAlias = npt.NDArray[np.int64]
 
 _ENTRIES = 1 << 20  # probabilities in memory at a time, about
 _LEAST_BATCH = 32
@@ -76,50 +79,35 @@ class Outcomes:
             getattr(self, name)[place] = value
 
 
-def exact_outcomes(
-    mechanism: WordMechanism,
-    distributions: Callable[[list[str]], Floats],
-    rows: Rows,
-    *,
-    eta: float,
-    neighbours: int,
-) -> Outcomes:
-    """The outcomes of some words from their distributions."""
-    found = Outcomes.empty(rows.size)
-    words, table = mechanism.vectors.words, mechanism.distance_table()
-    at_a_time = batch_for(len(table))
-    for start in range(0, rows.size, at_a_time):
-        batch = rows[start : start + at_a_time]
-        shares = distributions([words[row] for row in batch])
-        apart = distances_from(table, batch)
-
-        def look(at: int, start: int = start, batch: Rows = batch, shares: Any = shares, apart: Any = apart) -> None:
-            numbers = _of_distribution(shares[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours)
-            found.fill(start + at, **numbers)
-
-        for_each_block(look, range(batch.size))
+def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
+    """The mechanism's exact output distributions, (n words) -> (n, V); None where it can only be sampled."""
+    found: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
     return found
 
 
-def sampled_outcomes(
+def outcomes(
     mechanism: WordMechanism, rows: Rows, bits: RandomBits, *, draws: int, eta: float, neighbours: int
 ) -> Outcomes:
-    """The outcomes of some words from ``draws`` draws of each."""
+    """The outcomes of some words: from their distributions where there are any, else from ``draws`` draws of each."""
     found = Outcomes.empty(rows.size)
-    table = mechanism.distance_table()
+    words, table, distributions = mechanism.vectors.words, mechanism.distance_table(), distributions_of(mechanism)
+    numbers = _of_draws if distributions is None else _of_distribution
     at_a_time = batch_for(len(table))
     for start in range(0, rows.size, at_a_time):
         batch = rows[start : start + at_a_time]
-        drawn = mechanism.sample_rows(np.repeat(batch, draws), bits).reshape(batch.size, draws)
+        if distributions is None:
+            seen: Any = mechanism.sample_rows(np.repeat(batch, draws), bits).reshape(batch.size, draws)
+        else:
+            seen = distributions([words[row] for row in batch])
         apart = distances_from(table, batch)
 
-        def look(at: int, start: int = start, batch: Rows = batch, drawn: Any = drawn, apart: Any = apart) -> None:
-            numbers = _of_draws(drawn[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours)
-            found.fill(start + at, **numbers)
+        def look(at: int, start: int = start, batch: Rows = batch, seen: Any = seen, apart: Any = apart) -> None:
+            found.fill(start + at, **numbers(seen[at], apart[at], int(batch[at]), eta=eta, neighbours=neighbours))
 
         for_each_block(look, range(batch.size))
-    kept = np.rint(found.keep * draws)
-    found.keep_low[:], found.keep_high[:] = probability_interval(kept, draws, 2 * _SIDE)
+    if distributions is None:
+        kept = np.rint(found.keep * draws)
+        found.keep_low[:], found.keep_high[:] = probability_interval(kept, draws, 2 * _SIDE)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate, rounded_down
+from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.calibration.guessing import Compared, compare
 from dptext.cli import options
@@ -16,6 +16,7 @@ from dptext.cli.calibrate_tables import print_comparison, print_epsilons, print_
 from dptext.cli.console import print_json, stdout
 from dptext.errors import ParameterError
 from dptext.own_files import check_target
+from dptext.privacy.guarantee import rounded_down
 from dptext.report.figures import calibration_figure, figure_format
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors

@@ -25,7 +25,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from os import PathLike
@@ -36,25 +36,7 @@ from unicodedata import normalize
 
 from dptext.checks import choice
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
-from dptext.ledger.store import (
-    Connection,
-    Overspent,
-    add_release,
-    charge,
-    charges_without_price,
-    create_store,
-    damaged,
-    gather,
-    opened,
-    overspent,
-    prices,
-    reading,
-    remove_release,
-    same_units,
-    sum_of,
-    sums,
-    writing,
-)
+from dptext.ledger import store
 from dptext.ledger.terms import (
     TEXT,
     TOLERANCE,
@@ -74,21 +56,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
 
-__all__ = [
-    "PENDING",
-    "RELEASED",
-    "TEXT",
-    "Balance",
-    "Ledger",
-    "Limits",
-    "Release",
-    "Reservation",
-    "Summary",
-    "Terms",
-    "describe",
-    "read_release",
-    "refusal",
-]
+__all__ = ["PENDING", "RELEASED", "TEXT", "Balance", "Ledger", "Limits", "Release", "Reservation", "Summary", "Terms"]
 
 PENDING, RELEASED = "pending", "released"
 
@@ -144,85 +112,6 @@ class Summary:
     most: Balance | None
 
 
-def describe(
-    promise: PrivacyStatement | Guarantee,
-    *,
-    by: str,
-    unit: Unit | None,
-    relation: Relation | None,
-    mechanism: str | None,
-) -> tuple[Guarantee, Terms, str]:
-    """The guarantee and the terms of a release, and the JSON in which the ledger keeps them.
-
-    Raises:
-        ParameterError, RefusedError: see `Ledger.reserve`.
-    """
-    if isinstance(promise, PrivacyStatement):
-        if unit is not None or relation is not None or mechanism is not None:
-            raise ParameterError("unit, relation and mechanism stand in the statement: leave them out")
-        if promise.seeded:
-            raise RefusedError(
-                "the ledger refuses a seeded release: equal noise in two releases does not add up, it cancels; "
-                "leave the seed out; nothing was released"
-            )
-        if promise.condition.for_some_only is not None:
-            raise RefusedError(
-                f"the ledger refuses a promise {promise.condition.for_some_only}: beside promises to all it would "
-                "count as more than it is; nothing was released"
-            )
-        guarantee, unit, relation, mechanism = promise.guarantee, promise.unit, promise.relation, promise.mechanism
-    elif not isinstance(promise, Guarantee):
-        raise ParameterError(f"promise must be a statement or a guarantee, got {type(promise).__name__}")
-    elif unit is None or relation is None:
-        raise ParameterError("a guarantee alone does not say whom it protects: give its unit and its relation too")
-    else:
-        guarantee, unit, relation = promise, choice("unit", unit, Unit), choice("relation", relation, Relation)
-    terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
-    about = {
-        "guarantee": guarantee_to_dict(guarantee),
-        "unit": unit,
-        "relation": relation,
-        "by": by,
-        "mechanism": mechanism,
-    }
-    return guarantee, terms, json.dumps(about)  # pure ASCII: SQLite takes no half surrogate pairs
-
-
-def read_release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> Release:
-    """A release as the ledger keeps it.
-
-    Raises:
-        ValueError, TypeError, KeyError: the JSON in ``about`` is not what `describe` writes.
-    """
-    data = json.loads(about)
-    guarantee = guarantee_from_dict(data["guarantee"])
-    terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=data["by"])
-    return Release(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
-
-
-def refusal(over: Overspent, units: int, limits: Limits, terms: Terms, *, pending: int) -> str:
-    """Why, in numbers that name nobody: amounts and counts; and what to do where other releases are pending."""
-    ceiling = limits.ceiling(terms.currency)
-    if over.by_cost:
-        what, limit, spent, cost = terms.cost, ceiling.cost, over.spent, over.cost
-    elif over.by_delta:
-        what, limit, spent, cost = "delta", ceiling.delta, over.delta_spent, over.delta
-    else:
-        what, limit, spent, cost = "releases", ceiling.releases, float(over.releases), 1.0
-    left = in_digits_at_least(remaining(limit, spent) or 0.0)
-    return (
-        f"the ledger refuses: {over.units:,} of {units:,} {terms.units} would be overspent (limit: {what} "
-        f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
-        f"{'at most ' if over.prices > 1 else ''}{in_digits(cost)}, so {left} is left for some); "
-        "nothing was released"
-        + (
-            ""
-            if not pending
-            else f" ({pending:,} pending, which count: dptext ledger show says what to do of a dead run)"
-        )
-    )
-
-
 _PATIENCE = 600.0
 _RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
@@ -270,14 +159,8 @@ class Ledger:
             StorageError: the file is there already, or cannot be written.
         """
         limits = Limits(epsilon=epsilon, delta=delta, releases=releases)
-        row = {
-            "secret": RandomBits().take(32),
-            "created": _now(),
-            "epsilon": limits.epsilon,
-            "delta": limits.delta,
-            "releases": limits.releases,
-        }
-        create_store(Path(path), row, _PATIENCE)
+        row = {"secret": RandomBits().take(32), "created": _now(), **asdict(limits)}
+        store.create_store(Path(path), row, _PATIENCE)
         return cls(path)
 
     def reserve(
@@ -314,12 +197,12 @@ class Ledger:
             ParameterError: an argument is not what it should be.
             StorageError, DataError: the file failed; nothing was changed.
         """
-        guarantee, terms, about = describe(promise, by=by, unit=unit, relation=relation, mechanism=mechanism)
+        guarantee, terms, about = _described(promise, by, unit, relation, mechanism)
         if not isinstance(release_id, str) or _RELEASE_ID.fullmatch(release_id) is None:
             raise ParameterError("release_id must be 1 to 100 of the letters A-Z a-z 0-9 . _ : - and was not")
         price(guarantee, 1)
-        with opened(self.path, self._patience) as connection:
-            with reading(connection):
+        with store.opened(self.path, self._patience) as connection:
+            with store.reading(connection):
                 secret, _, limits = self._head(connection)
                 limits.check(guarantee)
                 limits.ceiling(terms.currency)
@@ -330,20 +213,20 @@ class Ledger:
             # unless the promise is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             most = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
-            documents = gather(connection, _hashed(keys, secret, by), counted=counted, most=most)
-            with writing(connection):
+            documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, most=most)
+            with store.writing(connection):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
                     row = (release_id, _now(), PENDING, units, documents, about)
-                    number = add_release(connection, row, lambda count: price(guarantee, count))
-                    over = overspent(connection, number, limits.ceiling(terms.currency), TOLERANCE)
+                    number = store.add_release(connection, row, lambda count: price(guarantee, count))
+                    over = store.overspent(connection, number, limits.ceiling(terms.currency), TOLERANCE)
                     if over.units:
                         others = "SELECT count(*) FROM release WHERE state = ? AND number <> ?"
                         (pending,) = connection.execute(others, (PENDING, number)).fetchone()
-                        raise RefusedError(refusal(over, units, limits, terms, pending=pending))
-                    charge(connection, number)
-                elif resumed != about or not same_units(connection, release_id):
+                        raise RefusedError(_refusal(over, units, limits, terms, pending=pending))
+                    store.charge(connection, number)
+                elif resumed != about or not store.same_units(connection, release_id):
                     raise RefusedError(
                         f"the ledger refuses: the release {release_id} is reserved for other rows or another promise; "
                         "void it, or take a new name; nothing was released"
@@ -377,7 +260,7 @@ class Ledger:
                 raise RefusedError(
                     f"the release {release_id} is out and cannot be voided: what was released was learnt"
                 )
-            remove_release(connection, release_id)
+            store.remove_release(connection, release_id)
 
     def state(self, release_id: str) -> str | None:
         """``pending``, ``released``, or None for a release that the ledger does not hold."""
@@ -406,14 +289,13 @@ class Ledger:
             _, created, limits = self._head(connection)
             releases = self._releases(connection)
             self._check_prices(connection)
-            if charges_without_price(connection) != (sum(each.units for each in releases), 0):
-                raise damaged(self.path)
+            if store.charges_without_price(connection) != (sum(each.units for each in releases), 0):
+                raise store.damaged(self.path)
             terms = releases[0].terms if releases else None
             ceiling = _ceiling(limits, terms)
             # few different sums, however many units: they are counted in the file, not in memory
-            groups = [
-                (Balance.under(ceiling, cost, delta, number), count) for cost, delta, number, count in sums(connection)
-            ]
+            spent = store.sums(connection)
+            groups = [(Balance.under(ceiling, cost, delta, times), count) for cost, delta, times, count in spent]
         units = sum(count for _, count in groups)
         return Summary(
             created=created,
@@ -440,7 +322,7 @@ class Ledger:
             if terms is None:
                 return Balance.under(ceiling, 0.0, 0.0, 0)
             ((key,),) = _hashed([value], secret, terms.by)
-            return Balance.under(ceiling, *sum_of(connection, key))
+            return Balance.under(ceiling, *store.sum_of(connection, key))
 
     def unknown(self, release_id: str) -> ParameterError:
         """What is said of a release that the ledger does not hold."""
@@ -449,32 +331,32 @@ class Ledger:
     # -- inside a transaction ---------------------------------------------------------------------------------
 
     @contextmanager
-    def _read(self) -> Iterator[Connection]:
-        with opened(self.path, self._patience) as connection, reading(connection):
+    def _read(self) -> Iterator[store.Connection]:
+        with store.opened(self.path, self._patience) as connection, store.reading(connection):
             yield connection
 
     @contextmanager
-    def _write(self) -> Iterator[Connection]:
-        with opened(self.path, self._patience) as connection, writing(connection):
+    def _write(self) -> Iterator[store.Connection]:
+        with store.opened(self.path, self._patience) as connection, store.writing(connection):
             yield connection
 
-    def _head(self, connection: Connection) -> tuple[bytes, str, Limits]:
+    def _head(self, connection: store.Connection) -> tuple[bytes, str, Limits]:
         row = connection.execute("SELECT secret, created, epsilon, delta, releases FROM ledger").fetchone()
         if row is None or not isinstance(row[0], bytes) or len(row[0]) != 32:
-            raise damaged(self.path)
+            raise store.damaged(self.path)
         try:
             return row[0], str(row[1]), Limits(epsilon=row[2], delta=row[3], releases=row[4])
         except ParameterError:
-            raise damaged(self.path) from None
+            raise store.damaged(self.path) from None
 
-    def _releases(self, connection: Connection, condition: str = "") -> list[Release]:
+    def _releases(self, connection: store.Connection, condition: str = "") -> list[Release]:
         rows = connection.execute(f"SELECT id, at, state, about, units, documents FROM release {condition}")  # noqa: S608
         try:
-            return [read_release(*row) for row in rows]
+            return [_release(*row) for row in rows]
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise damaged(self.path) from None
+            raise store.damaged(self.path) from None
 
-    def _check_prices(self, connection: Connection) -> None:
+    def _check_prices(self, connection: store.Connection) -> None:
         """Whether every release has the prices that follow from what it promised.
 
         Raises:
@@ -485,7 +367,7 @@ class Ledger:
             number: each for (number,), each in zip(numbers, self._releases(connection, "ORDER BY number"), strict=True)
         }
         priced = set()
-        for number, documents, cost, delta in prices(connection):
+        for number, documents, cost, delta in store.prices(connection):
             priced.add(number)
             release = releases.get(number)
             if release is None or not _fits((cost, delta), release.guarantee, documents):
@@ -494,19 +376,19 @@ class Ledger:
                     "changed, or is damaged; bring back a copy that is not older than its last release"
                 )
         if any(number not in priced for number, each in releases.items() if each.units):
-            raise damaged(self.path)
+            raise store.damaged(self.path)
 
-    def _terms(self, connection: Connection) -> Terms | None:
+    def _terms(self, connection: store.Connection) -> Terms | None:
         first = self._releases(connection, "ORDER BY number LIMIT 1")
         return first[0].terms if first else None
 
-    def _state(self, connection: Connection, release_id: str) -> str:
+    def _state(self, connection: store.Connection, release_id: str) -> str:
         row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
         if row is None:
             raise self.unknown(release_id)
         return str(row[0])
 
-    def _check_release(self, connection: Connection, release_id: str, terms: Terms) -> str | None:
+    def _check_release(self, connection: store.Connection, release_id: str, terms: Terms) -> str | None:
         """The ``about`` of a pending release of this name, None when it is new; refused when it cannot be charged."""
         existing = self._terms(connection)
         if existing is not None:
@@ -567,6 +449,66 @@ class Reservation:
                 f"the ledger still counts the release ({second}); if nothing of it came out: dptext ledger void "
                 f"{self._ledger.path} {self.release_id}"
             )
+
+
+def _described(
+    promise: PrivacyStatement | Guarantee, by: str, unit: Unit | None, relation: Relation | None, mechanism: str | None
+) -> tuple[Guarantee, Terms, str]:
+    """The guarantee and the terms of a release, and the JSON in which the ledger keeps them."""
+    if isinstance(promise, PrivacyStatement):
+        if unit is not None or relation is not None or mechanism is not None:
+            raise ParameterError("unit, relation and mechanism stand in the statement: leave them out")
+        if promise.seeded:
+            raise RefusedError(
+                "the ledger refuses a seeded release: equal noise in two releases does not add up, it cancels; "
+                "leave the seed out; nothing was released"
+            )
+        if promise.condition.for_some_only is not None:
+            raise RefusedError(
+                f"the ledger refuses a promise {promise.condition.for_some_only}: beside promises to all it would "
+                "count as more than it is; nothing was released"
+            )
+        guarantee, unit, relation, mechanism = promise.guarantee, promise.unit, promise.relation, promise.mechanism
+    elif not isinstance(promise, Guarantee):
+        raise ParameterError(f"promise must be a statement or a guarantee, got {type(promise).__name__}")
+    elif unit is None or relation is None:
+        raise ParameterError("a guarantee alone does not say whom it protects: give its unit and its relation too")
+    else:
+        guarantee, unit, relation = promise, choice("unit", unit, Unit), choice("relation", relation, Relation)
+    terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
+    about = {"guarantee": guarantee_to_dict(guarantee), "unit": unit, "relation": relation, "by": by}
+    return (
+        guarantee,
+        terms,
+        json.dumps({**about, "mechanism": mechanism}),
+    )
+
+
+def _release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> Release:
+    """A release as the ledger keeps it; a ValueError, TypeError or KeyError where ``about`` is not `_described`."""
+    data = json.loads(about)
+    guarantee = guarantee_from_dict(data["guarantee"])
+    terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=data["by"])
+    return Release(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
+
+
+def _refusal(over: store.Overspent, units: int, limits: Limits, terms: Terms, *, pending: int) -> str:
+    """Why, in numbers that name nobody: amounts and counts; and what to do where other releases are pending."""
+    ceiling = limits.ceiling(terms.currency)
+    if over.by_cost:
+        what, limit, spent, cost = terms.cost, ceiling.cost, over.spent, over.cost
+    elif over.by_delta:
+        what, limit, spent, cost = "delta", ceiling.delta, over.delta_spent, over.delta
+    else:
+        what, limit, spent, cost = "releases", ceiling.releases, float(over.releases), 1.0
+    left = in_digits_at_least(remaining(limit, spent) or 0.0)
+    also = f" ({pending:,} pending, which count: dptext ledger show says what to do of a dead run)" if pending else ""
+    return (
+        f"the ledger refuses: {over.units:,} of {units:,} {terms.units} would be overspent (limit: {what} "
+        f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
+        f"{'at most ' if over.prices > 1 else ''}{in_digits(cost)}, so {left} is left for some); "
+        f"nothing was released{also}"
+    )
 
 
 def _now() -> str:

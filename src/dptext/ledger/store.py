@@ -17,26 +17,7 @@ from dptext.errors import DataError, RefusedError, StorageError
 from dptext.ledger.terms import Ceiling
 from dptext.own_files import open_new
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Connection",
-    "Overspent",
-    "add_release",
-    "charge",
-    "charges_without_price",
-    "create_store",
-    "damaged",
-    "gather",
-    "opened",
-    "overspent",
-    "prices",
-    "reading",
-    "remove_release",
-    "same_units",
-    "sum_of",
-    "sums",
-    "writing",
-]
+__all__ = ["SCHEMA_VERSION", "Connection", "Overspent", "create_store", "damaged", "opened", "reading", "writing"]
 
 SCHEMA_VERSION = 1
 _APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
@@ -77,21 +58,13 @@ class Connection(sqlite3.Connection):
 
     Any statement can meet a lock: a pragma, and the first one on a temporary table, read the schema of the file. A
     statement that met one has done nothing, so it can be repeated.
-
-    Attributes:
-        path: the ledger.
-        patience: for how many seconds a statement waits.
     """
 
     path: Path
-    patience: float
+    patience: float  # for how many seconds a statement waits
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As in `sqlite3.Connection`.
-
-        Raises:
-            StorageError: the lock was not free in all that time.
-        """
+        """As in `sqlite3.Connection`; a `StorageError` where the lock was not free in all that time."""
         start = time.monotonic()
         while True:
             try:
@@ -138,10 +111,6 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
 @contextmanager
 def opened(path: Path, patience: float) -> Iterator[Connection]:
     """A connection on which SQLite's errors are said in words.
-
-    Args:
-        path: the ledger.
-        patience: for how many seconds a statement waits for other processes.
 
     Raises:
         StorageError: the file is missing, cannot be read or written, stays locked, or a disk is full.
@@ -198,9 +167,8 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
 
     Args:
         connection: an open ledger, outside a transaction.
-        units: their keys; a key may come again.
+        units: their keys; a key may come again, ``most`` times at most.
         counted: whether ``documents`` says how often a key came; otherwise it is 1.
-        most: how often a key may come; None: any number of times.
 
     Returns:
         How many keys arrived.

@@ -24,7 +24,8 @@ from dptext.attacks import (
     sequence_likelihoods,
 )
 from dptext.attacks.learners import Attacker
-from dptext.calibration.deniability import distributions_of, zipf_weights
+from dptext.calibration.deniability import zipf_weights
+from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError
 from dptext.release.release import data_and_statement, read_statement
 from dptext.report.inputs import Rows
