@@ -8,15 +8,14 @@ import pickle
 
 import numpy as np
 import pytest
-from dptext.words.rebuild import mechanism_from_statement
-from dptext.words.shown import ShownMechanism
 from scipy import stats
 
 import dptext
 from contracts.forked import outputs_of_processes
 from dptext.privacy.guarantee import MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
-from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY
+from dptext.words.mechanism import ShownMechanism
+from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY, mechanism_from_statement
 
 FALSE_ALARM = 1e-6
 EVERY = MECHANISMS | PUBLISHED_ONLY

@@ -256,6 +256,7 @@ class CappedLaplace(L2Laplace):
     """
 
     name: ClassVar[str] = "CappedLaplace"
+    is_candidate: ClassVar[bool] = False
 
     share: float = 1.0
 

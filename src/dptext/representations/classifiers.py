@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice
-from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.domains import Floats, checked_vectors
 from dptext.representations.layers import DeviceModel
@@ -19,15 +19,7 @@ from dptext.representations.networks import Epoch, Labels, TrainingOptions, trai
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.training import TRAININGS, Schedule, TrainingNoise
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, check_X_y
-except ImportError:
-    raise MissingExtraError(
-        "NoisyClassifier needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\""
-    ) from None
+from dptext.text.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 
 __all__ = ["NoisyClassifier"]
 
@@ -145,7 +137,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         options = self._options()
         given, targets = _validated(self, X, y)
-        codes = self._coded(targets)
+        self.classes_, codes = coded(targets)
         pair = isinstance(self.public, tuple | list) and len(self.public) == 2
         dimension = checked_vectors(self.public[0]).shape[1] if pair else given.shape[1]  # type: ignore[index]
         self.channel_, randomizer = _noise(self.channel, dimension, given.shape[1])
@@ -183,7 +175,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if self.public is not None:
             raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
         clean, targets = check_X_y(checked_vectors(vectors), labels, dtype=np.float64)
-        codes = self._coded(targets)
+        self.classes_, codes = coded(targets)
         self.channel_, randomizer = _noise(self.channel, clean.shape[1], None)
         self.n_features_in_ = clean.shape[1] if self.channel_ is None else self.channel_.width
         noise = self._training_noise(randomizer)
@@ -232,14 +224,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 "without a channel it takes vectors as they are"
             )
         return TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
-
-    def _coded(self, targets: npt.NDArray[Any]) -> Labels:
-        """Labels as codes of ``classes_``."""
-        check_classification_targets(targets)
-        self.classes_, codes = np.unique(targets, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise DataError("a classifier needs labels of two classes or more, got one class")
-        return codes
 
     def _training_noise(self, randomizer: Randomizer | None) -> TrainingNoise:
         return TrainingNoise(
@@ -295,17 +279,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
-    """Vectors as float64 (and labels), checked as scikit-learn checks them, in new and old versions of it.
+    """Vectors as float64 (and labels), checked as scikit-learn checks them.
 
     Raises:
         DataError: a number that no randomizer puts out: whoever sent it would decide about all others' model.
     """
-    try:
-        from sklearn.utils.validation import validate_data
-    except ImportError:  # before 1.6
-        checked = estimator._validate_data(*arrays, dtype=np.float64, reset=reset)
-    else:
-        checked = validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
+    checked = validated(estimator, *arrays, reset=reset)
     vectors = checked[0] if isinstance(checked, tuple) else checked
     for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
         raise DataError(f"row {row + 1}: a number beyond {_LARGEST:.3g} is no private vector's; leave the row out")

@@ -90,6 +90,7 @@ class NormalisedLaplace(Randomizer):
     """
 
     name: ClassVar[str] = "NormalisedLaplace"
+    is_candidate: ClassVar[bool] = False
     domains: ClassVar[tuple[Domain, ...]] = (Domain.SPHERE,)
 
     def _calibrate(self, dimension: int) -> L1NormalisedLaplace:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, Guarantee
-from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from dptext.representations.bits import OneBit, WeightedBits
-from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.domains import Domain
-from dptext.representations.privunit import PrivUnit, PrivUnitG
 from dptext.representations.randomizer import MOST_DIMENSIONS, REAL_ARITHMETIC, Randomizer, checked_epsilon
+from dptext.representations.registry import RANDOMIZERS
 
 __all__ = ["Candidate", "Recommendation", "recommend"]
 
 _FLOAT_BYTES = 4
-_PURE = (PrivUnit, PrivUnitG, L2Laplace, Laplace, Hybrid, Piecewise, OneBit, WeightedBits)
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,12 @@ def _ranked(dimension: int, epsilon: float, delta: float, limit: float, *, exact
 
 
 def _candidates(dimension: int, epsilon: float, delta: float, limit: float) -> Iterator[Candidate]:
-    randomizers: list[Randomizer] = [build(epsilon=epsilon) for build in _PURE]
-    if delta:
-        randomizers.append(Gaussian(epsilon=epsilon, delta=delta))
-    for each in randomizers:
+    builds: list[Any] = [each for each in RANDOMIZERS.values() if each.is_candidate]
+    for build in builds:
+        approximate = any(each.name == "delta" for each in fields(build))
+        if approximate and not delta:
+            continue
+        each = build(epsilon=epsilon, **({"delta": delta} if approximate else {}))
         with suppress(ParameterError):  # not for this many dimensions, or not for so little budget
             channel = each.channel(dimension)
             scale = limit**2 if channel.domain is Domain.CUBE else 1.0

@@ -15,7 +15,7 @@ from dptext.errors import DataError, MissingExtraError
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_is_fitted, check_X_y
 except ImportError:
     raise MissingExtraError(
         "estimators need the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\" (a device does "
@@ -28,8 +28,10 @@ __all__ = [
     "ClassifierMixin",
     "TextEstimator",
     "TransformerMixin",
+    "check_X_y",
     "check_is_fitted",
     "coded",
+    "validated",
 ]
 
 
@@ -68,3 +70,12 @@ def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]
     if len(classes) < 2:
         raise DataError("a classifier needs labels of two classes or more, got one class")
     return classes, codes
+
+
+def validated(estimator: Any, *arrays: npt.ArrayLike, reset: bool) -> Any:
+    """Vectors as float64, and labels where they are given, as old and new versions of scikit-learn check them."""
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # before 1.6
+        return estimator._validate_data(*arrays, dtype=np.float64, reset=reset)
+    return validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
