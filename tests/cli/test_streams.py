@@ -42,6 +42,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirected", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_results_that_cannot_be_written_are_an_error(work, command, redirected):
@@ -52,6 +53,7 @@ def test_results_that_cannot_be_written_are_an_error(work, command, redirected):
     assert len(notes) == (command == "pipe")  # what was promised for the rows that may be out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full", "<&- 2>&-"])
 @pytest.mark.parametrize(
     ("command", "code"),
@@ -113,6 +115,7 @@ runpy.run_module("dptext", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["numpy", "dptext.errors", "rich.console", "dptext.cli.app"])
 def test_an_interrupt_while_packages_are_imported_is_one_line(module):
     code = INTERRUPTED_AT.format(module=module)

@@ -551,6 +551,7 @@ def test_of_eight_processes_exactly_as_many_win_as_fit(tmp_path):
     assert out == "done\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_many_processes_wait_for_each_other_and_none_fails(tmp_path):
     out = run_script(
@@ -575,6 +576,7 @@ def test_many_processes_wait_for_each_other_and_none_fails(tmp_path):
     assert out == f"{[0] * 8} 80 0 80.0\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_a_kill_at_any_moment_leaves_a_ledger_that_adds_up(tmp_path):
     """Killed after a number of SQLite's own steps, and after a share of the time that a release takes; neither depends

@@ -80,6 +80,7 @@ def alone(said=None, **options):
     return dptext.SkipGram(vectors, **OPTIONS | options).fit(documents)
 
 
+@pytest.mark.slow
 def test_all_ranks_have_one_model_and_one_promise(together):
     first, second = (np.load(together / f"{number}.npy") for number in range(2))
     assert (first == second).all()
@@ -93,6 +94,7 @@ def test_all_ranks_have_one_model_and_one_promise(together):
     assert [each for each in statement.assumptions if each not in of_ranks] == list(one.assumptions)
 
 
+@pytest.mark.slow
 def test_ranks_learn_what_one_process_learns(tmp_path):
     """Without noise, from the same people: both go as far, in one direction. (Two seeds of one process agree to
     .97.) A rank that hears nothing of the other goes less far."""
@@ -159,6 +161,7 @@ def test_noise_comes_once():
     assert np.corrcoef(halves)[0, 1] > 0.99
 
 
+@pytest.mark.slow
 def test_noise_of_ranks_that_talk(tmp_path):
     """The same, of two processes with one seed, whose users wrote nothing: through everything that there is."""
     job = {
@@ -239,6 +242,7 @@ def test_sums_of_all_ranks_never_run_over_and_move_by_one_users_cells():
 # -- what goes wrong ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_stops_all_and_the_checkpoint_goes_on(tmp_path):
     checkpoint = str(tmp_path / "run.bin")
     job = {"killed": 1, "killed at": 12, "fit": {"checkpoint": checkpoint}}
@@ -260,6 +264,7 @@ def test_a_rank_that_dies_stops_all_and_the_checkpoint_goes_on(tmp_path):
     assert not Path(checkpoint).exists()
 
 
+@pytest.mark.slow
 def test_ranks_with_other_parameters_are_refused(tmp_path):
     statuses = ended(started(tmp_path / "job", {"of the last": {"epsilon": 4.0}}))
     assert [status for status, _ in statuses] == [3, 3]
