@@ -259,7 +259,7 @@ def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
     model.save(tmp_path / "shared")
     card = (tmp_path / "shared" / "README.md").read_text()
     for said in (
-        "a person, with everything that he or she wrote",
+        "a person, with everything that they wrote",
         "epsilon 8, delta 1e-06",
         "2,981 times likelier",
         "at most 1 in 1,000,000",
