@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.files.formats import extra
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
-from dptext.hiding.game import KINDS, Game, NoiseInTheLoop, domain_and_channel
+from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
 from dptext.hiding.held_out import Reader, parted
 from dptext.hiding.inputs import (
     Rows,
@@ -31,12 +31,12 @@ from dptext.hiding.trained import TrainedEncoder
 from dptext.hiding.training import HidingEpoch, Run
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.representations.additive import CappedLaplace, L2Laplace
-from dptext.representations.bounds import Bound
+from dptext.representations.bounds import Bound, bound_into
 from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.domains import Domain
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors
 from dptext.representations.gru import GruDecoder
-from dptext.representations.layers import HidingLayers, LayeredEncoder, layers_of
+from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
 
@@ -227,13 +227,11 @@ class HidingEncoder:
         else:
             layers = body.layers()
             found = None if encoder is None else LayeredEncoder(encoder, layers, provenance)
-        kind = KINDS[domain]
-        radius = None if kind == "normalise" else 1.0
         return TrainedEncoder(
             layers=layers,
             text_encoder=found,
             decoder=decoder,
-            bound=Bound(mean=np.zeros(self.dimension), kind=kind, radius=radius),
+            bound=bound_into(domain, self.dimension),
             randomizer=randomizer,
             provenance=provenance,
             epochs=epochs,
@@ -335,5 +333,11 @@ class _Layers:
         return 0.0
 
     def layers(self) -> HidingLayers:
-        """What was learnt, for vectors as they are."""
-        return layers_of(self.module, self._centre, self._scale)
+        """What was learnt, for vectors as they are: the standardisation is part of the first layer."""
+        linear = [each for each in self.module if hasattr(each, "weight")]
+        arrays: Any = [
+            (each.weight.detach().numpy().T.astype(np.float64), each.bias.detach().numpy().astype(np.float64))
+            for each in linear
+        ]
+        weights = arrays[0][0] / self._scale[:, None]
+        return HidingLayers(((weights, arrays[0][1] - self._centre @ weights), *arrays[1:]))

@@ -44,15 +44,13 @@ from dptext.hiding.inputs import Source, Target
 from dptext.hiding.options import HidingOptions
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
+from dptext.representations.bounds import TRAINED_INTO
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.federate import L1NormalisedLaplace
-from dptext.representations.networks import L1_SPHERE, bounding
+from dptext.representations.networks import L1_SPHERE, bounding, noise_on
 from dptext.representations.randomizer import Channel, Randomizer
 
-__all__ = ["KINDS", "Body", "Game", "NoiseInTheLoop", "denial", "domain_and_channel", "pushed_apart"]
-
-KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
-"""The last step of a bound into each domain that a gradient is known into."""
+__all__ = ["Body", "Game", "NoiseInTheLoop", "denial", "domain_and_channel", "pushed_apart"]
 
 _START = 2.0  # theta: the budget starts at 88% of the cap
 _WITHIN = {
@@ -249,10 +247,10 @@ class NoiseInTheLoop:
 
     def add(self, bounded: Any) -> Any:
         """What arrives of bounded vectors, with a gradient."""
-        if self._channel is None:
+        channel = self._channel
+        if channel is None:
             return bounded
-        before = bounded.detach().numpy().astype(np.float64)
-        drawn = self._torch.from_numpy((self._channel.sample(before, self._bits) - before).astype(np.float32))
+        drawn = noise_on(self._torch, bounded, lambda clean: channel.sample(clean, self._bits))
         if self.theta is not None:
             drawn = drawn / self._torch.sigmoid(self.theta)  # eq. (learnt)
         return bounded + drawn  # eq. (straight)
@@ -266,7 +264,8 @@ class NoiseInTheLoop:
 def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bool) -> tuple[Domain, Channel | None]:
     """Where vectors are bounded to, and the noise that is added there.
 
-    ``bound`` is one of `KINDS`, or ``"auto"``: where the randomizer takes its vectors from; the sphere without one.
+    ``bound`` is one of `TRAINED_INTO`, or ``"auto"``: where the randomizer takes its vectors from, the sphere without
+    one.
 
     Raises:
         ParameterError: no randomizer, or one through which no gradient is known; a bound that does not go with it; a
@@ -276,7 +275,7 @@ def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bo
         raise ParameterError(
             f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(randomizer).__name__}"
         )
-    by_kind = {kind: domain for domain, kind in KINDS.items()}
+    by_kind = {kind: domain for domain, kind in TRAINED_INTO.items()}
     choice("bound", bound, ("auto", *by_kind))
     if learn and type(randomizer) is not L2Laplace:  # CappedLaplace has learnt already
         raise ParameterError(
@@ -287,7 +286,7 @@ def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bo
         return by_kind.get(bound, Domain.SPHERE), None
     channel = randomizer.channel(dimension)
     changed = type(channel).noiseless is not Channel.noiseless and not isinstance(channel, L1NormalisedLaplace)
-    if channel.width != channel.dimension or channel.domain not in KINDS or changed:
+    if channel.width != channel.dimension or channel.domain not in TRAINED_INTO or changed:
         raise ParameterError(
             f"an encoder learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
             "L2Laplace or Gaussian"

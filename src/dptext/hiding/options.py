@@ -13,7 +13,7 @@ from dptext.representations.encoders import Provenance
 from dptext.representations.gru import POOLINGS
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["AIMS", "GAMES", "AutoEncoderOptions", "HidingOptions", "TrainingOptions", "with_options"]
+__all__ = ["AIMS", "GAMES", "AutoEncoderOptions", "HidingOptions", "RunOptions", "with_options"]
 
 GAMES = ("alternating", "reversal")
 """``alternating``: the adversaries move first, several times, then the encoder, which looks at them as they are.
@@ -28,7 +28,7 @@ _SAID = ("public", "public_name", "checkpoint", "progress")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class RunOptions:
     """What every training has.
 
     Attributes:
@@ -71,8 +71,8 @@ class TrainingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoEncoderOptions(TrainingOptions):
-    """How an auto-encoder is trained; `TrainingOptions` has the rest.
+class AutoEncoderOptions(RunOptions):
+    """How an auto-encoder is trained; `RunOptions` has the rest.
 
     Attributes:
         words: how many of the most frequent words of the texts it knows (those that two texts have); or the words
@@ -95,8 +95,8 @@ class AutoEncoderOptions(TrainingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HidingOptions(TrainingOptions):
-    """How an encoder is trained to hide; `TrainingOptions` has the rest.
+class HidingOptions(RunOptions):
+    """How an encoder is trained to hide; `RunOptions` has the rest.
 
     Game, aim, steps and haste are the only ones tried that kept fresh attackers (logistic regression and a perceptron)
     from an attribute, with and without noise, at about the same task: on made-up vectors in which it shows linearly and
@@ -154,7 +154,7 @@ class HidingOptions(TrainingOptions):
         choice("class_weight", self.class_weight, ("balanced", None))
 
 
-def with_options(constructor: Callable[..., None], options: type[TrainingOptions]) -> Signature:
+def with_options(constructor: Callable[..., None], options: type[RunOptions]) -> Signature:
     """The signature of a constructor whose ``**options`` become ``options``: for ``help`` and editors."""
     _, *own = signature(constructor).parameters.values()
     own = [each for each in own if each.kind is not Parameter.VAR_KEYWORD]

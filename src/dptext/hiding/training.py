@@ -25,7 +25,7 @@ import numpy as np
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.held_out import TradeOff
 from dptext.hiding.inputs import Rows, Source, shuffled, stream_of
-from dptext.hiding.options import TrainingOptions
+from dptext.hiding.options import RunOptions
 from dptext.own_files import replacing
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.networks import one_torch_thread
@@ -92,7 +92,7 @@ class Run:
         RefusedError: it belongs to another training.
     """
 
-    def __init__(self, torch: Any, options: TrainingOptions, content: Iterable[bytes]) -> None:
+    def __init__(self, torch: Any, options: RunOptions, content: Iterable[bytes]) -> None:
         self._torch, self._options = torch, options
         self.start = int.from_bytes(RandomBits(options.seed).take(8), "little") >> 1
         self._file = None if options.checkpoint is None else Path(options.checkpoint)

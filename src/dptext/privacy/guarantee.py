@@ -5,7 +5,7 @@ statement that carries it (`dptext.privacy.statement`). Arithmetic that has no p
 computed is rounded up.
 
 Sources: Dwork and Roth 2014 (composition, group privacy); Bun and Steinke 2016 (zCDP); Chatzikokolakis et al.
-2013 (metric DP); ``claims.md`` section 0 for the changes of relation.
+2013 (metric DP). A change from add/remove to substitution is group privacy for two units.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ from dptext.representations.domains import Domain, Floats, Sensitivity, checked_
 __all__ = [
     "BOUNDS",
     "PROJECTIONS",
+    "TRAINED_INTO",
     "Bound",
+    "bound_into",
     "discriminant_directions",
     "fit_bound",
     "principal_directions",
@@ -133,6 +136,9 @@ BOUNDS = {
     "one-hot": Domain.ONE_HOT,
 }
 """The last step, and the domain that it ends in."""
+
+TRAINED_INTO = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
+"""The domains that a gradient is known into, and the last step into each."""
 
 _SCALED = ("lift", "clip", "cube")
 _HUGE = 1e38
@@ -252,7 +258,8 @@ class Bound:
         return self.domain.bound(np.column_stack([inside, above]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuilt, ({each.name: getattr(self, each.name) for each in fields(self)},))
+        # frozen again, which an unpickled array alone is not
+        return partial(Bound, **{each.name: getattr(self, each.name) for each in fields(self)}), ()
 
     @property
     def sha256(self) -> str:
@@ -287,6 +294,12 @@ class Bound:
         )
 
 
+def bound_into(domain: Domain, dimension: int) -> Bound:
+    """The bound of vectors that were trained for a domain: nothing is fitted."""
+    kind = TRAINED_INTO[domain]
+    return Bound(mean=np.zeros(dimension), kind=kind, radius=1.0 if kind in _SCALED else None)
+
+
 def fit_bound(
     vectors: npt.ArrayLike,
     *,
@@ -305,7 +318,7 @@ def fit_bound(
         vectors: what the encoder gives for public texts; nothing is promised to those who are in them.
         bound: the last step, see `Bound`.
         dimension: d, how many dimensions to project to; None: all D of them.
-        projection: ``"pca"`` (along which the public vectors vary most), ``"random"`` (hangs on nothing but D and d),
+        projection: ``"pca"`` (along which the public vectors vary most), ``"random"`` (depends on D and d alone),
             ``"supervised"`` (that tell public labels apart), None (every coordinate as it is).
         labels: (n,) public labels, for a supervised projection.
         centre: subtract the mean of the public vectors.
@@ -316,7 +329,7 @@ def fit_bound(
 
     Raises:
         ParameterError: a name that is none of these; a dimension above D, or another one than D without a
-            projection; public vectors that are all alike, where the projection or the radius hangs on them; labels
+            projection; public vectors that are all alike, where the projection or the radius depends on them; labels
             that do not fit, or without a supervised projection.
 
     >>> bound = fit_bound([[0.0, 0.0], [2.0, 0.1], [4.0, 0.2]], dimension=1, bound="lift", radius=2.0)
@@ -376,11 +389,6 @@ def _quantile(moved: Floats, bound: str, quantile: float) -> float:
     if not _SMALLEST <= found <= _LARGEST or not math.isfinite(found):
         raise ParameterError("the public texts tell no radius (their vectors are all alike, or huge): give one")
     return found
-
-
-def _rebuilt(parts: dict[str, Any]) -> Bound:
-    """From a pickle: frozen again, which an unpickled array alone is not."""
-    return Bound(**parts)
 
 
 def _frozen(values: npt.ArrayLike) -> Floats:

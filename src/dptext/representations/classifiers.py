@@ -292,7 +292,7 @@ def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool =
 
 
 def _noise(given: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
-    """The channel for vectors of a dimension, and what it was calibrated from, out of whatever says what the noise is.
+    """The channel for vectors of a dimension, and what it was calibrated from.
 
     Args:
         given: the estimator's ``channel``.

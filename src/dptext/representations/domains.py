@@ -52,7 +52,7 @@ class Domain(StrEnum):
     """One coordinate is 1, the others are 0."""
 
     def bound(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) float64 vectors of this domain, whatever the (n, d) values are. A copy.
+        """(n, d) float64 vectors of this domain, of any (n, d) values. A copy.
 
         NaN counts as 0. On the sphere a vector without a direction becomes the first axis, which is public; in
         the ball longer vectors are scaled back; in the cube coordinates are clipped; one-hot marks the largest

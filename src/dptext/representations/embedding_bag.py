@@ -9,7 +9,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -223,8 +223,5 @@ class EmbeddingBag(FrozenEncoder):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.matrix, self.ngrams, self.trained_on, self.trained_texts)
-
-
-def _rebuilt(matrix: Vectors, ngrams: NGrams, trained_on: str | None, trained_texts: int) -> EmbeddingBag:
-    return EmbeddingBag(matrix, ngrams, trained_on=trained_on, trained_texts=trained_texts)
+        known = {"trained_on": self.trained_on, "trained_texts": self.trained_texts}
+        return partial(EmbeddingBag, self.matrix, self.ngrams, **known), ()  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """Text to vector, before any noise: what every encoder offers, what it was trained on, and a caller's function.
 
-An encoder is public and fixed: nothing in it was computed from the texts it is to encode. Each text gets a vector that
-hangs on this text alone, whatever it is: an empty one, a missing one and one without a known word get the public vector
-of the unknown word, not an error and not a gap.
+An encoder is public and fixed: nothing in it was computed from the texts it is to encode. Each text has a vector, which
+depends on this text alone: an empty one, a missing one and one without a known word get the public vector of the
+unknown word, not an error and not a gap.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class CallableEncoder(FrozenEncoder):
 
     Args:
         function: a list of strings to an (n, D) array of numbers. It must be public and fixed, answer every text, and
-            give each text a vector that does not hang on the others: the statement says that this is assumed.
+            give each text a vector that does not depend on the others: the statement says that this is assumed.
         dimension: D; None: as wide as what it answers for the empty text.
         name: for statements.
         texts_at_once: how many texts it gets in one call, at most.

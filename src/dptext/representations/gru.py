@@ -16,7 +16,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -151,7 +151,20 @@ def padded(rows: Buckets) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarr
 
 
 POOLINGS = ("last", "mean")
-_DECODER = "dptext GRU decoder 1"
+_FORMAT = "dptext GRU decoder 1"
+_GATES = {"input_bias": "g", "state": "ug", "state_bias": "g"}
+_ENCODER = _GATES | {"embedding": "ve", "input": "eg", "out": "ud", "out_bias": "d"}
+_DECODER = _GATES | {
+    "embedding": "ve",
+    "input": "ig",
+    "begin": "du",
+    "begin_bias": "u",
+    "project": "ue",
+    "project_bias": "e",
+    "words_bias": "v",
+}
+"""The axes of each array: v words, e numbers of a word's vector, u of the state, g = 3u gates in the order r, u, n (of
+the candidate), d of a text's vector, i = e + d."""
 _TEXTS_AT_ONCE = 64
 _WITHIN = 1e6  # of a vector that is decoded: beyond, gates are shut anyway
 
@@ -163,8 +176,7 @@ class GruEncoder(FrozenEncoder):
 
     Args:
         table: the words.
-        arrays: ``embedding`` (V, e), ``input`` (e, 3u), ``input_bias`` (3u,), ``state`` (u, 3u), ``state_bias`` (3u,)
-            with the gates in the order r, u, n, ``out`` (u, d), ``out_bias`` (d,).
+        arrays: by the names of `_ENCODER`.
         pooling: ``"last"`` or ``"mean"``.
         provenance: what it was trained on, and what for.
 
@@ -187,7 +199,7 @@ class GruEncoder(FrozenEncoder):
             raise ParameterError(f"expected a WordTable, and pooling as one of {', '.join(map(repr, POOLINGS))}")
         self.table, self.pooling = table, pooling
         self.provenance = Provenance() if provenance is None else provenance
-        self.arrays = _checked(arrays, table.size, _encoder_shapes)
+        self.arrays = _checked(arrays, table, _ENCODER)
         self.dimension = int(self.arrays["out_bias"].size)
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -195,7 +207,7 @@ class GruEncoder(FrozenEncoder):
             return self._computed(texts)
 
     def _computed(self, texts: list[str]) -> Vectors:
-        # always as many rows, so that the shape of no product, and so no rounding, hangs on other texts
+        # always as many rows, so that the shape of a product, and so its rounding, depends on no other text
         rows, lengths = padded(self.table.rows([*texts, *[""] * (_TEXTS_AT_ONCE - len(texts))]))
         arrays = self._doubles
         state = np.zeros((_TEXTS_AT_ONCE, arrays["state"].shape[0]))
@@ -243,7 +255,8 @@ class GruEncoder(FrozenEncoder):
         return self.provenance.exposed()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.table, dict(self.arrays), self.pooling, self.provenance)
+        known = {"pooling": self.pooling, "provenance": self.provenance}
+        return partial(GruEncoder, self.table, dict(self.arrays), **known), ()  # type: ignore[arg-type]
 
 
 class GruDecoder:
@@ -253,8 +266,7 @@ class GruDecoder:
 
     Args:
         table: the words.
-        arrays: ``embedding`` (V, e), ``input`` (e + d, 3u), ``input_bias``, ``state`` (u, 3u), ``state_bias``,
-            ``begin`` (d, u), ``begin_bias`` (u,), ``project`` (u, e), ``project_bias`` (e,), ``words_bias`` (V,).
+        arrays: by the names of `_DECODER`.
 
     Raises:
         ParameterError: arrays that do not fit together, or are not finite.
@@ -262,7 +274,7 @@ class GruDecoder:
 
     def __init__(self, table: WordTable, arrays: Mapping[str, npt.ArrayLike]) -> None:
         self.table = table
-        self.arrays = _checked(arrays, table.size, _decoder_shapes)
+        self.arrays = _checked(arrays, table, _DECODER)
         self.dimension = int(self.arrays["begin"].shape[0])
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
@@ -296,7 +308,7 @@ class GruDecoder:
         Raises:
             StorageError: it cannot be written.
         """
-        told = {"format": _DECODER, "longest": str(self.table.longest)}
+        told = {"format": _FORMAT, "longest": str(self.table.longest)}
         arrays: dict[str, npt.NDArray[Any]] = dict(self.arrays)
         arrays["words"] = np.frombuffer("\n".join(self.table.words).encode(), dtype=np.uint8)
         with replacing(path) as file:
@@ -313,7 +325,7 @@ class GruDecoder:
         name = Path(path).name
         arrays, told = read_tensors(path, source=name)
         try:
-            if told["format"] == _DECODER:
+            if told["format"] == _FORMAT:
                 words = arrays.pop("words").tobytes().decode().split("\n")
                 return cls(WordTable(tuple(words), int(told["longest"])), arrays)
         except (KeyError, ValueError):  # a ParameterError is one, too
@@ -340,46 +352,19 @@ def _sigmoid(values: Floats) -> Floats:
     return half
 
 
-def _encoder_shapes(sizes: Mapping[str, tuple[int, ...]], words: int) -> dict[str, tuple[int, ...]]:
-    width, units, dimension = sizes["embedding"][-1], sizes["state"][0], sizes["out"][-1]
-    return {
-        "embedding": (words, width),
-        "input": (width, 3 * units),
-        "input_bias": (3 * units,),
-        "state": (units, 3 * units),
-        "state_bias": (3 * units,),
-        "out": (units, dimension),
-        "out_bias": (dimension,),
-    }
-
-
-def _decoder_shapes(sizes: Mapping[str, tuple[int, ...]], words: int) -> dict[str, tuple[int, ...]]:
-    width, units, dimension = sizes["embedding"][-1], sizes["state"][0], sizes["begin"][0]
-    return {
-        "embedding": (words, width),
-        "input": (width + dimension, 3 * units),
-        "input_bias": (3 * units,),
-        "state": (units, 3 * units),
-        "state_bias": (3 * units,),
-        "begin": (dimension, units),
-        "begin_bias": (units,),
-        "project": (units, width),
-        "project_bias": (width,),
-        "words_bias": (words,),
-    }
-
-
-def _checked(arrays: Mapping[str, npt.ArrayLike], words: int, shapes: Any) -> Mapping[str, Array]:
+def _checked(arrays: Mapping[str, npt.ArrayLike], table: WordTable, axes: Mapping[str, str]) -> Mapping[str, Array]:
+    """Copies that cannot be changed, if each array has its axes, and an axis the same length wherever it stands."""
     frozen: dict[str, Array] = {}
+    lengths = {"v": table.size}
+    fits = arrays.keys() == axes.keys()
     for name, each in arrays.items():
-        frozen[name] = np.array(each, dtype=np.float32)
-        frozen[name].flags.writeable = False
-    sizes = {name: each.shape for name, each in frozen.items()}
-    try:
-        fits = sizes == shapes(sizes, words) and all(each.size for each in frozen.values())
-    except (KeyError, IndexError):
-        fits = False
-    if not fits or not all(np.isfinite(each).all() for each in frozen.values()):
+        array = frozen[name] = np.array(each, dtype=np.float32)
+        array.flags.writeable = False
+        fits = fits and len(axes[name]) == array.ndim and bool(array.size) and bool(np.isfinite(array).all())
+        for axis, size in zip(axes[name], array.shape, strict=True) if fits else ():
+            fits = fits and lengths.setdefault(axis, size) == size
+    fits = fits and lengths["g"] == 3 * lengths["u"] and lengths.get("i", 0) in (0, lengths["e"] + lengths["d"])
+    if not fits:
         raise ParameterError("the arrays of a recurrent network must be finite and fit together, and its words")
     return MappingProxyType(frozen)
 
@@ -390,7 +375,3 @@ def _digest(table: WordTable, arrays: Mapping[str, Array], pooling: str) -> str:
         digest.update(f"{name} {arrays[name].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[name], dtype="<f4").tobytes())
     return digest.hexdigest()
-
-
-def _rebuilt(table: WordTable, arrays: dict[str, Array], pooling: str, provenance: Provenance) -> GruEncoder:
-    return GruEncoder(table, arrays, pooling=pooling, provenance=provenance)

@@ -20,7 +20,7 @@ from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, exposed_by, finite
 
-__all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder", "layers_of"]
+__all__ = ["DeviceModel", "HidingLayers", "LayeredEncoder"]
 
 _MODEL = "dptext device model 1"
 _MOST = 1e15  # a coordinate of an encoder; products of such stay finite
@@ -31,7 +31,7 @@ Layers = tuple[tuple[Array, Array], ...]
 
 
 def _checked(layers: Any) -> Layers:
-    """Copies that nobody can change.
+    """Copies that cannot be changed.
 
     Raises:
         ParameterError: shapes that do not follow each other.
@@ -129,11 +129,6 @@ class HidingLayers:
 class LayeredEncoder(FrozenEncoder):
     """A public encoder, and trained layers on top. Frozen.
 
-    Args:
-        encoder: text to vector.
-        layers: what `dptext.HidingEncoder` learnt on its vectors.
-        provenance: what they were trained on, and what for.
-
     Raises:
         ParameterError: layers for vectors of another width.
     """
@@ -177,18 +172,6 @@ class LayeredEncoder(FrozenEncoder):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayeredEncoder, (self.encoder, self.layers, self.provenance)
-
-
-def layers_of(network: Any, centre: npt.NDArray[Any], scale: npt.NDArray[Any]) -> HidingLayers:
-    """The linear modules of a network that was trained on (x - centre) / scale, for x itself."""
-    linear = [module for module in network.modules() if hasattr(module, "weight")]
-    arrays = [
-        (module.weight.detach().numpy().T.astype(np.float64), module.bias.detach().numpy().astype(np.float64))
-        for module in linear
-    ]
-    first = arrays[0][0] / scale[:, None]
-    moved = [(first, arrays[0][1] - centre @ first), *arrays[1:]]
-    return HidingLayers(tuple(moved))
 
 
 # -- as a classifier ----------------------------------------------------------------------------------------------

@@ -36,14 +36,13 @@ __all__ = [
     "Epoch",
     "Labels",
     "Layers",
-    "SplitTraining",
     "Training",
     "TrainingOptions",
     "bounding",
     "layers_of",
+    "noise_on",
     "one_torch_thread",
     "perceptron",
-    "root_mean_square",
     "train_mlp",
     "train_split",
 ]
@@ -258,21 +257,6 @@ _START = 0.5  # vectors and weights start uniform in [-.5, .5]
 _TINY = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class SplitTraining:
-    """What was trained.
-
-    Attributes:
-        matrix: (buckets, d) float32: the vectors of the n-grams; zeros where no text had one.
-        layers: of the head, for vectors as they arrive.
-        epochs: as they came.
-    """
-
-    matrix: npt.NDArray[np.float32]
-    layers: Layers
-    epochs: tuple[Epoch, ...]
-
-
 def train_split(
     texts: Buckets,
     labels: Labels,
@@ -285,20 +269,19 @@ def train_split(
     noise: TrainingNoise,
     progress: Callable[[Epoch], object] | None = None,
     seed: int | None = None,
-) -> SplitTraining:
+) -> tuple[npt.NDArray[np.float32], Training]:
     """Train on *public* texts and labels (0 to classes - 1), on the CPU.
 
     Args:
-        texts: the buckets of their n-grams.
-        buckets: how many there are.
-        dimension: d, of the vectors between device and server.
-        bound: into which domain they are brought before the noise; ``"min-max"``: each to [0, 1] by its own least and
+        bound: into which domain vectors are brought before the noise, or `MIN_MAX`: each to [0, 1] by its own least and
             largest coordinate.
         noise: what is drawn on them in each epoch.
-        options: ``weight_decay`` and ``momentum`` are the head's; n-gram vectors move by plain steps. ``hidden``,
-            ``dropout`` and ``extra_noise`` are the head's too; there is no early stopping.
-        progress: called after every epoch.
+        options: of the head; n-gram vectors move by plain steps, and there is no early stopping.
         seed: of first vectors, weights, batches and dropout. None: other ones each time.
+
+    Returns:
+        (buckets, d) float32 vectors of the n-grams, zeros where no text had one; and the head, for vectors as they
+        arrive.
 
     Raises:
         MissingExtraError: torch is not installed.
@@ -328,7 +311,10 @@ def train_split(
             for start in range(0, len(order), options.batch_size):
                 batch = slice(start, min(start + options.batch_size, len(order)))
                 means = bag.means(mixed, batch)
-                arrived = _arrived(torch, shape(means), noise, number)
+                bounded = shape(means)
+                # 0 in plain training
+                arrived = bounded + noise_on(torch, bounded, lambda clean, epoch=number: noise.on_public(epoch, clean))  # type: ignore[misc]
+
                 if options.extra_noise:
                     arrived = arrived + torch.empty_like(arrived).normal_(std=options.extra_noise)
                 loss = torch.nn.functional.cross_entropy(head(arrived), truth[batch])
@@ -344,7 +330,7 @@ def train_split(
         occurs = np.zeros(buckets, dtype=bool)
         occurs[texts.values] = True
         vectors[~occurs] = 0.0  # where they started says nothing
-        return SplitTraining(vectors, layers_of(head, 1.0), tuple(history))
+        return vectors, Training(layers_of(head, 1.0), tuple(history), len(history))
 
 
 class Bag:
@@ -380,11 +366,10 @@ class Bag:
         return torch.nn.functional.embedding_bag(torch.from_numpy(rows), table, torch.from_numpy(starts), mode=mode)
 
 
-def _arrived(torch: Any, bounded: Any, noise: TrainingNoise, epoch: int) -> Any:
-    """What the head sees of bounded vectors."""
+def noise_on(torch: Any, bounded: Any, sample: Callable[[Floats], npt.NDArray[Any]]) -> Any:
+    """What ``sample`` adds to bounded vectors, without a gradient: added to them, equation (straight)."""
     before = bounded.detach().numpy().astype(np.float64)
-    drawn = noise.on_public(epoch, before) - before  # 0 in plain training
-    return bounded + torch.from_numpy(drawn.astype(np.float32))  # eq. (straight)
+    return torch.from_numpy((sample(before) - before).astype(np.float32))
 
 
 def bounding(torch: Any, bound: Domain | str) -> Callable[[Any], Any]:

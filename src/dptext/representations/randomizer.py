@@ -54,7 +54,7 @@ class Channel(ABC):
 
     Attributes:
         name: of the randomizer.
-        domain: into which vectors are brought first, whatever they are.
+        domain: into which all vectors are brought first.
         dimension: d, of the vectors that come in.
         width: k, of what goes out.
         guarantee: what is proved for any two vectors (substitution, local).

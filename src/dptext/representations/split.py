@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dptext.checks import whole
 from dptext.errors import ParameterError
-from dptext.representations.bounds import Bound
+from dptext.representations.bounds import TRAINED_INTO, bound_into
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.domains import Domain
 from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
@@ -27,7 +27,6 @@ __all__ = ["SplitClassifier"]
 
 _USUAL = PrivUnit(epsilon=8.0)
 _NO_STOPPING = ("validation_fraction", "patience")
-_KINDS = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
 
 
 class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -43,7 +42,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
     which for private texts would be a release in every epoch.
 
     **Guarantee** (unit document, substitution, local): of one call of ``release_.encode``, and so of one of
-    ``predict``, that of the randomizer for any two texts whatever, as ``release_.statement`` says; the head is
+    ``predict``, that of the randomizer for any two texts, as ``release_.statement`` says; the head is
     post-processing. Every call is a release of its own and costs again.
 
     Args:
@@ -158,7 +157,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         noise = TrainingNoise(
             self.training, channel, randomizer, schedule=self.schedule, epochs=options.epochs, seed=self.seed
         )
-        found = train_split(
+        matrix, found = train_split(
             public_texts,
             codes,
             len(self.classes_),
@@ -170,9 +169,8 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             progress=self.progress,
             seed=self.seed,
         )
-        bag = EmbeddingBag(found.matrix, ngrams, trained_on=self.public_name, trained_texts=len(public_texts))
-        kind = _KINDS[channel.domain]
-        bound = Bound(mean=np.zeros(dimension), kind=kind, radius=None if kind == "normalise" else 1.0)
+        bag = EmbeddingBag(matrix, ngrams, trained_on=self.public_name, trained_texts=len(public_texts))
+        bound = bound_into(channel.domain, dimension)
         self.release_ = DeviceEncoder(bag, bound, randomizer)
         self.head_ = DeviceModel(tuple(self.classes_.tolist()), found.layers)
         self.epochs_, self.epsilons_ = found.epochs, noise.epsilons
@@ -193,7 +191,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
 
 def _bound_of(channel: Channel) -> Domain | str:
     """What vectors become before the noise, for a gradient through it."""
-    if channel.width != channel.dimension or channel.domain not in _KINDS:
+    if channel.width != channel.dimension or channel.domain not in TRAINED_INTO:
         raise ParameterError(
             f"a split model learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
             "L2Laplace or Gaussian; or train on the vectors of a fixed encoder (NoisyClassifier)"

@@ -1,4 +1,4 @@
-"""What a published mechanism says of itself, what is true, and the refusal to run it without being told to."""
+"""What a published mechanism says of itself, what is true, and the refusal to run it unasked."""
 
 from __future__ import annotations
 

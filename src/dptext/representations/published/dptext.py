@@ -7,7 +7,7 @@ The paper draws the noise of each coordinate, so that a budget epsilon can be le
 D the L1 sensitivity of the vector. That is Laplace noise for r uniform over [-1/2, 1/2]. Over [0, 1] it is undefined
 for r above 1/2, half of the draws; where it is defined, sgn(r) = 1 and the noise is exponential: never below 0. So
 every number that is sent is at least as large as the one that it hides, and a single one below x rules x out: nothing
-bounds the loss. Learning epsilon does not mend that; besides, what was learned hangs on the documents, so that only
+bounds the loss. Learning epsilon does not mend that; besides, what was learned depends on the documents, so that only
 the public cap of the learning could ever be quoted.
 
 Sources: Beigi, Shu, Guo, Wang and Liu, *Privacy Preserving Text Representation Learning* (HT 2019), and its longer
@@ -84,7 +84,7 @@ class OneSidedNoise(PublishedChannel):
 
 @dataclass(frozen=True, kw_only=True)
 class DPText(Published):
-    """DPText's noise as printed. It hides nothing: the true epsilon is infinite, whatever is asked for.
+    """DPText's noise as printed. It hides nothing: the true epsilon is infinite at every printed one.
 
     **Guarantee**: none. What x sends is never below x. Of two opposite corners of the cube, (1, -1, 1, -1, ...) and
     (-1, 1, -1, 1, ...), what the one sends rules out the other with probability 1 - e^(-epsilon / 2): in each of the
