@@ -23,6 +23,7 @@ def test_no_example_is_left_out():
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(SCRIPTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_example_runs(script, tmp_path):
     package, line = SCRIPTS[script]

@@ -33,6 +33,7 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
     assert "Maria" not in (tmp_path / "private.jsonl").read_text()
 
 
+@pytest.mark.spark
 def test_the_spark_example_runs_by_copy_and_paste(tmp_path):
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:

@@ -152,6 +152,7 @@ def test_one_class_of_many_that_is_told_apart_is_a_success():
     assert not any(each.succeeded for each in noise)
 
 
+@pytest.mark.statistical
 def test_noise_is_a_false_alarm_as_seldom_as_said():
     """2.5% of 300 for each number, whatever the folds, and areas spread as their intervals say (1e-6 each).
 

@@ -10,6 +10,7 @@ from dptext.privacy.randomness import RandomBits
 FALSE_ALARM = 1e-6
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("dimension", "scale"), [(1, 1.0), (2, 0.5), (50, 0.1), (300, 0.2)])
 def test_radius_is_gamma_and_a_wrong_scale_is_rejected(dimension, scale):
     noise = l2_laplace(RandomBits(1), 60_000, dimension, scale)

@@ -91,6 +91,7 @@ def too_many(mechanism, allowed):
     return out > binom.isf(FALSE_ALARM, DRAWS, allowed)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("noise", NOISES)
 def test_names_of_one_user_come_out_as_seldom_as_promised_and_a_lower_threshold_is_caught(noise):
     mechanism = NOISES[noise]()
@@ -99,6 +100,7 @@ def test_names_of_one_user_come_out_as_seldom_as_promised_and_a_lower_threshold_
     assert too_many(replace(mechanism, threshold=mechanism.threshold - 1), mechanism.delta_of_names)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_noise_has_the_announced_scale_and_a_smaller_one_is_caught(noise):
     mechanism = NOISES[noise]()
@@ -151,6 +153,7 @@ def test_wrong_arguments_are_refused(wrong):
         thresholded_counts(**{"epsilon": 1.0, "delta": 1e-6, "keys": 10, **wrong})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.001, 100.0])
 @pytest.mark.parametrize("delta", [1e-100, 0.999])
 def test_every_budget_that_is_taken_has_noise(epsilon, delta):
