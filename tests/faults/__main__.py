@@ -132,7 +132,7 @@ def _warm(folder: Path, scenarios: Sequence[Scenario]) -> None:
                 with suppress(ImportError):
                     import_module(module)
     # the commands are taken together from their signatures: half of the time of a short run
-    command = typer.main.get_command(import_module("dptext.cli.app").app)
+    command = typer.main.get_command(import_module("dptext.cli.app").program())
     typer.main.get_command = lambda _app: command
     for each in scenarios:  # and what their options take is worked out when they are first read
         name, *options = each.arguments

@@ -137,9 +137,9 @@ def _commands(group, path=()):
 
 def help_texts() -> str:
     """The help of every command."""
-    from dptext.cli.app import app
+    from dptext.cli.app import program
 
-    return steady("\n".join(run(*path, "--help") for path in _commands(get_command(app))))
+    return steady("\n".join(run(*path, "--help") for path in _commands(get_command(program()))))
 
 
 TEXTS = (

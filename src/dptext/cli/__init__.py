@@ -26,13 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         with standard_streams():
             try:
-                from dptext.cli.app import run
+                from dptext.cli.app import program, run
 
+                given = sys.argv[1:] if arguments is None else arguments
+                app = program(given)
                 if held:
                     signal.signal(signal.SIGINT, signal.default_int_handler)
                 if came:
                     raise KeyboardInterrupt
-                return run(arguments)
+                return run(app, given)
             except KeyboardInterrupt:
                 sys.stderr.write("dptext: interrupted; nothing was written. Run the same command again to start over\n")
                 return _INTERRUPTED

@@ -9,27 +9,18 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from dptext.cli.attack import attack
-from dptext.cli.audit import audit
-from dptext.cli.calibrate import calibrate_command
 from dptext.cli.console import Stopped, say, say_error
-from dptext.cli.demo import demo
-from dptext.cli.embed import embed
-from dptext.cli.encode import encode
-from dptext.cli.explain import explain
-from dptext.cli.ledger import ledger
-from dptext.cli.privatize import privatize
-from dptext.cli.report import report
 from dptext.cli.streams import ReaderLeftError
 from dptext.errors import DptextError
 
-__all__ = ["app", "run"]
+__all__ = ["program", "run"]
 
 INTERRUPTED = 130
 INPUT_OUTPUT = 4
@@ -37,19 +28,30 @@ INPUT_OUTPUT = 4
 # Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
 UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
-app = typer.Typer(
-    name="dptext",
-    help="Differentially private text: private data out, and a statement beside it that says what was promised.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (demo, privatize, encode, embed, explain, audit, report):
-    app.command()(command)
-app.command("calibrate")(calibrate_command)
-app.add_typer(attack)
-app.add_typer(ledger)
+_COMMANDS = ("demo", "privatize", "encode", "embed", "explain", "audit", "report", "calibrate", "attack", "ledger")
+
+
+def program(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The program, for these arguments: with the command that they begin with, which starts sooner alone, or with all.
+
+    A command is in the module of its name, which is imported here.
+    """
+    app = typer.Typer(
+        name="dptext",
+        help="Differentially private text: private data out, and a statement beside it that says what was promised.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_common)
+    for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
+        command = getattr(import_module(f"dptext.cli.{name}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command)
+        else:
+            app.command(name)(command)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -58,7 +60,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _common(
     _version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
@@ -108,15 +109,15 @@ def _logging_as_it_was() -> Iterator[None]:
 
 
 @_logging_as_it_was()
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code (`dptext.cli.main`).
+def run(app: typer.Typer, arguments: Sequence[str]) -> int:
+    """Run one command of the program and return its exit code (`dptext.cli.main`).
 
     Raises:
         KeyboardInterrupt: it was interrupted, and there is nothing to go on with.
     """
     try:
         with _terminated_like_interrupted():
-            code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+            code = app(args=list(arguments), standalone_mode=False)
         sys.stdout.flush()
     except ReaderLeftError as error:
         if getattr(error, "__notes__", ()):  # | head: without notes nothing to say

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.calibration.calibration import COMPARED, Calibration, Family, calibrate
+from dptext.calibration import calibration
+from dptext.calibration.calibration import COMPARED, Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.calibration.guessing import Compared, compare
 from dptext.cli import options
@@ -21,7 +22,7 @@ from dptext.report.figures import calibration_figure, figure_format
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["calibrate_command"]
+__all__ = ["calibrate"]
 
 _AROUND = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons beside the one that was found
 _CURVE = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.9)  # the same, for a figure
@@ -80,7 +81,7 @@ class MeasureOptions:
 
 
 @options.collected
-def calibrate_command(
+def calibrate(
     *,
     of: FamilyOptions,
     epsilon: Annotated[tuple[float, ...], typer.Option(help="Show this epsilon (may be repeated).")] = (),
@@ -118,7 +119,7 @@ def calibrate_command(
         answer = _Answer(epsilons=[deniability(family(each), **how) for each in sorted(set(epsilon))])
     else:
         wanted = keep_rate if keep_rate is not None or support is not None else _USUAL_KEEP_RATE
-        found = calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **options)
+        found = calibration.calibrate(public, of.mechanism, keep_rate=wanted, support=support, **how, **options)
         beside = [rounded_down(found.epsilon * factor, 3) for factor in _AROUND]
         measured = [found.found, *(deniability(family(each), **how) for each in beside)]
         answer = _Answer(epsilons=sorted(measured, key=lambda each: each.epsilon), found=found)
@@ -165,7 +166,7 @@ def _draw(
         family = Family(vectors, name, **mine)
         ours = answer.found if name == mechanism else None
         if ours is None or ours.target != "keep_rate" or ours.wanted != _USUAL_KEEP_RATE:
-            ours = calibrate(vectors, name, keep_rate=_USUAL_KEEP_RATE, **how, **mine)
+            ours = calibration.calibrate(vectors, name, keep_rate=_USUAL_KEEP_RATE, **how, **mine)
         curves[family.name] = [deniability(family(ours.epsilon * factor), **how) for factor in _CURVE]
         at_half[family.name] = ours.found
     calibration_figure(path, curves, at_half, source=f"{vectors.source}, {len(vectors):,} words")
