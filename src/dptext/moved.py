@@ -40,7 +40,9 @@ class _Moved(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(import_module(MOVED[self.__name__]), name)
+        found = getattr(import_module(MOVED[self.__name__]), name, None)
+        # a name that went since is known where the public names of earlier versions are
+        return getattr(import_module("dptext"), name) if found is None else found
 
     def __dir__(self) -> list[str]:
         return dir(import_module(MOVED[self.__name__]))

@@ -1,4 +1,4 @@
-"""A file that is written in parts and survives whatever stops the program: an interrupted job goes on where it was.
+"""A file that is written in parts and survives all that stops the program: an interrupted job goes on where it was.
 
 Hidden files, readable by their owner alone, lie beside the output while the job lasts: ``.OUT.rows``, the bytes of the
 parts done so far, ``.OUT.made`` where the output is made from them at the end, and ``.OUT.job``, a SQLite database
@@ -49,7 +49,7 @@ class Part:
         rows: rows of the output up to its end.
         size: bytes of the output up to its end.
         written: SHA-256 of its own bytes of the output.
-        facts: whatever its maker has to remember of it.
+        facts: what its maker has to remember of it.
     """
 
     digest: bytes
@@ -151,7 +151,7 @@ class Job:
         try:
             self._lock_book()
         except sqlite3.OperationalError as error:
-            if made and "locked" not in str(error):  # locked: another process has found the new file, it is his
+            if made and "locked" not in str(error):  # locked: another process has found the new file, it is theirs
                 self._book.unlink()
             raise
         except sqlite3.DatabaseError:  # not a database at all
@@ -182,9 +182,8 @@ class Job:
                 is_out = promise is not None and not self._is_waiting(made)
         options = _options(asked)
         if give_up is not None and isinstance(name, str) and options is not None:
-            give_up(
-                name, options, is_out
-            )  # before it is forgotten: a run that dies here has told, or can be asked again
+            # before it is forgotten: a run that dies here has said so, or can be asked again
+            give_up(name, options, is_out)
         with self._errors(), self._transaction() as database:
             for table in ("job", "part", "reject"):
                 database.execute(f"DROP TABLE IF EXISTS {table}")

@@ -1,4 +1,4 @@
-"""A private file, or a stream, out of files of texts, whatever is done to the texts: resumable, charged to a ledger, in
+"""A private file, or a stream, out of files of texts: resumable, charged to a ledger, in
 constant memory, its statement beside it.
 
 What is particular about a release (how a block of rows becomes bytes, what is promised) is a `Run`; all else that a
@@ -97,7 +97,7 @@ class TextFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a release is carried out, whatever is done to the rows.
+    """How a release is carried out.
 
     Attributes:
         seed: None for cryptographic randomness; an integer for tests and papers only.

@@ -46,9 +46,9 @@ _WITHIN = {
 class DeviceEncoder:
     """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
 
-    **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts whatever, as
+    **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts, as
     ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is bounded by itself,
-    and the randomizer's promise holds for any two vectors of its domain, into which it brings whatever it gets.
+    and the randomizer's promise holds for any two vectors of its domain, into which it brings all that it gets.
     Assumptions: the encoder is public, and so is what the bound was fitted on. Every call is a release of its own and
     costs again: what was promised to somebody who sent k vectors is the composition of k statements.
 
@@ -112,7 +112,7 @@ class DeviceEncoder:
         Args:
             texts: strings or documents; a missing one counts as the empty text, which has a vector like any other.
             seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
-                vectors (other texts or parameters still get other noise); it voids the promise for whoever knows it.
+                vectors (other texts or parameters still get other noise); it voids the promise towards all who know it.
             progress: called with the number of texts done.
 
         Raises:

@@ -51,7 +51,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     ``public_texts``.)
 
     **Guarantee** (unit document, substitution, local): of one call of ``transform``, that of the randomizer for any two
-    texts whatever, as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call
+    texts, as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call
     often: ``fit`` transforms what it trains on, ``predict`` what it predicts for, a cross-validation of k folds each
     text k times. To pay once, transform first and search on the private vectors.
 

@@ -51,8 +51,8 @@ def privatize(
         text: the column that holds the text, of strings. A missing one (null) stays missing.
         keep: columns to keep as they are; they are exposed. All others are dropped.
         id: the column or columns that tell rows apart, if there are any: given without regard to the text (no hash of
-            it), and never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows hangs on
-            it alone.
+            it), and never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows depends
+            on it alone.
         partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 

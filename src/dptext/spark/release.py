@@ -22,8 +22,8 @@ Counts = Mapping[str, int]
 class SparkRelease:
     """Private rows as a DataFrame, and the statement that goes with them.
 
-    **One release, however often it is computed.** Whoever uses ``df`` twice, caches it or loses a machine gets the
-    same rows again, with the same noise, as long as this object is what he goes back to and the input is what it was:
+    **One release, however often it is computed.** All who use ``df`` twice, cache it or lose a machine get the
+    same rows again, with the same noise, as long as they go back to this object and the input is what it was:
     `dptext.spark.rows` says why. Another call of `dptext.spark.frames.privatize` is another release, with another
     secret, and costs again. So does an input that has changed in between.
 
@@ -161,7 +161,7 @@ class SparkRelease:
         elif folder.appeared is Appeared.YES:
             error.add_note(f"{folder.path!r} and its statement are in place, and complete")
         else:
-            error.add_note(f"nobody knows whether {folder.path!r} has appeared: look, or run again")
+            error.add_note(f"it is not known whether {folder.path!r} has appeared: look, or run again")
 
 
 def _aggregates(columns: tuple[str, ...]) -> list[Any]:

@@ -64,7 +64,7 @@ def privatize_bags(
 
         P(b | w) <= exp(min over pairings p of the sum over i of L(w_i, w'_p(i))) P(b | w').
 
-    *Proof.* Reorder w' by p. Its private words are drawn one by one, each with a distribution that hangs on its word
+    *Proof.* Reorder w' by p. Its private words are drawn one by one, each with a distribution that depends on its word
     alone, so reordering w' reorders their joint distribution; sorting forgets the order, so P(b | w') stays as it is.
     Place by place the losses between w and the reordered w' add up, and sorting, which is post-processing, adds none.
     This holds for every p, so for the cheapest. The cheapest pairing costs n times the Earth Mover's distance of the

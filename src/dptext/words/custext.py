@@ -45,7 +45,7 @@ class CusText(ShownMechanism):
 
     **As published** (``unsafe_as_published=True``): the output set of a word is the ``size`` words nearest to it. Two
     words have the same set only by accident, and a word that stands in one of two sets tells them apart with
-    certainty: the true epsilon is infinite, whatever the paper's is; the statement carries no guarantee, and a witness.
+    certainty: the true epsilon is infinite; the statement carries no guarantee, and a witness.
     There is a promise for pairs with equal sets only, of which no vocabulary has many.
 
     Args:

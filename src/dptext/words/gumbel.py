@@ -39,13 +39,13 @@ class TruncatedGumbel(WordMechanism):
 
     **Guarantee**: none; published for comparison, with ``unsafe_as_published=True`` only. What is true:
 
-    - The noise is not the trouble: with D as wide as the vocabulary every candidate may win, whatever k is.
+    - The noise is not the trouble: with D as wide as the vocabulary every candidate may win, for every k.
     - The number of candidates is. x comes out of w only when k reaches the place r of x in the list of w, so
       P(x | w) <= P(k >= r), which falls like (ln |W|)^r / r!; but P(x | x) >= P(k = 1). So the pair loses at least
 
           ln P(k = 1) - ln P(k >= r),   about r ln r for r beyond 2 ln |W|,                                (witness)
 
-      whatever b is, and the printed promise needs epsilon d(w, x) to be as much for *all* pairs. Places are no
+      for every b, and the printed promise needs epsilon d(w, x) to be as much for *all* pairs. Places are no
       distances: r goes up to |W| while d stays below D. At 50,000 words the farthest pair loses at least 370,000 nats
       where an epsilon of 100 promises 1,300. And no sampler of 53 bits ever draws k above 80: what is farther never
       comes out, so the loss in practice is infinite.

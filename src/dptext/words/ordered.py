@@ -40,7 +40,7 @@ class OrderedList(ShownMechanism):
     epsilon is rounded down to a multiple of 2^-40 after 2^-26 of itself is taken off. Assumptions: public vocabulary,
     vectors and list.
 
-    The promise is in places, whatever they mean. ``"walk"`` (the default, after the paper's lists) goes from word to
+    The promise is in places, and not in meanings. ``"walk"`` (the default, after the paper's lists) goes from word to
     the nearest words not yet seen, so that neighbours in the list are neighbours in meaning mostly; but words near in
     meaning may stand far apart in the list, and these lose more. ``"principal"`` sorts along the first principal
     component, which for GloVe is little more than how frequent a word is. The authors' code lets stop words and words

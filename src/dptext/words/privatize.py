@@ -201,7 +201,7 @@ def is_released(out: Path, mechanism: WordMechanism, keep: Sequence[str]) -> boo
     return release_is_there(out, mechanism.name, mechanism.parameters(), keep)
 
 
-# -- batches, for ``datasets.Dataset.map`` and whatever else maps over columns ----------------------------------
+# -- batches: for ``datasets.Dataset.map``, and all that maps over columns --------------------------------------
 
 
 def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPrivatizer:
@@ -216,8 +216,8 @@ def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPr
 
     What to know about ``map``:
 
-    - Columns that are not removed (``remove_columns``) stay as they are: they are exposed, and `statement` has to be
-      told (``keep``).
+    - Columns that are not removed (``remove_columns``) stay as they are: they are exposed, and `statement` has to
+      hear of them (``keep``).
     - It keeps results on disk. A second ``map`` with *the same* privatizer over the same data finds them: the same
       texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs anew: a
       release that costs again. The folder of the cache holds the original texts too: never hand it on.
@@ -225,8 +225,8 @@ def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPr
       names of all classes, and ``save_to_disk`` writes it: the bytes of the original texts give away which of two
       diagnoses stood there. Hand on what `dptext.strip_metadata` made of the result, after the last ``map``.
     - It names a dataset by a hash of the data it was made from, which ``save_to_disk`` writes out. Every privatizer
-      holds 128 random bits (they are no part of the noise) that go into this hash, so nobody can test a guess of the
-      original texts against it.
+      holds 128 random bits (they are no part of the noise) that go into this hash, so that no guess of the
+      original texts can be tested against it.
 
     >>> from dptext import TEM, load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -277,7 +277,7 @@ class BatchPrivatizer:
             keep: columns that were not removed.
 
         Raises:
-            RefusedError: the vocabulary has a word without a letter, which nobody can tell from punctuation.
+            RefusedError: the vocabulary has a word without a letter, which looks like punctuation.
             DataError: an entry is neither a string nor None.
         """
         if not all(letters_between(word) for word in self.mechanism.vectors.words):

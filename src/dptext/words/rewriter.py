@@ -4,7 +4,7 @@ Words go through the mechanism; a number, URL, e-mail address or handle becomes 
 space stay. Where two tokens touched (``do`` + ``n't``, Han characters), a space is put between their replacements.
 
 Texts go through in blocks, and each block has a stream of random bits of its own, named by its place and its content
-(`dptext.privacy.randomness`). So a seed gives the same texts whatever the number of processes, and a block that is done
+(`dptext.privacy.randomness`). So a seed gives the same texts for every number of processes, and a block that is done
 again repeats its noise.
 """
 
@@ -236,7 +236,7 @@ def rewrite_blocks(
 
 
 class _Work:
-    """`Rewriter.rewrite_block` in whichever process: it holds no secret, for it goes there through a file."""
+    """`Rewriter.rewrite_block` in any process. It holds no secret: it goes there through a file."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
         self._mechanism = mechanism
@@ -249,7 +249,7 @@ class _Work:
         return self._rewriter.rewrite_block(place, block)
 
 
-# -- what whoever sees a text and its private form can read off -----------------------------------------------
+# -- what a reader of a text and its private form sees --------------------------------------------------------
 
 
 class Aligner:
@@ -270,7 +270,7 @@ class Aligner:
     def pairs(self, original: str, private: str) -> tuple[list[int], list[int]] | None:
         """(rows of the original words, rows of what became of them); None: the private text is not one of this text.
 
-        Words after a mechanism's ``max_words`` are in neither, for nobody drew anything for them.
+        Words after a mechanism's ``max_words`` are in neither, because nothing was drawn for them.
         """
         slots = list(self._slots(original))
         observed = self._fit(slots, private)
@@ -349,7 +349,7 @@ class _Slot:
 
 
 def layout_of_release(text: str) -> str:
-    """What any release of a text shows of its layout, whatever the words become: white space and some punctuation.
+    """What any release of a text shows of its layout, whichever words come out: white space and some punctuation.
 
     >>> layout_of_release("Well, I don't know!") == layout_of_private("cat, dog cat <unk> dog!")
     True

@@ -42,7 +42,7 @@ class TEM(ShownMechanism):
     **Guarantee** (unit word, substitution, local). For all words w, w' and x:
     P(x | w) <= exp(epsilon * min(d(w, w'), g) + slack) P(x | w') (Theorem 2, sharpened: the truncated distance is
     1-Lipschitz and at most g). So TEM is also pure (epsilon * g)-DP for a word. With g from beta that is
-    2 ln((1 - beta)(|W| - 1) / beta), *whatever epsilon is*: 35.5 at 50,000 words.
+    2 ln((1 - beta)(|W| - 1) / beta), *at every epsilon*: 35.5 at 50,000 words.
     Assumptions: public vocabulary and vectors; d is a metric. ``slack`` (about 3e-5; with other metrics than the
     Euclidean up to 1e-4) bounds what finite arithmetic adds.
 

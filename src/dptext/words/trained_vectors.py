@@ -7,16 +7,16 @@ that loses at most L for a document *for every fixed vocabulary and matrix*. Who
 
 | a person with text | loses at most | why |
 |---|---|---|
-| in the privatized texts only | L | the vectors do not hang on him: they are fixed |
+| in the privatized texts only | L | the vectors do not depend on them: they are fixed |
 | in the training only | (eps1, delta1) | mechanism, threshold, vocabulary and mean are post-processing of the vectors |
-| in both | (eps1', delta1') + k L | composition; k is the number of his documents |
+| in both | (eps1', delta1') + k L | composition; k is the number of their documents |
 
 For the third row both parts must speak of one change. That of the words is a substitution (a document becomes another
 one of the same layout), so (eps1', delta1') is the promise of the training under substitution: (2 eps1, (1 + e^eps1)
 delta1) where it was proved for adding or removing a user and its statement says nothing sharper (``Cooccurrence``'s
 does: its parameters name the exact epsilon and delta under substitution). *Proof* of the row: P(vectors, texts | user)
 is a product of P(vectors | user) and P(texts | vectors, user); given any vectors the second factor changes by at most
-e^(k L), so the pair is the adaptive composition of an (eps1', delta1') and a (k L, 0) mechanism. Where L hangs on the
+e^(k L), so the pair is the adaptive composition of an (eps1', delta1') and a (k L, 0) mechanism. Where L depends on the
 vectors (Madlib's diameter), it is the L of those that were released: stop the release when L exceeds a bound B, and the
 pair is (eps1' + k B, delta1'), for any B; what was not stopped at B = L comes out the same.
 
@@ -27,6 +27,7 @@ vectors.
 
 from __future__ import annotations
 
+from dptext.checks import whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import Condition, TextsOfOne
 from dptext.privacy.guarantee import for_group
@@ -75,7 +76,7 @@ def statement_with_training(
     Args:
         statement: of a release of documents (``result.statement``), made with these vectors.
         vectors: released under a statement whose unit is the user, or the document.
-        documents: how many documents of the release are his.
+        documents: how many documents of the release are theirs.
 
     **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
     times the release's (see the top of `dptext.words.trained_vectors` for the proof). Slack is counted into epsilon.
@@ -83,7 +84,7 @@ def statement_with_training(
     Raises:
         ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
         RefusedError: no proof: the unit of the training is a word or an example (of which a person has any number), or
-            a document while several documents are his; a metric guarantee without a bound; zCDP with slack.
+            a document while several documents are theirs; a metric guarantee without a bound; zCDP with slack.
 
     >>> import dptext
     >>> training = PrivacyStatement(
@@ -109,12 +110,11 @@ def statement_with_training(
         )
     if statement.parameters.get("vectors_sha256") != vectors.fingerprint:
         raise ParameterError("the statement speaks of other vectors (their fingerprint differs)")
-    if isinstance(documents, bool) or not isinstance(documents, int) or documents < 1:
-        raise ParameterError(f"documents must be an integer of at least 1, got {documents!r}")
+    documents = whole("documents", documents, least=1)
     if training.unit not in (Unit.USER, Unit.DOCUMENT) or (training.unit is Unit.DOCUMENT and documents > 1):
         raise RefusedError(
             f"the vectors protect one {training.unit} of their training, and a person may have any number of them "
-            "there: nothing adds up for him; train them with the user as unit"
+            "there: nothing adds up for them; train the vectors with the user as unit"
         )
     learned = restated(
         training, under_substitution(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None

@@ -41,7 +41,7 @@ class Vickrey(NoisyVectors):
 
     **Guarantee** (unit word, substitution, local). That of Madlib: for all words w, w' and every output
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w'). The choice depends on the noisy vector, public vectors and
-    fresh bits only, so it is post-processing, *whatever t is*. t changes how often a word stays as it is; that is
+    fresh bits only, so it is post-processing, *at every t*. t changes how often a word stays as it is; that is
     not more privacy in this sense. Assumptions: as for Madlib.
 
     **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*, so
