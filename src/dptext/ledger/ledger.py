@@ -209,7 +209,7 @@ class Ledger:
                 self._check_release(connection, release_id, terms)
                 self._check_prices(connection)
             # Two equal texts in one file are two documents, and nobody knows which of them was in the last release:
-            # at worst the same one each time, and that one pays once a release. A user pays for all he wrote,
+            # at worst the same one each time, and that one pays once a release. A user pays for all they wrote,
             # unless the promise is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             most = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None

@@ -33,7 +33,7 @@ class RandomizedResponse:
     """Randomised response for k categories.
 
     **Guarantee** (unit: whoever has the category; substitution; local): epsilon-DP, pure; for any two categories,
-    and so for any two inputs whatever that a category is computed from. *Proof*: equation (response), with t rounded
+    and so for any two inputs that a category is computed from. *Proof*: equation (response), with t rounded
     so that the ratio is at most e^epsilon. A second draw for the same person costs epsilon again.
 
     Attributes:

@@ -63,7 +63,7 @@ def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]
         fresh = bits.take(_MORE // 8 * len(known))
         known = [lead << _MORE | int.from_bytes(fresh[8 * at : 8 * at + 8]) for at, lead in enumerate(known)]
         width += _MORE
-        # a decimal digit has more than 3 bits; nothing a caller sets in his own context matters here
+        # a decimal digit has more than 3 bits; nothing that a caller sets in their own context matters here
         with localcontext(Context(prec=width // 3 + 20, Emin=-(10**9), Emax=10**9, traps=[])):
             rest = Decimal(2) ** -width
             reals, error = values([(lead + Decimal("0.5")) * rest for lead in known], rest)

@@ -4,9 +4,9 @@ Each user adds 1 to at most k counts. Noise is added to every count that is not 
 left out together with its name. The noise is drawn by OpenDP, on integers, without rounding.
 
 **Proof** of (epsilon, delta) under adding or removing a user (Korolova et al. 2009; Swanberg et al. 2023, who have the
-Gaussian). Compare the data with and without him. The counts that are above 0 in both differ by at most 1 in at most k
+Gaussian). Compare the data with and without them. The counts that are above 0 in both differ by at most 1 in at most k
 places: noise on them is (epsilon, delta - delta_names)-DP, and to leave some out afterwards is post-processing. The
-other counts, at most k, are 1 with him and 0 without. Each of them comes out with probability P(1 + Z >= T), so the
+other counts, at most k, are 1 with them and 0 without. Each of them comes out with probability P(1 + Z >= T), so the
 outputs differ for their sake with a probability of at most k P(Z >= T - 1) <= delta_names.             (1)
 
 The part of (1) is computed here. OpenDP's own figure for it is the tail P(Z >= T), while it releases what is *equal* to
@@ -56,9 +56,8 @@ class ThresholdedCounts:
     def release(self, counts: Mapping[int, int]) -> dict[int, int]:
         """The noisy counts that are large enough, in no particular order.
 
-        Args:
-            counts: for each number of a thing how many users have it, at least 1. The numbers are those of things that
-                some user has, and of no others.
+        ``counts`` holds for each number of a thing how many users have it, at least 1. The numbers are those of things
+        that some user has, and of no others.
 
         **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, where each user is in at most ``keys``
         counts; the numbers count as names. OpenDP draws from the operating system; nothing can be repeated.
@@ -70,11 +69,7 @@ class ThresholdedCounts:
 
 
 def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
-    """The noise with the lower threshold, Gaussian or Laplace: which it is, and how much, hangs on the arguments alone.
-
-    Args:
-        epsilon, delta: what is to be promised for a user; delta between 0 and 1, both excluded.
-        keys: the counts that a user may be in, at least 1.
+    """The noise with the lower threshold, Gaussian or Laplace: both follow from the arguments alone.
 
     Raises:
         MissingExtraError: OpenDP is not installed.

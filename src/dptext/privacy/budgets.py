@@ -1,8 +1,8 @@
 """Personal budgets for one noisy release: each level of users gets its epsilon by a clipping norm of its own.
 
 The release is the sum of one vector a user, plus N(0, sigma^2 I). Its noise is set for the largest budget, at
-sensitivity 1; who asked for more privacy is clipped to a shorter vector, so that the same noise hides him better. There
-is one release, nobody is dropped, and the cost of a stronger wish is that the release listens to him less.
+sensitivity 1; who asked for more privacy is clipped to a shorter vector, so that the same noise hides them better.
+There is one release, nobody is dropped, and the cost of a stronger wish is that the release listens to them less.
 """
 
 from __future__ import annotations
@@ -63,23 +63,23 @@ class PersonalBudgets:
 
     **Guarantee** (unit: user; trust: central). A user of level l, whose vector has norm at most C_l, has
 
-    - under add/remove: (epsilon_l, delta), whatever the others do and whatever their levels are;
-    - under substitution, with another text of his own or by another user of level l: delta and the exact epsilon at
-      sensitivity 2 C_l;
-    - under substitution by a user of level m, or by himself at level m: the exact epsilon at C_l + C_m.
+    - under add/remove: (epsilon_l, delta), for any texts and any levels of the others;
+    - under substitution, with another text of their own or by another user of level l: delta and the exact epsilon
+      at sensitivity 2 C_l;
+    - under substitution by a user of level m, or by themselves at level m: the exact epsilon at C_l + C_m.
 
-    *Proof.* Let f be the sum of the vectors. With and without the user it differs by his vector and nothing else, since
-    every other vector is made of its own user's text and public numbers. So f moves by at most C_l, in one direction,
-    and the two outputs are N(f, sigma^2 I) and N(f', sigma^2 I) with |f - f'| / sigma <= C_l / sigma <=
+    *Proof.* Let f be the sum of the vectors. With and without the user it differs by their vector and nothing else,
+    since every other vector is made of its own user's text and public numbers. So f moves by at most C_l, in one
+    direction, and the two outputs are N(f, sigma^2 I) and N(f', sigma^2 I) with |f - f'| / sigma <= C_l / sigma <=
     1 / sigma_1(epsilon_l, delta): (epsilon_l, delta) by Theorem 8 of Balle and Wang, in both orders. The sum over the
     others cancels in f - f', so nothing was said of them. Replacing a vector of norm at most C_l by one of norm at
     most C_m moves f by at most C_l + C_m, attained by opposite vectors. The rounding is harmless: sigma is rounded up
     before, C_l down. |
 
     **Assumptions.** (1) Levels are *public*: declared without regard to anybody's text. A level that is read off a
-    person's text would make his clipping, and thereby his epsilon, part of what he hides: his worst case is then the
-    largest epsilon, and whoever learns his level learns something no noise covers. A level that is predicted from the
-    texts of *others* is worse: removing one of them would move his vector too, and the proof fails for everybody.
+    person's text would make their clipping, and thereby their epsilon, part of what they hide: their worst case is then
+    the largest epsilon, and whoever learns their level learns something no noise covers. A level that is predicted from
+    the texts of *others* is worse: removing one of them would move this vector too, and the proof fails for everybody.
     (2) A vector depends on its own user's text and on public numbers: no norm, weight or vocabulary from all texts.
     (3) sigma and the norms follow from the levels that are offered, not from those that somebody chose, and not from
     how many did. (4) The noise is normal; what a sampler of finite precision adds is the sampler's to state: a rounding
@@ -188,12 +188,12 @@ class PersonalBudgets:
     def release(
         self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, other: str | None = None
     ) -> GaussianRelease:
-        """The release as a user of this level sees it: sigma, and how far he can move the sum.
+        """The release as a user of this level sees it: sigma, and how far they can move the sum.
 
         Args:
-            level: his level (None: the default one).
-            relation: add/remove of him, or substitution.
-            other: under substitution, the level of who or what replaces him; None: his own.
+            level: their level (None: the default one).
+            relation: add/remove of them, or substitution.
+            other: under substitution, the level of who or what replaces them; None: their own.
 
         Raises:
             ParameterError: no such level; another level under add/remove.
@@ -208,23 +208,14 @@ class PersonalBudgets:
     def guarantee(
         self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, other: str | None = None
     ) -> ApproxDP:
-        """What the release promises to a user of this level: see the class.
-
-        Args:
-            level: his level (None: the default one).
-            relation: add/remove of him, or substitution.
-            other: under substitution, the level of who or what replaces him; None: his own.
-
-        Raises:
-            ParameterError: no such level; another level under add/remove.
-        """
+        """What the release promises to a user of this level: see the class, and `release` for the arguments."""
         release = self.release(level, relation=relation, other=other)
         if release.relation is Relation.ADD_REMOVE:
             return ApproxDP(self.levels[self.level(level)], self.delta)
         return release.guarantee(delta=self.delta)
 
     def worst(self, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """What the release promises to every user, whatever his level: the promise of the largest budget."""
+        """What the release promises to every user, of any level: the promise of the largest budget."""
         return self.guarantee(max(self.levels, key=self.levels.__getitem__), relation=relation)
 
     def rows(self) -> tuple[BudgetLevel, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-from dptext.checks import whole
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.privacy.unit import Relation, Unit
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ONE_GROUP = "one group of the public partition"
-_MOST_TEXTS = 10**12
+_MOST = 10**12  # words or texts of a person
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,9 @@ class Requirement:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, bool) or not isinstance(value, str | int):
-                raise ParameterError(f"{name} of the condition {self.kind!r} must be text or a whole number")
+            if not isinstance(value, str):
+                said = f"{name} of the condition {self.kind!r}, where it is not text,"
+                object.__setattr__(self, name, whole(said, value, least=1, most=_MOST))
 
     def implies(self, other: Requirement) -> bool:
         """Whether every pair that fulfils this one fulfils the other."""
@@ -70,11 +71,7 @@ class SameLayout(Requirement):
 
 @dataclass(frozen=True)
 class OneGroup(Requirement):
-    """The two words at each place are of one group of a public partition.
-
-    Attributes:
-        partition: which partition, in words.
-    """
+    """The two words at each place are of one group of a public partition, which is named in words."""
 
     partition: str
     kind = "one group"
@@ -82,18 +79,10 @@ class OneGroup(Requirement):
 
 @dataclass(frozen=True)
 class WordsChanged(Requirement):
-    """The texts differ in at most so many words, each in its place, and agree in all else.
-
-    Attributes:
-        words: how many.
-    """
+    """The texts differ in at most so many words, each in its place, and agree in all else."""
 
     words: int
     kind = "words changed"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("words of a condition", self.words, least=1, most=_MOST_TEXTS)
 
     def implies(self, other: Requirement) -> bool:  # noqa: D102
         if isinstance(other, WordsChanged):
@@ -103,18 +92,10 @@ class WordsChanged(Requirement):
 
 @dataclass(frozen=True)
 class TextsOfOne(Requirement):
-    """A person has at most so many texts in the release (and, under substitution, both people equally many).
-
-    Attributes:
-        most: how many.
-    """
+    """A person has at most so many texts in the release (and, under substitution, both people equally many)."""
 
     most: int
     kind = "texts of one person"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("most of a condition", self.most, least=1, most=_MOST_TEXTS)
 
     def implies(self, other: Requirement) -> bool:  # noqa: D102
         return isinstance(other, TextsOfOne) and other.most >= self.most
@@ -122,21 +103,16 @@ class TextsOfOne(Requirement):
 
 @dataclass(frozen=True)
 class OfLevel(Requirement):
-    """The user is of one level of privacy; nothing is said of those of other levels.
-
-    Attributes:
-        level: its name.
-        known_by: how a user came by it.
-    """
+    """The user is of one level of privacy; nothing is said of those of other levels."""
 
     level: str
     known_by: Literal["level", "declaration", "device"] = "level"
+    """How a user came by it."""
     kind = "level"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.known_by not in ("level", "declaration", "device"):
-            raise ParameterError("known_by of the condition 'level' must be level, declaration or device")
+        choice("known_by of the condition 'level'", self.known_by, ("level", "declaration", "device"))
 
 
 @dataclass(frozen=True)
@@ -155,30 +131,14 @@ class EncoderStays(Requirement):
 
 @dataclass(frozen=True)
 class Stated(Requirement):
-    """A condition in the words of whoever made the statement; it follows from no other.
-
-    Attributes:
-        words: which two inputs are meant.
-    """
+    """A condition in the words of whoever made the statement, for the two inputs; it follows from no other."""
 
     words: str
     kind = "stated"
 
 
-_KINDS: dict[str, type[Requirement]] = {
-    each.kind: each
-    for each in (
-        SameWordCount,
-        SameLayout,
-        OneGroup,
-        WordsChanged,
-        TextsOfOne,
-        OfLevel,
-        LevelIsSent,
-        EncoderStays,
-        Stated,
-    )
-}
+_OF_KIND = (SameWordCount, SameLayout, OneGroup, WordsChanged, TextsOfOne, OfLevel, LevelIsSent, EncoderStays, Stated)
+_KINDS: dict[str, type[Requirement]] = {each.kind: each for each in _OF_KIND}
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
 About = Literal["vectors", "collections", "pairs"]
 # every text has a vector and every person a collection of texts, but not the other way round; pairs are the least
@@ -237,8 +197,8 @@ class Condition:
         given = self.requirements
         if not isinstance(given, tuple | list) or not all(type(each) in _KINDS.values() for each in given):
             raise ParameterError("requirements of a condition must be a sequence of those that dptext knows")
-        if self.about is not None and self.about not in get_args(About):
-            raise ParameterError(f"a condition must be about {', '.join(get_args(About))}, or none of these")
+        if self.about is not None:
+            choice("about of a condition", self.about, get_args(About), also=" or none of these")
         if self.note is not None and not isinstance(self.note, str):
             raise ParameterError("the note of a condition must be text, or none")
         object.__setattr__(self, "requirements", _strongest(given))

@@ -32,6 +32,7 @@ __all__ = [
     "approx_from_zcdp",
     "as_approx",
     "at_most",
+    "check_amount",
     "compose",
     "compose_parallel",
     "for_group",
@@ -50,11 +51,14 @@ __all__ = [
 _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
 
 
-def _check(guarantee: Guarantee, name: str, *, most: float | None = None) -> None:
-    """Check a number of a guarantee and keep it as Python has it: a whole one as it was given, for statements."""
-    value = getattr(guarantee, name)
-    found = number(name, value, least=0, most=most, infinite=most is None)
-    object.__setattr__(guarantee, name, value if type(value) is int and value == found else found)
+def check_amount(made: object, name: str, *, most: float | None = None, infinite: bool = True) -> None:
+    """Check an amount that a frozen dataclass holds, and keep it as Python has it.
+
+    A whole number stays one: a statement shows it as it was given.
+    """
+    value = getattr(made, name)
+    found = number(name, value, least=0, most=most, infinite=infinite)
+    object.__setattr__(made, name, value if type(value) is int and value == found else found)
 
 
 def rounded_up(value: float, digits: int) -> float:
@@ -102,7 +106,7 @@ class PureDP:
     kind: ClassVar[str] = "pure"
 
     def __post_init__(self) -> None:
-        _check(self, "epsilon")
+        check_amount(self, "epsilon")
 
     def __str__(self) -> str:
         return f"{at_most(self.epsilon, 4)}-differential privacy (pure)"
@@ -117,8 +121,8 @@ class ApproxDP:
     kind: ClassVar[str] = "approximate"
 
     def __post_init__(self) -> None:
-        _check(self, "epsilon")
-        _check(self, "delta", most=1)
+        check_amount(self, "epsilon")
+        check_amount(self, "delta", most=1, infinite=False)
 
     def __str__(self) -> str:
         return f"({at_most(self.epsilon, 4)}, {at_most(self.delta, 3)})-differential privacy"
@@ -132,7 +136,7 @@ class ZCDP:
     kind: ClassVar[str] = "zero-concentrated"
 
     def __post_init__(self) -> None:
-        _check(self, "rho")
+        check_amount(self, "rho")
 
     def __str__(self) -> str:
         return f"{at_most(self.rho, 4)}-zero-concentrated differential privacy"
@@ -158,10 +162,10 @@ class MetricDP:
     kind: ClassVar[str] = "metric"
 
     def __post_init__(self) -> None:
-        _check(self, "epsilon")
+        check_amount(self, "epsilon")
         text("metric", self.metric)
         if self.max_distance is not None:
-            _check(self, "max_distance")
+            check_amount(self, "max_distance")
         if self.space is not None:
             text("space", self.space)
 

@@ -6,8 +6,8 @@ itself, delta < 1 / (number of users in the data), must not be made:
 
 - under add/remove the number of users is itself protected, so a warning, an error, a log line, an exit code or a
   default that depends on it is a release without noise: at the threshold one user more or less flips it;
-- a warning on the curator's terminal alone would be no release (he sees the data anyway), but he would react, and the
-  delta that he then publishes depends on the number of users;
+- a warning on the curator's terminal alone would be no release (they see the data anyway), but they would react, and
+  the delta that they then publish depends on the number of users;
 - comparing a stated bound with the data, to refuse a wrong one, asks the same question of the data.
 
 What is sound: the caller states a *public* number that the users are known not to exceed (the size of a town, or a

@@ -8,7 +8,7 @@ AES-256. Every uniform has 53 bits, every integer draw is unbiased, and normals 
 **What it does not cover.** An adversary who reads this process's memory, or who measures its time.
 
 A seed makes the output repeatable, and therefore reversible for whoever knows the seed: it voids the promise
-towards him. Statements say *that* a seed was used, never which.
+towards them. Statements say *that* a seed was used, never which.
 
 **The secret of a job** (`NoiseKey`) gives noise for each part of it, named by what the part holds. The stream of a part
 is keyed by PRF(secret, parameters and code version, place of the part, digest of its content), with HMAC-SHA256 as the

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, get_args
 
-from dptext.checks import choice, number
+from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.condition import ANY_TWO, ONE_GROUP, Condition, OfLevel, OneGroup
 from dptext.privacy.guarantee import (
@@ -26,6 +26,7 @@ from dptext.privacy.guarantee import (
     Guarantee,
     MetricDP,
     PureDP,
+    check_amount,
     compose,
     guarantee_from_dict,
     guarantee_to_dict,
@@ -103,9 +104,9 @@ class PrivacyStatement:
         object.__setattr__(self, "relation", choice("relation", self.relation, Relation))
         object.__setattr__(self, "trust", choice("trust", self.trust, Trust))
         object.__setattr__(self, "condition", Condition.read(self.condition))
-        number("slack", self.slack, least=0)
+        check_amount(self, "slack", infinite=False)
         if self.claimed_epsilon is not None:
-            number("claimed_epsilon", self.claimed_epsilon, least=0, infinite=True)
+            check_amount(self, "claimed_epsilon")
         for name, (holds, expected) in _EXPECTED.items():
             if not holds(getattr(self, name)):
                 raise ParameterError(f"{name} must be {expected}")

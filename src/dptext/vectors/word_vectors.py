@@ -240,7 +240,7 @@ def select_words(
                 elif name in kept:
                     variants += 1
                 elif not is_single_word(name):
-                    continue  # though it stood twice, nothing would hang on which counts
+                    continue  # though it stood twice, it would not matter which counts
                 elif len(kept) == room:
                     full, end = True, row
                     break
