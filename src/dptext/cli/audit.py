@@ -11,8 +11,8 @@ import typer
 
 from dptext.audits.sampled import samples_needed
 from dptext.audits.verdict import Verdict
-from dptext.cli.console import say
-from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
+from dptext.cli import options
+from dptext.cli.console import print_json
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
@@ -23,25 +23,22 @@ from dptext.words.registry import mechanism_from_statement
 __all__ = ["audit"]
 
 
+@options.collected
 def audit(
+    *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A private file with its statement beside it.")],
     text: Annotated[str, typer.Option(help="The column that holds the private text.")] = "text",
-    vectors: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
-    ] = None,
+    vectors: options.MovedVectors = None,
     words: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option("--word", help="Audit pairs of these words (repeat it); default: chosen at random."),
-    ] = None,
-    samples: Annotated[int, typer.Option(help="Outputs of each input, where the audit has to sample.")] = 200_000,
+    ] = (),
+    samples: options.Samples = 200_000,
     error: Annotated[
         float, typer.Option(help="How often a sampled audit may refute a true promise.", min=1e-12, max=0.5)
     ] = 1e-6,
     seed: Annotated[int | None, typer.Option(help="Choose the same words and draws again.")] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    output: options.Output,
 ) -> None:
     """Check a private file against its statement, and try to refute the promise itself.
 
@@ -53,17 +50,17 @@ def audit(
     if is_of_vectors(statement):
         if words or vectors is not None:
             raise ParameterError("the file holds private vectors, no words: leave --word and --vectors out")
-        say(f"Auditing {statement.mechanism} ...", quiet=quiet)
+        output.say(f"Auditing {statement.mechanism} ...")
         checks, verdict = audit_vector_file(statement, data, **how)
     else:
         mechanism = mechanism_from_statement(statement, vectors=vectors)
-        say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...", quiet=quiet)
-        checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words, **how)
+        output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
+        checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
     refuted = verdict.refuted or any(check.held is False for check in checks)
-    if as_json:
+    if output.as_json:
         found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]
-        typer.echo(json.dumps({"refuted": refuted, "checks": found, "verdict": json.loads(verdict.to_json())}))
-    elif not quiet:
+        print_json({"refuted": refuted, "checks": found, "verdict": json.loads(verdict.to_json())})
+    elif not output.quiet:
         _print(checks, verdict, statement, refuted=refuted)
     if refuted:
         raise RefusedError(f"refuted: {beside.name} promises what does not hold")

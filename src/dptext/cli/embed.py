@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -13,16 +14,17 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.cli.embed_methods import Cooccurrences, Learning, Training
-from dptext.cli.embed_promises import charge_of, promises_of, summary, tell, warn_of_delta
+from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.dpsgd.recipe import Unit
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
+from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import is_pipe
 from dptext.own_files import check_target
 from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.public_users import DeltaWarning
+from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding
 from dptext.release.charges import Charges
@@ -269,14 +271,16 @@ def embed(
     else:
         learning = Cooccurrences(public, **how)
     more = new.budget(protection.delta)
-    promises = promises_of(learning, more, seeded=run.seed is not None)
+    promises = learning.promises(more, seeded=run.seed is not None)
     head, *further = learning.lines
     before = before_embedding(head, further, unit=learning.unit, user=protection.user, promises=promises, more=more)
     output.say(before)
-    warn_of_delta(max(each.delta for each in promises.values()), protection.public_users, quiet=output.quiet)
+    problem = delta_too_large(max(each.delta for each in promises.values()), public_users=protection.public_users)
+    if problem is not None:
+        output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
     release_id = new_release_id()
     # what can be interrupted and resumed has no ledger, and its notes are of its own
-    with stopped_with_notes(), charged(place, charges, release_id, lambda: charge_of(learning, more), read, is_out):
+    with stopped_with_notes(), charged(place, charges, release_id, lambda: learning.charge(more), read, is_out):
         vocabulary = None
         if more is not None:
             vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)
@@ -287,9 +291,9 @@ def embed(
         for seen in readings:
             charges.check_same(seen)
         model.save(place, word2vec=copy, replace=run.force)
-    tell(model, out, quiet=output.quiet)
+    output.say(_written(model, out))
     if output.as_json:
-        print_json(summary(model, out))
+        print_json(_summary(model, out))
 
 
 def _learn(
@@ -349,3 +353,25 @@ def parse_levels(given: Sequence[str]) -> dict[str, float]:
             raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
         found[name] = epsilon
     return found
+
+
+def _written(model: Cooccurrence | SkipGram, out: str) -> str:
+    """What was written; neither users nor texts are counted: what is printed may be shared, and these are protected."""
+    vectors = model.vectors_
+    new = model.statement_.parameters.get("new_words")
+    return (
+        f"Wrote vectors of {len(vectors):,} words{'' if new is None else f' ({new:,} of them new)'} to {out}, and "
+        f"beside them what was promised and a card (README.md).\nExplained by: dptext explain {out}/privacy.json"
+    )
+
+
+def _summary(model: Cooccurrence | SkipGram, out: str) -> dict[str, Any]:
+    """For ``--json``."""
+    statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
+    return {
+        "out": out,
+        "words": len(model.vectors_),
+        "dimension": model.vectors_.dimension,
+        "statement": json.loads(model.statement_.to_json()),
+        **({"statements": statements} if len(statements) > 1 else {}),
+    }

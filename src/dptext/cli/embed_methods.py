@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.skipgram import Progress, SkipGram
 from dptext.files.documents import DocumentReader
-from dptext.privacy.guarantee import ApproxDP, at_most
+from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.statement import PrivacyStatement
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.word_vectors import WordVectors
@@ -20,6 +21,15 @@ __all__ = ["Cooccurrences", "Learning", "Training"]
 
 _STEPS, _RATE = 1000, 0.05
 _SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a user of a level is promised, all counted in."""
+
+    epsilon: float
+    delta: float
+    substituted: ApproxDP
 
 
 class Learning(ABC):
@@ -57,6 +67,30 @@ class Learning(ABC):
     @abstractmethod
     def under_substitution(self, level: str) -> ApproxDP:
         """The same under substitution."""
+
+    def promises(self, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
+        """What is promised by level, new words counted in, before anything is read.
+
+        Raises:
+            RefusedError: the vectors were released under a statement that cannot be added.
+        """
+        found = {}
+        for level in self.levels:
+            statement = self.statement(level, seeded=seeded)
+            promise: Guarantee = statement.guarantee
+            substituted: Guarantee = self.under_substitution(level)
+            if more is not None:
+                promise, substituted = compose(promise, more), compose(substituted, substitution_from_add_remove(more))
+            assert isinstance(promise, ApproxDP)
+            assert isinstance(substituted, ApproxDP)
+            found[level] = Promise(promise.epsilon + statement.slack, promise.delta, substituted)
+        return found
+
+    def charge(self, more: ApproxDP | None) -> tuple[Guarantee, dict[str, Any]]:
+        """What a ledger charges every user with, before anything is read: the guarantee and its terms."""
+        statement = self.statement(self.most, seeded=False)
+        guarantee = statement.guarantee if more is None else compose(statement.guarantee, more)
+        return guarantee, {"unit": statement.unit, "relation": statement.relation, "mechanism": statement.mechanism}
 
     @abstractmethod
     def fit(

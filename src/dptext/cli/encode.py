@@ -13,8 +13,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import say, stopped_with_notes
-from dptext.cli.outputs import check_places, places
-from dptext.cli.releases import print_summary, release_all, tell
+from dptext.cli.outputs import check_places, places, print_summary, release_all, tell
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import read_documents
 from dptext.files.formats import STANDARD, is_pipe

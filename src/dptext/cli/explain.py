@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from dptext.cli.options import ConfigOption, JsonOption, QuietOption, VerboseOption
+from dptext.cli import options
+from dptext.cli.console import print_json
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import data_agrees, data_and_statement, read_statement
@@ -18,17 +19,16 @@ from dptext.vectors.folder import announces_vectors, check_folder
 __all__ = ["explain"]
 
 
+@options.collected
 def explain(
+    *,
     file: Annotated[
         Path,
         typer.Argument(
             metavar="FILE", help="A statement (….privacy.json), or the data it is for: a file, or a folder of vectors."
         ),
     ],
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    _verbose: VerboseOption = False,
-    _config: ConfigOption = None,
+    output: options.Output,
 ) -> None:
     """Explain a privacy statement, and verify that it speaks of the data beside it."""
     if file.is_dir():
@@ -38,9 +38,9 @@ def explain(
     agrees = data_agrees(statement, data)
     if agrees is None and _is_of_vectors(beside):
         data, agrees = beside.parent.resolve(), True
-    if as_json:
-        typer.echo(json.dumps({"statement": json.loads(statement.to_json()), "data_agrees": agrees}))
-    elif not quiet:
+    if output.as_json:
+        print_json({"statement": json.loads(statement.to_json()), "data_agrees": agrees})
+    elif not output.quiet:
         typer.echo(statement.explain())
         typer.echo(f"\nTHE DATA\n  {_verdict(statement, data, agrees)}")
     if agrees is False:

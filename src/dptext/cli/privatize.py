@@ -15,8 +15,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.outputs import check_places, places
-from dptext.cli.releases import print_summary, release_all, tell
+from dptext.cli.outputs import check_places, places, print_summary, release_all, tell
 from dptext.errors import ParameterError
 from dptext.files.formats import STANDARD, file_format, is_pipe
 from dptext.files.writers import DocumentWriter
