@@ -24,20 +24,20 @@ from dptext.own_files import HashedFile
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors
 
 __all__ = [
-    "LARGEST_DIMENSION",
     "binary_rows",
     "blocks_of",
-    "check_row_count",
     "check_words",
+    "encoded_words",
     "format_suffix",
-    "is_header",
-    "parse_header",
     "text_rows",
     "write_binary",
     "write_text",
 ]
 
 _BLOCK = 1 << 20
+_LARGEST_DIMENSION = 1_000_000
+_HEADER = re.compile(rb"[0-9]+ [0-9]+")
+_DIGITS = 15
 _PACKED = (".gz", ".zst")
 _PICKLES = (".kv", ".model", ".pkl", ".pickle", ".joblib")
 _INSTEAD_OF_PICKLE = (
@@ -101,37 +101,22 @@ def _refuse_foreign(start: bytes, path: Path) -> None:
             raise DataError(f"{path.name}: expected a file of vectors, got {what}; {instead}")
 
 
-LARGEST_DIMENSION = 1_000_000
-_HEADER = re.compile(rb"[0-9]+ [0-9]+")
-_DIGITS = 15
+# -- the line "rows dimension", and words --------------------------------------------------------------------
 
 
-def is_header(line: bytes) -> bool:
-    """Whether a first line (without its end) is two whole numbers."""
-    return _HEADER.fullmatch(line) is not None
-
-
-def parse_header(line: bytes, name: str) -> tuple[int, int]:
-    """(rows, dimension). The rows are a promise only: nothing is allocated for them.
-
-    Raises:
-        DataError: numbers that no file of vectors has.
-    """
+def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
+    """(rows, dimension). The rows are a promise only: nothing is allocated for them."""
     rows, dimension = (int(number) if len(number) <= _DIGITS else None for number in line.split(b" "))
-    if rows is None or dimension is None or not 1 <= dimension <= LARGEST_DIMENSION:
+    if rows is None or dimension is None or not 1 <= dimension <= _LARGEST_DIMENSION:
         raise DataError(
-            f"{name}, line 1: expected the number of rows and a dimension of 1 to {LARGEST_DIMENSION:,}, got numbers "
+            f"{name}, line 1: expected the number of rows and a dimension of 1 to {_LARGEST_DIMENSION:,}, got numbers "
             "beyond that; is this a file of vectors?"
         )
     return rows, dimension
 
 
-def check_row_count(promised: int | None, found: int, name: str, *, at_end: bool) -> None:
-    """Compare the rows found so far, or in the whole file, with the header's.
-
-    Raises:
-        DataError: fewer or more than promised.
-    """
+def _check_row_count(promised: int | None, found: int, name: str, *, at_end: bool) -> None:
+    """Compare the rows found so far, or in the whole file, with the header's."""
     if promised is not None and at_end and found < promised:
         raise DataError(
             f"{name}: expected {promised:,} rows, as the header says, the file ends after row {found:,}; it was cut: "
@@ -171,6 +156,8 @@ def encoded_words(words: Sequence[str]) -> list[bytes]:
     return [word.encode() for word in words]
 
 
+# -- text -----------------------------------------------------------------------------------------------------
+
 _LONGEST_LINE = 1 << 25
 _BOM = b"\xef\xbb\xbf"
 _LINES_AT_ONCE = 256
@@ -187,8 +174,8 @@ def text_rows(path: Path) -> RowStream:
     found = before = 0
     for lines in _line_blocks(path):
         numbers = [number for number, line in enumerate(lines, before + 1) if line]
-        if numbers[:1] == [1] and is_header(lines[0]):
-            promised, dimension = parse_header(lines[0], path.name)
+        if numbers[:1] == [1] and _HEADER.fullmatch(lines[0]):
+            promised, dimension = _parsed_header(lines[0], path.name)
             del numbers[0]
         filled = [lines[number - before - 1] for number in numbers]
         before += len(lines)
@@ -198,9 +185,9 @@ def text_rows(path: Path) -> RowStream:
             dimension = _leading_dimension(filled[0], f"{path.name}, line {numbers[0]}")
         words, matrix = _parsed(filled, numbers, dimension, path.name)
         found += len(filled)
-        check_row_count(promised, found, path.name, at_end=False)
+        _check_row_count(promised, found, path.name, at_end=False)
         yield SourceRows(numbers, words, matrix)
-    check_row_count(promised, found, path.name, at_end=True)
+    _check_row_count(promised, found, path.name, at_end=True)
     if not found:
         raise DataError(f"{path.name} holds no vectors: expected a word and its numbers on each line")
 
@@ -318,6 +305,8 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
+# -- binary ---------------------------------------------------------------------------------------------------
+
 _LONGEST_HEADER = 64
 _LONGEST_WORD = 1 << 16
 _TEXT = frozenset(b"0123456789+-.eE \r\n")
@@ -351,12 +340,12 @@ def binary_rows(path: Path) -> RowStream:
             )
         more = next(blocks, b"")
         if not more:
-            check_row_count(promised, found, path.name, at_end=True)
+            _check_row_count(promised, found, path.name, at_end=True)
         data += more
     if not promised:
         raise DataError(f"{path.name} holds no vectors: its header says so")
     while data:
-        check_row_count(promised, found + bool(data.strip()), path.name, at_end=False)
+        _check_row_count(promised, found + bool(data.strip()), path.name, at_end=False)
         data = next(blocks, b"")
 
 
@@ -378,12 +367,12 @@ def _split_header(blocks: Iterator[bytes], name: str) -> tuple[int, int, bytes]:
     line = line.rstrip()
     if not data:
         raise DataError(f'{name} holds no vectors: expected a line "rows dimension" and the rows')
-    if not end or not is_header(line):
+    if not end or not _HEADER.fullmatch(line):
         raise DataError(
             f'{name}: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it '
             "is text, let its name end in .txt or .vec"
         )
-    return (*parse_header(line, name), rest)
+    return (*_parsed_header(line, name), rest)
 
 
 def _whole_rows(data: bytes, dimension: int, most: int) -> tuple[list[bytes], Floats, int]:
