@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -175,15 +176,12 @@ def _plan(epsilon: float, dimension: int, steps: int, *, hybrid: bool) -> Plan:
         errors, shares = _errors(numbers[:, None], epsilons[:, None], grid, dimension, steps, hybrid=hybrid)
         row, column = np.unravel_index(int(errors.argmin()), errors.shape)
         found = Plan(int(numbers[row]), int(grid[row, column]), float(shares[row, column]))
-        best = min((each for each in (best, (float(errors[row, column]), found)) if each is not None), key=_first)
+        here = (float(errors[row, column]), found)
+        best = here if best is None else min(best, here, key=itemgetter(0))
         middle = grid[np.arange(numbers.size), errors.argmin(axis=1)]
         halves = np.clip(np.rint(middle[:, None] * np.geomspace(1 / 1.05, 1.05, 60)), 0, 2 * steps).astype(np.int64)
     assert best is not None
     return best[1]
-
-
-def _first(pair: tuple[float, Plan]) -> float:
-    return pair[0]
 
 
 def _errors(

@@ -42,6 +42,12 @@ class Buckets:
     values: Rows
     starts: Rows
 
+    @classmethod
+    def of(cls, texts: Sequence[Rows]) -> Buckets:
+        """Those of each text, put end to end."""
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        return cls(np.concatenate([np.empty(0, np.int64), *texts]), np.concatenate([[0], np.cumsum(lengths)]))
+
     def __len__(self) -> int:
         return self.starts.size - 1
 
@@ -100,10 +106,7 @@ class NGrams:
         >>> NGrams().of_words([["one", None, "two", "three"]]).lengths.tolist()
         [4]
         """
-        found = [self._row(words) for words in texts]
-        lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        values = np.concatenate([np.empty(0, np.int64), *found])
-        return Buckets(values, np.concatenate([[0], np.cumsum(lengths)]))
+        return Buckets.of([self._row(words) for words in texts])
 
     def _row(self, words: Sequence[str | None]) -> Rows:
         buckets = self.buckets

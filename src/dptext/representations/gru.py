@@ -110,12 +110,9 @@ class WordTable:
     def rows(self, texts: Iterable[str]) -> Buckets:
         """The rows of the words of each text."""
         places, longest = self._places, self.longest
-        found = [
-            np.array([places.get(word, UNKNOWN_ROW) for word in _CUT.words_of(text)[:longest]], dtype=np.int64)
-            for text in texts
-        ]
-        lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        return Buckets(np.concatenate([np.empty(0, np.int64), *found]), np.concatenate([[0], np.cumsum(lengths)]))
+        cut = (_CUT.words_of(text)[:longest] for text in texts)
+        rows = ([places.get(word, UNKNOWN_ROW) for word in words] for words in cut)
+        return Buckets.of([np.array(each, dtype=np.int64) for each in rows])
 
     def text(self, rows: Iterable[int]) -> str:
         """Words with a space in between, up to the end."""
