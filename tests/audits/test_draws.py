@@ -43,6 +43,7 @@ def compared(shown, drawn, *, samples=40_000, error=FALSE_ALARM, closely=(), see
 # -- the test itself ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("inputs", "outputs", "samples"), [(2, 2, 100), (5, 3, 400), (20, 50, 2_000), (3, 1_000, 6_000)]
 )

@@ -119,7 +119,10 @@ def test_a_crossing_of_a_crooked_curve_is_one():
             crossing(never, start=1.0, tolerance=0.0)
 
 
-@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", "vickrey", "mahalanobis"])
+SAMPLED = [pytest.param(name, marks=pytest.mark.statistical) for name in ("vickrey", "mahalanobis")]
+
+
+@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", *SAMPLED])
 def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
     vectors = dptext.load_vectors(glove, limit=120)
     found = dptext.calibrate(vectors, name, keep_rate=0.5)

@@ -55,6 +55,7 @@ def counted(right, people):
     return np.zeros(answers.size, dtype=int), answers.astype(int), np.repeat(["x", "y"], people)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("rows", [1, 5])
 def test_a_small_group_that_is_all_right_is_not_shown_to_be_served_better(rows):
     """Groups of 30 and 1,000 people, right in 95%; or with many rows each, and right for 95% of the people.

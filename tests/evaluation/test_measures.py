@@ -67,6 +67,7 @@ def _people(generator, people=60, rows=25):
     return np.repeat(np.arange(people), rows), np.repeat(skill, rows)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["accuracy", "macro-F1", "RMSE"])
 def test_intervals_over_people_cover_and_over_rows_do_not(name):
     generator = np.random.default_rng(3)

@@ -61,6 +61,7 @@ def test_missing_words_count_as_said(vectors):
     assert average.missing == "average"
 
 
+@pytest.mark.statistical
 def test_intervals_over_pairs_cover(vectors):
     """At least 92 of 100, asked with probability of a false alarm below 1e-6; at half the width they do not."""
     generator = np.random.default_rng(4)
