@@ -17,6 +17,7 @@ else:
 __all__ = ["install"]
 
 MOVED = {
+    "dptext.embeddings.concerns": "dptext.embeddings.levels",
     "dptext.embeddings.dpsgd.torch_ranks": "dptext.embeddings.dpsgd.ranks",
     "dptext.embeddings.personal": "dptext.embeddings.dpsgd.participation",
     "dptext.embeddings.policy": "dptext.embeddings.levels",

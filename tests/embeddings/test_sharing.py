@@ -205,7 +205,7 @@ def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
         model.save(tmp_path / "no" / "shared")
     with pytest.raises(dptext.ParameterError, match="word2vec must be"):
         model.save(tmp_path / "shared", word2vec="glove")
-    with pytest.raises(dptext.ParameterError, match="expected the path of a folder"):
+    with pytest.raises(dptext.ParameterError, match="the folder must be a path"):
         model.save("a\0b")
     with pytest.raises(dptext.ParameterError, match="carry no statement"):
         save_release(tmp_path / "shared", vectors, {})

@@ -48,7 +48,7 @@ class ContextFeatures:
 
     Attributes:
         matrix: (V + 1, k) int32 in units of 2^-22, a row a word; the last one (also -1) is that of all other words: 0.
-            Whole numbers, because sums of them are exact, whatever stands before them and in which order.
+            Whole numbers, because sums of them are exact in any order.
         fingerprint: SHA-256 of the matrix.
     """
 
@@ -57,7 +57,7 @@ class ContextFeatures:
 
     @classmethod
     def of(cls, rows: Floats, unknown_row: int) -> ContextFeatures:
-        """Features from (V, k) numbers; the unknown word, and whatever is no number, say nothing."""
+        """Features from (V, k) numbers; the unknown word, and what is no number, say nothing."""
         matrix = np.zeros((len(rows) + 1, rows.shape[1]), dtype=np.int32)
         finite = np.where(np.isfinite(rows), rows, 0.0)
         matrix[:-1] = np.rint(np.clip(finite, -LARGEST, LARGEST) / UNIT)
@@ -84,12 +84,7 @@ def public_frequencies(words: int) -> Floats:
 
 
 def features_of_vectors(matrix: npt.NDArray[np.float32], vocabulary: Vocabulary) -> ContextFeatures:
-    """Centred, whitened, weighted public vectors.
-
-    Args:
-        matrix: (P, d) the vectors of the first P words of the vocabulary; the words after them say nothing.
-        vocabulary: V words, V >= P.
-    """
+    """Centred, whitened, weighted public vectors: (P, d) of the first P words; the words after them say nothing."""
     known = len(matrix)
     frequencies = public_frequencies(len(vocabulary))[:known]
     weights = _FREQUENT / (_FREQUENT + frequencies)  # (weights)

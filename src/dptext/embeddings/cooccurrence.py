@@ -233,7 +233,6 @@ class Cooccurrence(Shareable):
 
         Args:
             documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
-            y: not used.
             release_id: the name under which a ledger was asked before (`dptext.ledger.ledger.Ledger.reserve`), for the
                 statements. None: a new one.
         """
@@ -255,13 +254,8 @@ class Cooccurrence(Shareable):
     ) -> Self:
         """Make the release of a sum that was made elsewhere (`dptext.spark.frames.fit`), and keep it as `fit` does.
 
-        Each call adds the noise anew: it is a release that costs its whole budget.
-
-        Args:
-            plan: of `plan`.
-            total: (V, k) the sum of the users' matrices, of `Plan.total`; **private**.
-            bits: of this release alone.
-            release_id: as in `fit`.
+        Each call adds the noise anew, from ``bits`` of its own: it is a release that costs its whole budget. ``total``
+        is that of `Plan.total`, (V, k), **private**.
         """
         sigma = plan.budgets.sigma
         matrix = noisy_matrix(total, sigma, bits)
@@ -273,11 +267,7 @@ class Cooccurrence(Shareable):
         return self
 
     def plan(self) -> Plan:
-        """All that is decided before a text is read: public, and checked.
-
-        Raises:
-            ParameterError, RefusedError: see the class.
-        """
+        """All that is decided before a text is read: public, and checked; it raises what the class does."""
         unit = choice("unit", self.unit, get_args(UserUnit))
         window, dimension, most_words = (
             whole(name, getattr(self, name), least=1, most=most) for name, most in _MOST.items()

@@ -84,11 +84,9 @@ def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
 
 
 def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Floats:
-    """(V, d) float64 vectors after equations (improved) and (new).
+    """(V, d) float64 vectors after equations (improved) and (new), from the (V, k) release, with noise of sigma.
 
     Args:
-        noisy: (V, k) the release.
-        sigma: of its noise.
         base: (P, d) `public_base` of the first P words.
         measured: (V,) the words that had a weight.
     """
@@ -129,12 +127,8 @@ def learned(rows: Floats, sigma: float) -> Floats:
     """(n, d) the best guess of what context vectors that began at 0 have learned.
 
     The direction that all of them share says how frequent a word is here, which is no meaning, and goes. What is left
-    is shortened to the share of its variance that is no noise: by one factor for all words of similar public
-    frequency.
-
-    Args:
-        rows: (n, d) by public rank.
-        sigma: of the noise in them.
+    is shortened to the share of its variance that is no noise (of sigma): by one factor for all words of similar public
+    frequency. Rows are sorted by public rank.
     """
     rest = _without(rows, rows.sum(axis=0))
     for band in bands(len(rest)):
@@ -238,13 +232,9 @@ def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
 
 
 def news(noisy: Floats, sigma: float, public: Floats, measured: Rows) -> News:
-    """Fit equation (model) and guess e_w.
+    """Fit equation (model) and guess e_w, from (V, k) Y with noise of sigma, and (V, d) t_w.
 
-    Args:
-        noisy: (V, k) Y.
-        sigma: of its noise.
-        public: (V, d) t_w.
-        measured: (V,) the words that have a public vector and a weight above 0; the others are left out of the fit.
+    Words that are not ``measured``, for they have no public vector or no weight, are left out of the fit.
     """
     of_band = [np.flatnonzero(measured[band]) + band.start for band in bands(len(noisy))]
     strength = np.ones(len(noisy))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
@@ -30,7 +29,7 @@ from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["PriorReleases", "ReleasePlan", "checked_source"]
+__all__ = ["ReleasePlan", "checked_source"]
 
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 _ONE_NAME = (
@@ -63,49 +62,6 @@ def checked_source(
         return vectors, vectors
     loaded = load_vectors(vectors)
     return loaded, loaded.vocabulary
-
-
-@dataclass(frozen=True)
-class PriorReleases:
-    """What was promised before of what a release builds on: the statements of vectors, vocabulary, predictor."""
-
-    statements: Mapping[str, PrivacyStatement]
-
-    def check(self, unit: Unit) -> None:
-        """Whether what was promised before adds up with an (epsilon, delta) release: asked before a text is read.
-
-        Raises:
-            RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
-                (epsilon, delta).
-        """
-        for name, before in self.statements.items():
-            _check_can_be_added(name, before, unit)
-        self.under_substitution(ApproxDP(0.0, 0.0))
-
-    def counted_into(self, release: PrivacyStatement) -> PrivacyStatement:
-        """The statement of the release and of all that it builds on, taken together.
-
-        Raises:
-            RefusedError: as `check`.
-        """
-        self.check(release.unit)
-        statement = release
-        for before in self.statements.values():
-            statement = statement.compose(before).replace(parameters=release.parameters, release_id=release.release_id)
-        return statement
-
-    def under_substitution(self, release: ApproxDP) -> ApproxDP:
-        """What is promised to somebody whose texts are replaced by others: exact for the release alone, whose promise
-        under substitution is given, and the general conversion for the rest.
-
-        Raises:
-            RefusedError: no proof, as `check`.
-        """
-        total: Guarantee = release
-        for before in self.statements.values():
-            total = compose(total, substitution_from_add_remove(before.whole_guarantee))
-        assert isinstance(total, ApproxDP)
-        return total
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -150,15 +106,14 @@ class ReleasePlan(ABC):
         """Assumptions of the mechanism."""
 
     def statement(self, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
-        """The statement for users of a level, with those of a private vocabulary and of private vectors composed in.
+        """The statement for users of a level, with what was promised before counted in.
 
         Raises:
             RefusedError: as `check`.
             MissingExtraError: (skip-gram) dp-accounting is not installed.
         """
-        prior = self.prior
-        prior.check(_UNITS[self.unit])
-        release = of_release(
+        self.check()
+        statement = of_release(
             guarantee=self._promised(level),
             unit=_UNITS[self.unit],
             relation=Relation.ADD_REMOVE,
@@ -171,7 +126,10 @@ class ReleasePlan(ABC):
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
-        return prior.counted_into(release)
+        parameters, release_id = statement.parameters, statement.release_id
+        for before in self.prior.values():
+            statement = statement.compose(before).replace(parameters=parameters, release_id=release_id)
+        return statement
 
     def statements(self, *, seeded: bool, release_id: str | None = None) -> dict[str, PrivacyStatement]:
         """By level; they are one release, and have one name."""
@@ -180,13 +138,13 @@ class ReleasePlan(ABC):
 
     def under_substitution(self, level: str) -> ApproxDP:
         """What is promised to a user of a level when their texts are replaced by other ones (the level stays), all that
-        was released before counted in.
+        was released before counted in: exact for the release, the general conversion for the rest.
 
         Raises:
             RefusedError: no proof, as `check`.
         """
         release = self.guarantee(level, relation=Relation.SUBSTITUTION)
-        return self.prior.under_substitution(self.levels.with_level(release))
+        return self._with_prior(self.levels.with_level(release))
 
     @property
     def total_delta(self) -> float:
@@ -197,20 +155,23 @@ class ReleasePlan(ABC):
         """Whether what was promised before adds up with this release: asked before a text is read.
 
         Raises:
-            RefusedError: as `PriorReleases.check`.
+            RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
+                (epsilon, delta).
         """
-        self.prior.check(_UNITS[self.unit])
+        for name, before in self.prior.items():
+            _check_can_be_added(name, before, _UNITS[self.unit])
+        self._with_prior(ApproxDP(0.0, 0.0))
 
     @property
-    def prior(self) -> PriorReleases:
-        """What was released before, of what is not public."""
+    def prior(self) -> dict[str, PrivacyStatement]:
+        """Statements of what was released before and is not public: vocabulary, vectors, predictor of levels."""
         vectors = self.listed if self.public is None else self.public
         found = {
             "vocabulary": None if self.vocabulary is None else self.vocabulary.statement,
             "vectors": None if vectors is None else vectors.statement,
             "predictor": None if self.levels.policy is None else self.levels.policy.training,
         }
-        return PriorReleases({name: each for name, each in found.items() if each is not None})
+        return {name: each for name, each in found.items() if each is not None}
 
     @property
     def new_words(self) -> int | None:
@@ -222,6 +183,13 @@ class ReleasePlan(ABC):
         learned = set(self.vocabulary.words)
         return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
 
+    def _with_prior(self, release: ApproxDP) -> ApproxDP:
+        total: Guarantee = release
+        for before in self.prior.values():
+            total = compose(total, substitution_from_add_remove(before.whole_guarantee))
+        assert isinstance(total, ApproxDP)
+        return total
+
     def _promised(self, level: str) -> Guarantee:
         return self.levels.with_level(self.guarantee(level))
 
@@ -230,7 +198,7 @@ class ReleasePlan(ABC):
 
     def _parameters(self, level: str) -> dict[str, Parameter]:
         said = self._costs(level)
-        said |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.statements.items()}
+        said |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
         if len(self.levels.shares) > 1:
             said |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
             said |= {"level": level, "default_level": self.levels.default}
@@ -251,7 +219,7 @@ class ReleasePlan(ABC):
 
     def _assumptions(self) -> tuple[str, ...]:
         said = ["all parameters are public; none was computed from the protected texts"]
-        if self.prior.statements:
+        if self.prior:
             said = [
                 "all parameters are public, or computed from what was released before under a promise counted in above"
             ]
@@ -264,7 +232,7 @@ class ReleasePlan(ABC):
     @property
     def _origin(self) -> str:
         """Of the words."""
-        released = "vectors" in self.prior.statements
+        released = "vectors" in self.prior
         first = "public words"
         if released:
             first = "those of vectors that were released under a promise of their own, counted in above"

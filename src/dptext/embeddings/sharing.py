@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from dptext.checks import choice
+from dptext.checks import choice, path
 from dptext.embeddings.card import card_of
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
@@ -42,6 +42,7 @@ _ALWAYS = {"vectors.safetensors", "words.txt", "config.json", "privacy.json", _C
 _OURS = _ALWAYS | {"vectors.bin", "vectors.txt"}
 _OF_A_LEVEL = re.compile(r"privacy-[a-z0-9_-]+\.json")
 _SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_LIKE_OURS = re.compile(r"(^|-)[0-9a-f]{16}$")  # a name that looks like what another one becomes
 
 
 class Shareable:
@@ -105,20 +106,18 @@ def save_release(
     check_copy(vectors.words, word2vec)
     target = check_place(folder, replace=replace)
     files = statement_files(statements) if len(statements) > 1 else {}
-    written = {level: (statements[level].to_json() + "\n").encode() for level in files}
+    written = {file: (statements[level].to_json() + "\n").encode() for level, file in files.items()}
     levels = {
-        level: {"file": file, "sha256": hashlib.sha256(written[level]).hexdigest()} for level, file in files.items()
+        level: {"file": file, "sha256": hashlib.sha256(written[file]).hexdigest()} for level, file in files.items()
     }
-    copy = None if word2vec is None else _WORD2VEC[word2vec][0]
-    card = card_of(vectors, statements, files=files, word2vec=copy)
+    copy, write = (None, None) if word2vec is None else _WORD2VEC[word2vec]
+    written[_CARD] = card_of(vectors, statements, files=files, word2vec=copy).encode()
     with whole_folder(target, replace=replace) as part:
         write_folder(vectors, part, name=target, further={"statements": levels} if levels else {})
-        for level, file in files.items():
-            (part / file).write_bytes(written[level])
-        (part / _CARD).write_bytes(card.encode())
-        if word2vec is not None:
-            name, write = _WORD2VEC[word2vec]
-            with (part / name).open("xb") as stream:
+        for file, content in written.items():
+            (part / file).write_bytes(content)
+        if copy is not None and write is not None:
+            with (part / copy).open("xb") as stream:
                 write(vectors, HashedFile(stream))
 
 
@@ -142,16 +141,14 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
         ParameterError: something is there already: with ``replace``, something that `save_release` did not write.
         StorageError: the folder around it is missing or read-only.
     """
+    named = path("the folder", folder)
     try:
-        named = Path(folder)
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         sweep(target)
         there = os.path.lexists(target)
         inside = list(target.iterdir()) if there and target.is_dir() else []
-    except (OSError, ValueError, TypeError) as error:
-        if isinstance(error, OSError):
-            raise StorageError.of("open", folder, error) from None
-        raise ParameterError("expected the path of a folder: a string that is not empty and holds no NUL") from None
+    except OSError as error:
+        raise StorageError.of("open", folder, error) from None
     if there and not replace:
         raise ParameterError(
             f"{str(folder)!r} is there already: choose another name, or replace it (--force, replace=True)"
@@ -207,6 +204,3 @@ def _safe(level: str) -> str:
     digest = hashlib.sha256(level.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     left = re.sub(r"[^a-z0-9]+", "-", level.lower()).strip("-")[:24].strip("-")
     return f"{left}-{digest}" if left else digest
-
-
-_LIKE_OURS = re.compile(r"(^|-)[0-9a-f]{16}$")  # a name that looks like what another one becomes

@@ -41,12 +41,7 @@ _DIMENSION = 100
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is.
-
-    Attributes:
-        step: steps done.
-        steps: of all.
-    """
+    """How far a training is: ``step`` of ``steps`` are done."""
 
     step: int
     steps: int
@@ -66,14 +61,8 @@ class Progress:
 
 @dataclass(eq=False)
 class Run:
-    """One training after a plan, begun, or gone on with from a checkpoint. What can fail fails when it is made, before
-    a text is read.
-
-    Args:
-        plan: of the training.
-        checkpoint: where it is kept, by the first rank; None: nowhere. ``every``: after so many steps.
-        resume: go on from it, if it is there.
-        ranks: who else trains.
+    """One training after a plan, begun, or gone on with from a checkpoint, which the first rank has, ``every`` so many
+    steps. What can fail fails when it is made, before a text is read.
 
     Raises:
         ParameterError: it is there, and ``resume`` was not said.
@@ -255,7 +244,6 @@ class SkipGram(Shareable):
 
         Args:
             documents: of `dptext.files.documents.read_documents` (with ``user=``), or `Document` objects.
-            y: not used.
             checkpoint: a file that says where the training has come to, private, deleted at the end
                 (`dptext.embeddings.dpsgd.checkpoint`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
@@ -312,11 +300,7 @@ class SkipGram(Shareable):
         return self
 
     def plan(self) -> SkipGramPlan:
-        """All that is decided before a text is read: public, and checked.
-
-        Raises:
-            ParameterError, RefusedError, MissingExtraError, DataError, StorageError: see the class.
-        """
+        """All that is decided before a text is read: public, and checked; it raises what the class does."""
         distance, dimension = self.distance, self.dimension
         starts_from_vectors = dimension is None and not isinstance(self.vectors, Vocabulary)
         if distance is None:

@@ -171,10 +171,7 @@ def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -
     `MOST_USERS` users), and the outcome has the law of the rounded real number (`dptext.noise.rounded`), so finite
     arithmetic adds nothing to epsilon. Assumption: `dptext.noise.rounded.ELEMENTARY`.
 
-    Args:
-        cells: (V, k) whole numbers.
-        sigma: standard deviation of the noise; 0 gives the sum itself, **which is private**.
-        bits: of this release alone.
+    The ``bits`` are of this release alone. A sigma of 0 gives the sum itself, **which is private**.
     """
     exact = cells.astype(np.float64)
     if sigma == 0.0:

@@ -34,24 +34,14 @@ _ROWS_AT_ONCE = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What is in the file.
-
-    Attributes:
-        tables: (R, d) float32.
-        steps: how many are done.
-    """
+    """What is in the file: (R, d) tables with all noise, and how many steps are done."""
 
     tables: npt.NDArray[np.float32]
     steps: int
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> None:
-    """Write it whole or not at all, in place of an older one.
-
-    Args:
-        path: where.
-        checkpoint: with all noise in its tables.
-        parameters: digest of all that is public about the training.
+    """Write it whole or not at all, in place of an older one; ``parameters``: a digest of all that is public.
 
     Raises:
         StorageError: it cannot be written.
@@ -70,12 +60,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> N
 
 
 def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Checkpoint | None:
-    """What is in the file; None if there is none.
-
-    Args:
-        path: where.
-        shape: of the tables.
-        parameters: as it was written with.
+    """What is in the file, if it was written with tables of this shape and these parameters; None if there is none.
 
     Raises:
         RefusedError: it belongs to a training with other parameters.

@@ -18,7 +18,7 @@ numbers
 
     trunc(g * min(1, C / ||g||) * (1 - 2^-20) * CELLS / C).         (cells)
 
-*Their Euclidean length is at most `CELLS`,* whatever the texts and the tables are: the length is a double, from squares
+*Their Euclidean length is at most `CELLS`,* for all texts and tables: the length is a double, from squares
 of single-precision numbers, which doubles hold, added up in a row and then row by row; with fewer than 2^21 rows and
 2^21 numbers in each it is right to 2^-30 of itself, one rounding of the factor and one of each product add 2^-23, and
 rounding towards zero makes nothing longer. Where the length is no finite number the unit adds nothing. The sum is cut
@@ -171,10 +171,7 @@ def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) ->
 def _clip_factor(squared: float, limit: float, cells: float) -> float:
     """What brings a gradient to cells (cells), clipped; 0 where there is nothing to say, or nothing to be bounded.
 
-    Args:
-        squared: ||g||^2.
-        limit: the clipping norm in cells.
-        cells: for a length of 1.
+    ``squared`` is ||g||^2, ``limit`` the clipping norm in cells, ``cells`` those for a length of 1.
     """
     length = math.sqrt(squared)
     if not 0.0 < length < math.inf:

@@ -147,7 +147,6 @@ class CellNoise:
         """tables[rows] -= rate * step * round((cells + sigma Z) / step), and cells = 0.
 
         Args:
-            tables: (2 V, d).
             rows: (n,) distinct.
             cells: (at least n, d) the sum at these rows, private.
             rate: what a unit of the sum moves.
@@ -174,7 +173,7 @@ class CellNoise:
         kept: Singles,
         bits: RandomBits,
     ) -> None:
-        """Those in doubt; both of a pair together, because they hang on the same bits."""
+        """Those in doubt; both of a pair together, because they depend on the same bits."""
         pairs: dict[int, list[int]] = {}
         for number, (_, _, start, place, _) in enumerate(found):
             pairs.setdefault(start + place % _PAIRS, []).append(number)
@@ -252,14 +251,7 @@ def descend(
 
 @compiled
 def move(tables: Singles, rows: Rows, sums: Cells, rate: float) -> None:
-    """tables[rows] -= rate * sums, and sums = 0, without noise.
-
-    Args:
-        tables: (2 V, d).
-        rows: (n,) distinct.
-        sums: (at least n, d).
-        rate: what a unit of the sum moves.
-    """
+    """tables[rows] -= rate * sums, and sums = 0, without noise, for distinct rows."""
     for slot in range(len(rows)):
         if slot + _AHEAD < len(rows):
             prefetch(tables, rows[slot + _AHEAD])
@@ -270,14 +262,8 @@ def move(tables: Singles, rows: Rows, sums: Cells, rate: float) -> None:
 
 
 def drift(tables: Singles, rows: Rows, spreads: Floats, bits: RandomBits) -> None:
-    """tables[rows] += N(0, spreads^2), a spread a row: the noise of several steps, in double precision.
-
-    Args:
-        tables: (2 V, d).
-        rows: (n,) distinct.
-        spreads: (n,).
-        bits: of this call alone.
-    """
+    """tables[rows] += N(0, spreads^2), a spread a row, for distinct rows: the noise of several steps, in double
+    precision, from bits of this call alone."""
     for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
         add_noise(tables, rows, spreads, first, last, words)
 

@@ -9,21 +9,21 @@ no such pair, another one is drawn, `TRIES` times at most.
 texts: frequencies p_r after Zipf and Mandelbrot (`dptext.embeddings.context_features.public_frequencies`), and negative
 words with a chance proportional to p_r^(3/4), drawn in constant time from an alias table (Walker 1977).
 
-**Whose randomness.** Each user's draws come from a key of his own, and from nothing else, by SplitMix64 (Steele, Lea
+**Whose randomness.** Each user's draws come from a key of their own, and from nothing else, by SplitMix64 (Steele, Lea
 and Flood 2014). The promise of DP-SGD holds for every value of these keys, known to all: they need not be secret, only
 independent of who else takes part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.compiled import compiled
 
-__all__ = ["NONE", "TRIES", "PairDrawing", "draw_of_users", "draw_of_words"]
+__all__ = ["NONE", "TRIES", "PairDrawing"]
 
 NONE = -1
 """In place of a negative word that there is not: it was the word itself, or the unknown one."""
@@ -43,46 +43,33 @@ _ONE = np.uint64(1)
 _SURE = 2**32 - 1
 
 
-@dataclass(frozen=True, eq=False)
-class PairDrawing:
+class PairDrawing(NamedTuple):
     """Public numbers of the drawing.
 
     Attributes:
         keep: (V,) uint32, the chance that a word stays, times 2^32 - 1.
         own, alias: (V,) uint32 and int32, the table of negative words: column r stands for itself with the chance
             own[r] / 2^32, otherwise for alias[r].
+        distances: within the window, each as often as it has to come.
         unknown: the row of the unknown word.
-        window, negatives: how many.
     """
 
     keep: Chances
     own: Chances
     alias: Rows
+    distances: Rows
     unknown: int
     window: int
     negatives: int
 
     @classmethod
     def of(cls, kept: Floats, negative: Floats, *, unknown: int, window: int, negatives: int) -> PairDrawing:
-        """From chances and weights.
-
-        Args:
-            kept: (V,) the chance that a word stays.
-            negative: (V,) how often a word is a negative one, in proportion.
-            unknown: the row of the unknown word.
-            window, negatives: how many.
-        """
-        own, alias = _alias_table(negative)
-        return cls(np.rint(kept * _SURE).astype(np.uint32), own, alias, unknown, window, negatives)
-
-    @property
-    def words(self) -> int:
-        """V."""
-        return len(self.keep)
-
-    @property
-    def _table(self) -> tuple[Chances, Chances, Rows]:
-        return self.keep, self.own, self.alias
+        """From (V,) the chance that a word stays, and how often it is a negative one, in proportion."""
+        steps = np.arange(1, window + 1)
+        distances = np.repeat(steps, steps[::-1]).astype(np.int32)
+        return cls(
+            np.rint(kept * _SURE).astype(np.uint32), *_alias_table(negative), distances, unknown, window, negatives
+        )
 
     @property
     def columns(self) -> int:
@@ -90,13 +77,11 @@ class PairDrawing:
         return 2 + self.negatives
 
     def of_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, most: int) -> tuple[Rows, Offsets]:
-        """Pairs of several users.
+        """Pairs of several users, at most so many of each.
 
         Args:
-            rows: texts, with `dptext.users.store.DOCUMENT_END`.
-            starts: (n,) where in ``rows`` each user begins; ``stops``: where he ends.
+            rows: texts, with `dptext.users.store.DOCUMENT_END`; a user's are ``starts`` to ``stops``, (n,).
             keys: (n,) uint64, independent.
-            most: of a user.
 
         Returns:
             (pairs, 2 + negatives) int32: row of the word, V + row of the word beside it, V + rows of negative words or
@@ -104,18 +89,16 @@ class PairDrawing:
         """
         pairs = np.empty((len(keys) * most, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
-        found = draw_of_users(
-            rows, starts, stops, keys, most, self._table, self.unknown, _triangle(self.window), pairs, ends
-        )
+        found = _draw_of_users(self, rows, starts, stops, keys, most, pairs, ends)
         return pairs[:found], ends
 
     def of_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
         """(pairs, 2 + negatives) of single pairs. Slot s is place s // 2w of the text, and the word beside it at
         distance 1 + (s % 2w) // 2, before it or after. There is a pair in it or none, and it is thinned out as those
-        of users are, by chances that hang on the two words and their distance alone.
+        of users are, by chances that depend on the two words and their distance alone.
         """
         pairs = np.empty((len(slots), self.columns), dtype=np.int32)
-        found = draw_of_words(rows, slots, keys, self._table, self.unknown, self.window, pairs)
+        found = _draw_of_slots(self, rows, slots, keys, pairs)
         return pairs[:found]
 
 
@@ -133,12 +116,6 @@ def _alias_table(weights: Floats) -> tuple[Chances, Rows]:
     return own, alias
 
 
-def _triangle(window: int) -> Rows:
-    """Distances, each as often as it has to come."""
-    distances = np.arange(1, window + 1)
-    return np.repeat(distances, distances[::-1]).astype(np.int32)
-
-
 @compiled
 def _mixed(state: np.uint64) -> np.uint64:
     state = (state ^ (state >> _BITS30)) * _MIX1
@@ -153,11 +130,9 @@ def _below(bits: np.uint64, count: int) -> int:
 
 
 @compiled
-def _negatives(
-    state: np.uint64, beside: int, table: tuple[Chances, Chances, Rows], unknown: int, row: Rows
-) -> np.uint64:
+def _negatives(drawing: PairDrawing, state: np.uint64, beside: int, row: Rows) -> np.uint64:
     """Fill a row of pairs from its third place on."""
-    _, own, alias = table
+    own, alias, unknown = drawing.own, drawing.alias, drawing.unknown
     words = len(own)
     for place in range(2, len(row)):
         state += _GOLDEN
@@ -170,21 +145,19 @@ def _negatives(
 
 
 @compiled
-def draw_of_users(
+def _draw_of_users(
+    drawing: PairDrawing,
     rows: Rows,
     starts: Offsets,
     stops: Offsets,
     keys: Keys,
     most: int,
-    table: tuple[Chances, Chances, Rows],
-    unknown: int,
-    distances: Rows,
     pairs: Rows,
     ends: Offsets,
 ) -> int:
-    """See `PairDrawing.of_users`; how many pairs there are."""
+    """How many pairs there are."""
     found = 0
-    keep = table[0]
+    keep, distances = drawing.keep, drawing.distances
     words = len(keep)
     for user in range(len(keys)):
         state, start, stop = keys[user], starts[user], stops[user]
@@ -210,7 +183,7 @@ def draw_of_users(
                     continue
                 row = pairs[found]
                 row[0], row[1] = word, words + other
-                state = _negatives(state, other, table, unknown, row)
+                state = _negatives(drawing, state, other, row)
                 found += 1
                 break
         ends[user] = found
@@ -229,18 +202,10 @@ def _beside(rows: Rows, place: int, distance: int, after: bool, start: int, stop
 
 
 @compiled
-def draw_of_words(
-    rows: Rows,
-    slots: Offsets,
-    keys: Keys,
-    table: tuple[Chances, Chances, Rows],
-    unknown: int,
-    window: int,
-    pairs: Rows,
-) -> int:
-    """See `PairDrawing.of_slots`; how many pairs there are."""
+def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys, pairs: Rows) -> int:
+    """How many pairs there are."""
     found = 0
-    keep = table[0]
+    keep, window = drawing.keep, drawing.window
     words = len(keep)
     for number in range(len(slots)):
         place, slot = divmod(slots[number], 2 * window)
@@ -260,6 +225,6 @@ def draw_of_words(
             continue
         row = pairs[found]
         row[0], row[1] = word, words + other
-        state = _negatives(state, other, table, unknown, row)
+        state = _negatives(drawing, state, other, row)
         found += 1
     return found

@@ -49,9 +49,10 @@ class Participation:
     """A noise multiplier, a number of steps, and a sampling rate for each level: all public, fixed before the training.
 
     **Guarantee** (unit: whoever is sampled and clipped; add/remove; central). A user of level l: `guarantee` of l,
-    which is that of `dptext.privacy.sampled_gaussian.SampledGaussian` at his own rate. *Proof.* With and without him,
-    the sum of a step differs by his bounded vector, and only when his own coin says so; the coins, vectors and levels
-    of the others are the same in both worlds, so the pair of worlds is that of one user sampled at his rate. |
+    which is that of `dptext.privacy.sampled_gaussian.SampledGaussian` at their own rate. *Proof.* With and without
+    them, the sum of a step differs by their clipped vector, and only when their own coin says so; the coins, vectors
+    and levels of the others are the same in both worlds, so the pair of worlds is that of one user sampled at this
+    rate. |
     Assumptions: rates follow from the levels that are offered, not from who chose which; levels are declared without
     regard to texts.
 
@@ -60,7 +61,7 @@ class Participation:
         steps: T.
         delta: of all levels.
         rates: by level, 2^-32 to 1.
-        default: the level of who declared none.
+        default: the level of users who declared none.
     """
 
     noise_multiplier: float
@@ -73,7 +74,7 @@ class Participation:
         object.__setattr__(self, "delta", number("delta", self.delta, above=0, below=1))
         rates: dict[str, float] = {}
         for level, rate in self.rates.items():
-            # the checks of a SampledGaussian hold without noise too, and its numbers are Python's, whatever was given
+            # the checks of a SampledGaussian hold without noise too, and its numbers are Python's
             checked = SampledGaussian(
                 noise_multiplier=self.noise_multiplier or 1.0, sampling_rate=rate, steps=self.steps
             )
@@ -163,9 +164,9 @@ def personal_participation(
 
     **Guarantee**: that of `Participation`. The rates follow from the levels that are *offered*: not from who chose
     which, nor from how many did. They are found on the distribution of the privacy loss, and rounded down; the noise is
-    rounded up. The largest epsilon is the *cap*: what everybody is promised who does not trust that his level was taken
-    as he declared it, and all that is true of somebody whose level was read off his texts. Below the *floor* a wish for
-    privacy is better met by leaving somebody out.
+    rounded up. The largest epsilon is the *cap*: what everybody is promised who does not trust that their level was
+    taken as they declared it, and all that is true of somebody whose level was read off their texts. Below the *floor*
+    a wish for privacy is better met by leaving somebody out.
 
     Args:
         levels: public names and their epsilons.
@@ -207,12 +208,12 @@ def personal_participation(
 
 @dataclass(frozen=True)
 class PublishedAccount:
-    """What algorithm 1-b of the paper charges a user for a training, beside what he loses.
+    """What algorithm 1-b of the paper charges a user for a training, beside what they lose.
 
     For each step in which a sample of his is in the lot of L it charges (epsilon_t, delta_t) / L, where epsilon_t is
     what one noisy step costs. Two mistakes: the noise is shared, not divided, so each who takes part loses all of
     epsilon_t; and a user with many samples in a lot is charged for one. (That users leave when their budget is spent,
-    which hangs on the texts that were drawn, tells of them as well.)
+    which depends on the texts that were drawn, tells of them as well.)
 
     **No guarantee**: for comparison.
 
@@ -220,7 +221,7 @@ class PublishedAccount:
         noise_multiplier: z of a step: noise over the clipping norm of one *sample*.
         lot: L, samples of a step.
         taken_part: steps in which the user had a sample.
-        samples: of his in each of these, at most: together they move the sum by as many clipping norms.
+        samples: of theirs in each of these, at most: together they move the sum by as many clipping norms.
         delta: for both numbers.
 
     >>> account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
@@ -241,7 +242,7 @@ class PublishedAccount:
 
     @property
     def true(self) -> float:
-        """What he loses if who takes part in which step is known, as the account itself makes it: no sampling helps."""
+        """What they lose where it is known who takes part in which step, as the account makes it: no sampling helps."""
         return self._epsilon(steps=self.taken_part, samples=self.samples)
 
     def _epsilon(self, *, steps: int, samples: int) -> float:
@@ -266,8 +267,7 @@ def sampled_users(
 
     Args:
         bits: of this step.
-        levels: (n,) of each user.
-        thresholds: of each level, 0 to 2^32.
+        levels: (n,) of each user, a place in ``thresholds``, which are 0 to 2^32.
     """
     words = np.empty(min(len(levels), _AT_ONCE), dtype=np.uint32)
     parts = [np.empty(0, dtype=np.int64)]

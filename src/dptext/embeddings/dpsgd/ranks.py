@@ -52,8 +52,7 @@ Documents = DocumentReader | Iterable[Document]
 class Ranks:
     """What a training asks of its ranks: here, of one process that holds all users.
 
-    `TorchRanks` are several. Each method is called by all, at the same place of
-    the training.
+    `TorchRanks` are several. Each method is called by all, at the same place of the training.
 
     Attributes:
         number: which one this is, from 0.
@@ -93,17 +92,10 @@ ALONE = Ranks()
 
 
 class TorchRanks(Ranks):
-    """The ranks of a process group of torch.distributed, for `dptext.SkipGram.fit`.
+    """The ranks of a process group of torch.distributed (on the CPU: gloo), for `dptext.SkipGram.fit`.
 
     **Trust**: the ranks and the network between them belong to whoever holds the texts. Sums without noise go over it,
     and torch does not encrypt them.
-
-    Args:
-        group: of torch.distributed, on the CPU (gloo); None: the usual one.
-
-    Attributes:
-        number: of this rank, from 0.
-        count: of all ranks.
 
     Raises:
         MissingExtraError: torch is not installed.

@@ -62,8 +62,7 @@ class Tables:
     Args:
         matrix: (2 V, d) float32, word vectors above context vectors; it is changed in place.
         rates: (T,) what a unit of the sum moves in each step.
-        noise: None: none, for comparison.
-        lazy: see the module.
+        noise: None: none, for comparison. ``lazy``: when it comes, see the module.
         both: False: only context vectors are trained; word vectors stay as they are.
         done: steps behind it, whose noise is in the matrix.
         ranks: who else trains; the lazy form is for one process alone.
@@ -98,13 +97,8 @@ class Tables:
         self._left = np.concatenate([np.cumsum(rates[::-1] ** 2)[::-1], [0.0]])
 
     def read(self, step: int, rows: Rows, bits: RandomBits) -> None:
-        """Make rows ready to be read in a step (counted from 0), once a step; only these may be touched.
-
-        Args:
-            step: which.
-            rows: distinct; those that are not trained are left out.
-            bits: of this call alone.
-        """
+        """Make distinct rows ready to be read in a step (counted from 0), once a step; only these may be touched. Rows
+        that are not trained are left out. The ``bits`` are of this call alone."""
         if not self.lazy:
             return
         rows = rows[rows >= self._all[0]]
@@ -152,9 +146,6 @@ class Training:
     """One training on stored users.
 
     Args:
-        store: the texts.
-        recipe: how a step goes.
-        participation: who takes part how often.
         tables: where it has come to.
         unknown: the row of the unknown word.
         offsets: (2 V,) public, of contexts.
