@@ -317,7 +317,7 @@ def test_too_few_samples_say_that_nothing_was_tested():
         ({"pair": ([1.0], [1.0])}, "two different vectors"),
         ({"pair": ([1.0], [1.0, 2.0])}, "two different vectors"),
         ({"pair": 7}, "two vectors of numbers"),
-        ({"samples": 10}, "samples must be at least 100"),
+        ({"samples": 10}, "samples must be an integer of at least 100"),
         ({"mechanism": Additive("unit torus", 3, laplace, 1.0)}, "expected vectors of the unit sphere"),
         ({"mechanism": Additive("one-hot", 1, laplace, 1.0)}, "expected vectors of the unit sphere"),
     ],

@@ -214,6 +214,6 @@ def test_without_scikit_learn_the_install_line_is_said(monkeypatch, module):
 def test_empty_vocabularies_and_buckets_are_refused():
     with pytest.raises(ParameterError, match="vocabulary must hold"):
         BagOfWords([])
-    with pytest.raises(ParameterError, match="buckets must be at least 2"):
+    with pytest.raises(ParameterError, match="buckets must be an integer of at least 2"):
         BagOfWords(buckets=1)
     assert words_of("") == []

@@ -129,9 +129,9 @@ def test_neither_list_nor_text_is_in_what_is_printed():
     [
         ({}, "which words"),
         ({"mu": 0.1, "count": 2}, "give one of them"),
-        ({"mu": -0.1}, "mu must be a chance"),
-        ({"mu": math.nan}, "mu must be a chance"),
-        ({"mu": "0.1"}, "mu must be a chance"),
+        ({"mu": -0.1}, "mu must be a number from 0 to 1"),
+        ({"mu": math.nan}, "mu must be a number from 0 to 1"),
+        ({"mu": "0.1"}, "mu must be a number from 0 to 1"),
         ({"count": -1}, "count must be an integer"),
         ({"count": 1.0}, "count must be an integer"),
         ({"sensitive": "smith"}, r"several words, got one string"),

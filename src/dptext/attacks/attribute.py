@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dptext.attacks.given import Rows, as_codes, as_people, learning, random_state
 from dptext.attacks.learners import ATTACKERS, NAMES, Attacker, Learner, checked_attackers, prepared
 from dptext.attacks.score import AttackScore
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people
 from dptext.privacy.randomness import RandomBits
@@ -189,8 +190,7 @@ def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterato
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
         raise ParameterError(f"labels must be of at least two kinds, got {kinds}: there is nothing to tell apart")
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise ParameterError(f"folds must be an integer of at least 2, got {folds!r}")
+    folds = whole("folds", folds, least=2)
     people = int(whose.max()) + 1
     rarest = int(np.bincount(np.unique(codes * people + whose) // people, minlength=kinds).min())
     if rarest < folds:

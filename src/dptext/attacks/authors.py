@@ -16,6 +16,7 @@ from dptext.attacks.given import Rows, as_codes, learning, random_state, unit_ro
 from dptext.attacks.learners import Learner
 from dptext.attacks.ranking import Pairs, rank_scores, side_by_side, similarities
 from dptext.attacks.score import AttackScore
+from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
@@ -65,8 +66,7 @@ def author_reidentification(
     >>> print(author_reidentification(known, authors, ["my cats", "tax it"], ["ann", "bob"], seed=1)[0])
     author re-identification (linear): share named at first guess 1.000 [0.158, 1.000] against 0.500 (authors ...
     """
-    if attacker not in ("centroid", "linear"):
-        raise ParameterError(f"attacker must be 'centroid' or 'linear', got {attacker!r}")
+    choice("attacker", attacker, ("centroid", "linear"))
     left, right = side_by_side(known, private, names=("known", "private"))
     names = list(known_authors)
     codes, people = as_codes("known_authors", names, left.shape[0])

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from dptext.attacks.given import as_rows, unit_rows
 from dptext.attacks.ranking import rank_scores, similarities
 from dptext.attacks.score import AttackScore
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, share
 from dptext.privacy.randomness import RandomBits
@@ -78,14 +79,10 @@ def cross_corpus_recovery(
         raise ParameterError(
             f"attacker must have vectors of the victim's dimension, {points.shape[1]}, got {candidates.shape[1]}"
         )
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k < len(known):
-        raise ParameterError(f"k must be an integer from 1 to {len(known) - 1:,}, got {k!r}")
+    k = whole("k", k, least=1, most=len(known) - 1)
     row_of = {word: row for row, word in enumerate(known)}
     shared = np.array([row for row, word in enumerate(words) if word in row_of], dtype=np.int64)
-    if isinstance(anchors, bool) or not isinstance(anchors, int) or not 0 <= anchors < max(shared.size, 1):
-        raise ParameterError(
-            f"anchors must be an integer from 0 to below {shared.size:,} shared words, got {anchors!r}"
-        )
+    anchors = whole("anchors", anchors, least=0, most=max(shared.size, 1) - 1)  # some shared word is to be recovered
     points, candidates = unit_rows(points), unit_rows(candidates)
     there = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, learning, random_state
 from dptext.attacks.learners import evened, quiet_fit
 from dptext.attacks.score import AttackScore
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
@@ -66,16 +67,14 @@ def bag_inversion(
         ParameterError: fewer than 10 public pairs, no word, NaN, rows of other lengths; the argument is named.
         MissingExtraError: scikit-learn or scipy is not installed.
     """
-    if decoder not in ("ridge", "logistic"):
-        raise ParameterError(f"decoder must be 'ridge' or 'logistic', got {decoder!r}")
+    choice("decoder", decoder, ("ridge", "logistic"))
     learnt, private = as_rows("public_vectors", public_vectors), as_rows("vectors", vectors)
     if learnt.shape[1] != private.shape[1]:
         raise ParameterError(f"vectors must have {learnt.shape[1]} numbers each as public_vectors, got other lengths")
     if len(learnt) < 10:
         raise ParameterError(f"public_vectors must be at least 10 to learn from, got {len(learnt)}")
     shown, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
-    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top < shown.shape[1]:
-        raise ParameterError(f"top must be an integer from 1 to below {shown.shape[1]:,} words, got {top!r}")
+    top = whole("top", top, least=1, most=shown.shape[1] - 1)
     whose = as_people(people, len(private))
     asked = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)

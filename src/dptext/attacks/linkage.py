@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dptext.attacks.given import Rows, as_ids, as_people
 from dptext.attacks.ranking import Pairs, rank_scores, share_of_rows, similarities
 from dptext.attacks.score import AttackScore
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_of_people
 from dptext.privacy.randomness import RandomBits
@@ -100,8 +101,9 @@ def linkage_of_scores(
     pairs, (rows, originals) = _as_pairs(scores, shape)
     if originals < 2:
         raise ParameterError(f"original must hold at least two candidates, got {originals}: nothing to choose from")
-    if not top or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in top):
-        raise ParameterError(f"top must be integers of at least 1, got {tuple(top)!r}")
+    top = [whole("each of top", k, least=1) for k in top]
+    if not top:
+        raise ParameterError("top must hold at least one integer, got none")
     if truth is None and rows > originals:
         raise ParameterError(f"truth must be given: there are {rows:,} private rows and {originals:,} originals")
     true = np.arange(rows) if truth is None else as_ids("truth", truth, originals, rows)

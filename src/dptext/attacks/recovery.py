@@ -18,6 +18,7 @@ from dptext.attacks.channel import Channel, ChannelRows
 from dptext.attacks.given import as_ids, as_rows
 from dptext.attacks.ranking import rank_scores, share_of_rows, similarities
 from dptext.attacks.score import AttackScore
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, Estimate
 from dptext.privacy.randomness import RandomBits
@@ -142,8 +143,7 @@ def nearest_recovery(
     pairs, (rows, words) = similarities(
         as_rows("candidates", candidates), points, similarity="euclidean", names=("candidates", "points")
     )
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k < words:
-        raise ParameterError(f"k must be an integer from 1 to {words - 1:,}, got {k!r}")
+    k = whole("k", k, least=1, most=words - 1)
     given = as_ids("true", true, words, rows)
     frequencies = np.full(words, 1 / words) if prior is None else _prior(prior, words)
     found = rank_scores(pairs, given, words, RandomBits(seed)) < k

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
@@ -149,8 +150,7 @@ def sampled_loss(
     Raises:
         ParameterError: the mechanism raises, returns another shape, is not random; too few samples.
     """
-    if samples < 100:
-        raise ParameterError(f"samples must be at least 100, got {samples}")
+    samples = whole("samples", samples, least=100)
     bits = RandomBits(seed)
     draws = [_Checked(draw_first, "first"), _Checked(draw_second, "second")]
     for draw in draws:

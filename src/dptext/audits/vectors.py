@@ -27,6 +27,7 @@ import numpy.typing as npt
 from dptext.audits.judgement import as_approx, checked_claim, delta_of, judge_sample
 from dptext.audits.sampled import learn_score, loss_bound
 from dptext.audits.verdict import Verdict
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
@@ -108,8 +109,7 @@ def audit_vectors(
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
         raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
-    if samples < 100:
-        raise ParameterError(f"samples must be at least 100, got {samples}")
+    samples = whole("samples", samples, least=100)
     bits = RandomBits(seed)
     size = next(iter(pairs.values()))[0].size
     comparable = _width(draw, pairs, bits) == size

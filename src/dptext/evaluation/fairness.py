@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, difference
 from dptext.evaluation.folds import codes_of
@@ -133,10 +134,8 @@ def fairness(
     >>> found.largest.better, round(found.largest.gap.value, 2), found.is_unequal
     ('x', 0.5, True)
     """
-    if measure not in CLASS_MEASURES:
-        raise ParameterError(f"measure must be one of {', '.join(CLASS_MEASURES)}, got {measure!r}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    choice("measure", measure, CLASS_MEASURES)
+    confidence = number("confidence", confidence, above=0, below=1)
     right, answer = codes_of_answers(true, predicted)
     codes = codes_of("groups", groups)
     whose = np.arange(right.size) if people is None else codes_of("people", people)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number, whole
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
@@ -176,11 +177,8 @@ class FastTextClassifier:
 
     def _check(self) -> None:
         for name in ("dimension", "epochs", "batch_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ParameterError(f"{name} must be an integer of at least 1, got {value!r}")
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ParameterError(f"learning_rate must be a finite number above 0, got {self.learning_rate}")
+            whole(name, getattr(self, name), least=1)
+        number("learning_rate", self.learning_rate, above=0)
 
     def _first_vectors(self, bits: RandomBits) -> Floats:
         if self.vectors is None:

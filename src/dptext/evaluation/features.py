@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.files.formats import extra
 from dptext.text.tokens import Kind, fold, kind_of, pieces
@@ -48,8 +49,7 @@ class BagOfWords:
     """
 
     def __init__(self, vocabulary: Sequence[str] | None = None, *, buckets: int = 1 << 16, tf_idf: bool = True) -> None:
-        if vocabulary is None and buckets < 2:
-            raise ParameterError(f"buckets must be at least 2, got {buckets}")
+        buckets = whole("buckets", buckets, least=2)
         if vocabulary is not None and not len(vocabulary):
             raise ParameterError("vocabulary must hold at least one word, got none")
         self._rows = (

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
@@ -63,8 +64,7 @@ def make_folds(
     >>> [fold.test.tolist() for fold in folds]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-        raise ParameterError(f"folds must be an integer of at least 2, got {count!r}")
+    count = whole("folds", count, least=2)
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
     whose = np.arange(codes.size) if people is None else codes_of("people", people)
     if whose.size != codes.size:

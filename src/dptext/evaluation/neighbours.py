@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_of_people
 from dptext.privacy.randomness import RandomBits
@@ -98,8 +99,7 @@ def neighbours(vectors: WordVectors, queries: Iterable[str], *, top: int = 10) -
     asked = [queries] if isinstance(queries, str) else list(queries)
     if not asked:
         raise ParameterError("queries must hold at least one word, got none")
-    if not 1 <= top <= len(vectors) - 2:
-        raise ParameterError(f"top must be at least 1 and at most {len(vectors) - 2}, got {top}")
+    top = whole("top", top, least=1, most=len(vectors) - 2)
     unknown = vectors.vocabulary.unknown_row
     rows = [vectors.vocabulary.row(word) for word in asked]
     if unknown in rows:

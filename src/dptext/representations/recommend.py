@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dptext.checks import whole
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, Guarantee
 from dptext.representations.domains import Domain
@@ -111,8 +111,7 @@ def recommend(
     dimension = whole("dimension", dimension, least=1, most=MOST_DIMENSIONS)
     epsilon = checked_epsilon(epsilon)
     limit = _usual_limit(dimension) if limit is None else limit
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= 1:
-        raise ParameterError(f"limit must be above 0 and at most 1, the length of a vector, got {limit!r}")
+    limit = number("limit", limit, above=0, most=1)  # the length of a vector
     found = _ranked(dimension, epsilon, delta, limit, exact=exact)
     if not found:
         raise ParameterError(f"no randomizer takes {dimension} dimensions at epsilon {epsilon:g}: give more epsilon")

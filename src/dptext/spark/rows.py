@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.files.kept_columns import unknown_type
 from dptext.privacy.randomness import NoiseKey
@@ -120,9 +121,7 @@ def checked_partitions(spark: Any, partitions: int | None) -> int:
     """
     if partitions is None:
         return min(GROUPS, max(8, 4 * int(spark.sparkContext.defaultParallelism)))
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise ParameterError(f"partitions must be an integer of at least 1, or None, got {partitions!r}")
-    return partitions
+    return whole("partitions", partitions, least=1)
 
 
 def by_id(frame: Any, text: str, keep: Sequence[str], ids: Sequence[str], partitions: int) -> Any:

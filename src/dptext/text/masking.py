@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.column import is_missing, one_column
 from dptext.files.documents import Document
@@ -184,10 +185,10 @@ def _checked(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
         raise ParameterError("mu masks by coins, count masks so many of each text: give one of them")
     if mu is None and count is None and not entries:
         raise ParameterError("which words are to be masked? give mu, count or sensitive words")
-    if mu is not None and (isinstance(mu, bool) or not isinstance(mu, int | float) or not 0 <= mu <= 1):
-        raise ParameterError("mu must be a chance, from 0 to 1")
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
-        raise ParameterError("count must be an integer of at least 0")
+    if mu is not None:
+        number("mu", mu, least=0, most=1)
+    if count is not None:
+        whole("count", count, least=0)
     if not isinstance(mask, str) or not mask.strip():
         raise ParameterError("mask must be a token, got nothing but space or no text")
     listed: Phrases = {}

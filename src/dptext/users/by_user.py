@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dptext.checks import whole
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.files.documents import Document, DocumentReader
 from dptext.processes import in_order
@@ -156,12 +156,9 @@ def grouped_users(
         work: from texts to what ``settle`` understands; in each of the processes, so it is pickled.
         settle: from there to (words,) rows and (documents,) lengths; in this process, in the order of the documents.
     """
-    if unit not in get_args(UserUnit):
-        raise ParameterError(f"unit must be 'user' or 'document', got {unit!r}")
-    if most_words is not None and (
-        isinstance(most_words, bool) or not isinstance(most_words, int | np.integer) or most_words < 1
-    ):
-        raise ParameterError(f"most_words must be an integer of at least 1, or None, got {most_words!r}")
+    choice("unit", unit, get_args(UserUnit))
+    if most_words is not None:
+        most_words = whole("most_words", most_words, least=1)
     whole("processes", processes, least=1)
     names = Digester(seed)
     levels = LevelCodes()
