@@ -161,19 +161,19 @@ def test_a_missing_text_is_charged_where_it_counts_as_one(work, missing, charged
 
 def test_a_release_is_known_again_by_its_parameters_columns_and_bytes(work):
     out = Path("out.txt")
-    assert not is_released(out, "turned around", {"step": -1}, [])
+    assert not is_released(out, promise(), [])
     release(keep=["id"])
-    assert is_released(out, "turned around", {"step": -1}, ["id"])
-    for name, parameters, keep in (
-        ("other", {"step": -1}, ["id"]),
-        ("turned around", {"step": 1}, ["id"]),
-        ("turned around", {"step": -1}, []),
+    assert is_released(out, promise(), ["id"])
+    for of, keep in (
+        (promise(mechanism="other"), ["id"]),
+        (promise(parameters={"step": 1}), ["id"]),
+        (promise(), []),
     ):
         with pytest.raises(ParameterError, match="is of another run"):
-            is_released(out, name, parameters, keep)
+            is_released(out, of, keep)
     out.write_text("changed")
     with pytest.raises(ParameterError, match="is of another run"):
-        is_released(out, "turned around", {"step": -1}, ["id"])
+        is_released(out, promise(), ["id"])
 
 
 # -- the ledger, and what stops a run ---------------------------------------------------------------------------
@@ -386,5 +386,5 @@ def _interrupt(_reader, _rows):
 def test_what_is_left_beside_a_finished_release_goes_when_it_is_found_finished(work):
     made = release().statement
     beside(Path("out.txt.privacy.json"), "part").write_text("half")
-    assert is_released(Path("out.txt"), made.mechanism, made.parameters, ())
+    assert is_released(Path("out.txt"), made, ())
     assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]

@@ -476,13 +476,14 @@ def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
 
 
 def test_files_whose_columns_are_in_another_order_are_no_mixture_of_them(spark, mechanism, tmp_path):
-    from dptext.spark.files import privatize_files
+    from dptext.spark.files import read_files
 
     for name, content in (("a.csv", "text,stars\na secret,5\n"), ("b.csv", "stars,text\n5,a secret\n")):
         (tmp_path / name).write_text(content)
     out = tmp_path / "out.parquet"
     with pytest.raises(DataError, match="different headers"):
-        privatize_files([str(tmp_path / each) for each in ("a.csv", "b.csv")], str(out), mechanism, keep=["stars"])
+        frame = read_files([str(tmp_path / each) for each in ("a.csv", "b.csv")], keep=["stars"])
+        dptext.spark.frames.privatize_scan(frame, mechanism, keep=["stars"]).write(str(out))
     assert not out.exists()
 
 

@@ -19,7 +19,8 @@ from dptext.files.documents import read_documents
 from dptext.files.formats import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.wording import before_vectors
-from dptext.representations.files import check_output_columns, encode_file, is_encoded
+from dptext.release.run import is_released
+from dptext.representations.files import check_output_columns, encode_file
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS
 from dptext.vectors.formats import KNOWN_VECTORS
@@ -163,7 +164,7 @@ def encode(
         _save(device, asked.save)
         if hiding.hide:
             _forget_training(asked.save)
-    done = {place.out for place in to if run.resume and is_encoded(place.out, device, rows.keep)}
+    done = {place.out for place in to if run.resume and is_released(place.out, device.statement, rows.keep)}
     output.say(before_vectors(device))
     how = rows.reading | {"seed": run.seed, "resume": run.resume, "force": run.force}
     how |= {"ledger": charge.ledger, "ledger_key": charge.ledger_key}

@@ -20,10 +20,10 @@ from dptext.errors import ParameterError
 from dptext.files.formats import STANDARD, file_format, is_pipe
 from dptext.files.writers import DocumentWriter
 from dptext.privacy.wording import before_words
-from dptext.release.run import check_statement_file
+from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
-from dptext.words.privatize import is_released, privatize_file
+from dptext.words.privatize import privatize_file
 from dptext.words.registry import MECHANISMS
 from dptext.words.tem import TEM
 
@@ -141,7 +141,9 @@ def privatize(
     if statement is not None:
         check_statement_file([each for place in to for each in place.sources], statement, force=run.force)
     mechanism = words.build()
-    done = {place.out for place in to if run.resume and not piped and is_released(place.out, mechanism, rows.keep)}
+    done = {
+        place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
+    }
     output.say(promise_before_start(mechanism))
     how = rows.reading | {"seed": run.seed, "processes": processes, "force": run.force}
     if statement is not None:
@@ -203,22 +205,15 @@ def _privatize_on_spark(
     charge: options.Charge,
     output: options.Output,
 ) -> None:
-    from dptext.spark.files import privatize_files
+    from dptext.spark.files import read_files
+    from dptext.spark.frames import privatize_scan
 
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
-        statement = privatize_files(
-            rows.sources,
-            out,
-            mechanism,
-            text=rows.text,
-            keep=rows.keep,
-            kind=rows.in_format,
-            seed=run.seed,
-            force=run.force,
-            ledger=None if charge.ledger is None else str(charge.ledger),
-            ledger_key=charge.ledger_key,
-        )
+        frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
+        release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
+        ledger = None if charge.ledger is None else str(charge.ledger)
+        statement = release.write(out, force=run.force, ledger=ledger, ledger_key=charge.ledger_key)
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
     output.say(f"Explained by: dptext explain {beside}")

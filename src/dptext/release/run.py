@@ -26,7 +26,7 @@ from dptext.files.formats import STANDARD, file_digest
 from dptext.own_files import HashedFile, check_target, replacing, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
+from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
 from dptext.release.job import Job, interrupted
 from dptext.release.release import (
@@ -409,8 +409,13 @@ def _written(out: Path) -> tuple[Path, Path, Path]:
     return out, statement_path(out), rejects_path(out)
 
 
-def is_released(out: Path, mechanism: str, parameters: Mapping[str, Parameter], keep: Sequence[str]) -> bool:
-    """Whether this very release is there: the private file, whole, and its statement with these parameters.
+def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
+    """Whether this very release is there: the private file, whole, and its statement.
+
+    Args:
+        out: the private file.
+        of: a statement of the same mechanism with the same parameters.
+        keep: the kept columns.
 
     Raises:
         ParameterError: something else is there.
@@ -422,10 +427,10 @@ def is_released(out: Path, mechanism: str, parameters: Mapping[str, Parameter], 
     text = beside.read_text(encoding="utf-8") if beside.exists() else ""
     with contextlib.suppress(DataError):
         statement = PrivacyStatement.from_json(text)
-        same = {**statement.parameters, **parameters} == dict(statement.parameters)
+        same = {**statement.parameters, **of.parameters} == dict(statement.parameters)
         kept = {each for each in statement.exposed if each.startswith("the column ")}
         same = same and kept == {kept_as_it_was(name) for name in keep}
-        if same and statement.mechanism == mechanism and statement.data_sha256 == file_digest(out):
+        if same and statement.mechanism == of.mechanism and statement.data_sha256 == file_digest(out):
             return True
     raise ParameterError(f"{str(out)!r} is there already, and is of another run: choose another name, or add --force")
 

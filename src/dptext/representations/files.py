@@ -26,7 +26,7 @@ from dptext.own_files import HashedFile
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Release, Tally
-from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, is_released, release_file
+from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file
 from dptext.representations.randomizer import Private
 
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
@@ -36,7 +36,7 @@ __all__ = [
     "VECTOR",
     "check_output_columns",
     "encode_file",
-    "is_encoded",
+    "parameters_digest",
     "vectors_in",
 ]
 
@@ -118,14 +118,10 @@ def vectors_in(path: PathLike) -> Iterator[Private]:
     return vector_blocks(Path(path), VECTOR)
 
 
-def is_encoded(out: Path, encoder: DeviceEncoder, keep: Sequence[str]) -> bool:
-    """Whether this very release is there: the private file, whole, and its statement with these parameters.
-
-    Raises:
-        ParameterError: something else is there.
-    """
-    statement = encoder.statement
-    return is_released(out, statement.mechanism, statement.parameters, keep)
+def parameters_digest(encoder: DeviceEncoder) -> bytes:
+    """SHA-256 of all that decides about the law of an output: what names the noise of a release of its vectors."""
+    described = [encoder.statement.to_json(), dict(encoder.parameters())]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
 
 
 class _Encoding:
@@ -134,8 +130,7 @@ class _Encoding:
     def __init__(self, encoder: DeviceEncoder, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
         self._encoder, self._key, self._keep = encoder, key, tuple(keep)
         self._statement = encoder.statement.replace(release_id=release_id, seeded=key.seeded)
-        described = [encoder.statement.to_json(), dict(encoder.parameters())]
-        self._parameters = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
+        self._parameters = parameters_digest(encoder)
 
     def work(self, blocks: Iterable[tuple[int, Block]], *, row: int) -> Iterator[Piece]:
         for place, block in blocks:

@@ -1,4 +1,4 @@
-"""Files that a cluster sees, through a word mechanism, into a folder of parquet with its statement beside it."""
+"""Files that a cluster sees, as a DataFrame: what `dptext.spark.frames.privatize_scan` takes."""
 
 from __future__ import annotations
 
@@ -6,63 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.statement import PrivacyStatement
-from dptext.spark.frames import privatize_scan
 from dptext.spark.rows import quoted
 from dptext.spark.session import session, told_in_one_line
-from dptext.words.mechanism import WordMechanism
 
-__all__ = ["KINDS", "privatize_files", "read_files"]
+__all__ = ["KINDS", "read_files"]
 
 KINDS = (".parquet", ".jsonl", ".csv", ".tsv", ".txt")
 """Formats that Spark reads here; text formats may be compressed (.gz, .zst), as Spark tells by the name."""
 _OTHER_NAMES = {".ndjson": ".jsonl", ".json": ".jsonl"}
 
 
-def privatize_files(
-    sources: Sequence[str],
-    out: str,
-    mechanism: WordMechanism,
-    *,
-    text: str = "text",
-    keep: Sequence[str] = (),
-    kind: str | None = None,
-    seed: int | None = None,
-    force: bool = False,
-    ledger: str | None = None,
-    ledger_key: str | None = None,
-) -> PrivacyStatement:
-    """Replace every word of files by the running engine, or one of this machine: OUT, a folder, and OUT.privacy.json.
-
-    The files are read once, each row keeps its place, and nothing is shuffled. A run that is stopped leaves nothing
-    under the name of OUT: start it again.
-
-    Args:
-        sources: files, folders or patterns, as Spark spells paths; all of one format.
-        out: a folder that the whole cluster sees; it will hold parquet.
-        mechanism, text, keep, seed: as in `dptext.spark.frames.privatize`.
-        kind: the format, where the name of the first source does not end with it.
-        force: replace what is there.
-        ledger, ledger_key: as in `dptext.spark.release.SparkRelease.write`.
-
-    **Guarantee**: that of `dptext.spark.frames.privatize_scan`.
-
-    Raises:
-        ParameterError: an argument that does not fit; an output that is there.
-        RefusedError: the ledger refuses.
-        DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
-    """
-    frame = read_files(sources, text=text, keep=keep, kind=kind)
-    release = privatize_scan(frame, mechanism, text=text, keep=keep, seed=seed)
-    return release.write(out, force=force, ledger=ledger, ledger_key=ledger_key)
-
-
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
     """A DataFrame of files, read as `dptext.files.documents.read_documents` reads them; what cannot be is an error.
 
     Args:
-        sources, text, kind: as in `privatize_files`.
+        sources: files, folders or patterns, as Spark spells paths; all of one format.
+        text: the column that holds the text.
         keep: further columns that are used.
+        kind: the format, where the name of the first source does not end with it.
 
     Raises:
         ParameterError: a format that is not read here.

@@ -6,10 +6,9 @@ it is one release all the same. Everything public of this room has its name here
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dptext.errors import ParameterError
@@ -17,7 +16,7 @@ from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.release import Tally, with_columns
 from dptext.representations.device_encoder import DeviceEncoder
-from dptext.representations.files import VECTOR
+from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.nodes import to_nodes
 from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
@@ -65,13 +64,10 @@ def privatize(
         ParameterError: no such column, no strings, something that is no DataFrame of pyspark.
         MissingExtraError: pyspark is not installed.
     """
-    key = NoiseKey(seed)
-    rewriter = Rewriter(mechanism, key=key)
-    spark, ids = _checked(df, text, keep, id)
-    rows = Rows(text, tuple(keep), ids or (LABEL,))
+    rewriter = Rewriter(mechanism, seed=seed)
+    source = _Source.of(df, text, keep, id)
     with told_in_one_line():
-        grouped = _grouped(spark, df, rows, ids, key, partitions)
-        return _privatized(spark, df, grouped, rewriter, rows, given=ids)
+        return _privatized(source, source.grouped(rewriter.key, partitions), rewriter)
 
 
 def privatize_scan(
@@ -90,12 +86,10 @@ def privatize_scan(
     Raises:
         ParameterError: the DataFrame is not a plain scan (Spark says that its rows may come in another order).
     """
-    key = NoiseKey(seed)
-    rewriter = Rewriter(mechanism, key=key)
-    spark, _ = _checked(df, text, keep, None)
+    rewriter = Rewriter(mechanism, seed=seed)
+    source = _Source.of(df, text, keep, once=True)
     with told_in_one_line():
-        scanned = _scanned(df, text, keep)
-        return _privatized(spark, df, scanned, rewriter, Rows(text, tuple(keep)), given=(), once=True)
+        return _privatized(source, source.scanned(), rewriter)
 
 
 def encode(
@@ -123,11 +117,9 @@ def encode(
         MissingExtraError: pyspark is not installed.
     """
     key = NoiseKey(seed)
-    spark, ids = _checked(df, text, keep, id, vector=True)
-    rows = Rows(text, tuple(keep), ids or (LABEL,))
+    source = _Source.of(df, text, keep, id, vector=True)
     with told_in_one_line():
-        grouped = _grouped(spark, df, rows, ids, key, partitions)
-        return _encoded(spark, df, grouped, encoder, key, rows, given=ids)
+        return _encoded(source, source.grouped(key, partitions), encoder, key)
 
 
 def encode_scan(
@@ -135,55 +127,76 @@ def encode_scan(
 ) -> SparkRelease:
     """`encode` for a plain scan of files that is used once; see `privatize_scan`."""
     key = NoiseKey(seed)
-    spark, _ = _checked(df, text, keep, None, vector=True)
+    source = _Source.of(df, text, keep, vector=True, once=True)
     with told_in_one_line():
-        scanned = _scanned(df, text, keep)
-        return _encoded(spark, df, scanned, encoder, key, Rows(text, tuple(keep)), given=(), once=True)
+        return _encoded(source, source.scanned(), encoder, key)
 
 
-def _checked(
-    df: Any, text: str, keep: Sequence[str], given: Ids, *, vector: bool = False
-) -> tuple[Any, tuple[str, ...]]:
-    spark = check_frame(df)
-    ids = (given,) if isinstance(given, str) else tuple(given or ())
-    checked_columns(df, text, keep, ids)
-    if vector and VECTOR in keep:
-        raise ParameterError(
-            f"a kept column cannot be named {VECTOR!r}, which is that of the private vectors: rename it first"
-        )
-    return spark, ids
+@dataclass(frozen=True)
+class _Source:
+    """The rows of a call: their frame and session, their columns, and whether they may be used once only."""
+
+    spark: Any
+    df: Any
+    text: str
+    keep: tuple[str, ...]
+    ids: tuple[str, ...]
+    once: bool
+
+    @classmethod
+    def of(
+        cls, df: Any, text: str, keep: Sequence[str], given: Ids = None, *, vector: bool = False, once: bool = False
+    ) -> _Source:
+        spark = check_frame(df)
+        ids = (given,) if isinstance(given, str) else tuple(given or ())
+        checked_columns(df, text, keep, ids)
+        if vector and VECTOR in keep:
+            raise ParameterError(
+                f"a kept column cannot be named {VECTOR!r}, which is that of the private vectors: rename it first"
+            )
+        return cls(spark, df, text, tuple(keep), ids, once)
+
+    @property
+    def rows(self) -> Rows:
+        """What a task finds."""
+        return Rows(self.text, self.keep, () if self.once else self.ids or (LABEL,))
+
+    def grouped(self, key: NoiseKey, partitions: int | None) -> Any:
+        """The rows by their names."""
+        count = checked_partitions(self.spark, partitions)
+        if self.ids:
+            return by_id(self.df, self.text, self.keep, self.ids, count)
+        return by_label(self.df, self.text, self.keep, key, count)
+
+    def scanned(self) -> Any:
+        """The rows as they lie."""
+        scanned = self.df.select(*map(quoted, (self.text, *self.keep)))
+        level = str(scanned._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
+        if level != "DETERMINATE":
+            raise ParameterError(
+                f"the rows of this DataFrame may come in another order when a task is tried again (Spark calls them "
+                f"{level}): use privatize or encode, which name rows by what does not change"
+            )
+        return scanned
+
+    def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """The statement of one machine, which engine it was, and what that takes for granted."""
+        ids = ", ".join(self.ids)
+        taken = (f"the ids of rows ({ids}) were given without regard to the texts",) if ids else ()
+        made = with_columns(statement, self.keep)
+        return made.replace(parameters={**made.parameters, "engine": "spark"}, assumptions=(*made.assumptions, *taken))
 
 
-def _grouped(spark: Any, df: Any, rows: Rows, ids: tuple[str, ...], key: NoiseKey, partitions: int | None) -> Any:
-    count = checked_partitions(spark, partitions)
-    if ids:
-        return by_id(df, rows.text, rows.keep, ids, count)
-    return by_label(df, rows.text, rows.keep, key, count)
-
-
-def _scanned(df: Any, text: str, keep: Sequence[str]) -> Any:
-    scanned = df.select(*map(quoted, (text, *keep)))
-    level = str(scanned._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
-    if level != "DETERMINATE":
-        raise ParameterError(
-            f"the rows of this DataFrame may come in another order when a task is tried again (Spark calls them "
-            f"{level}): use privatize or encode, which name rows by what does not change"
-        )
-    return scanned
-
-
-def _privatized(
-    spark: Any, df: Any, placed: Any, rewriter: Rewriter, rows: Rows, *, given: tuple[str, ...], once: bool = False
-) -> SparkRelease:
+def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkRelease:
     from pyspark.sql.types import LongType, StructField, StructType
 
-    key, tables = rewriter.key, to_nodes(spark, rewriter.mechanism)
-    task = RewriteTask(tables, key.secret(), key.seeded, rows)
+    key, tables = rewriter.key, to_nodes(source.spark, rewriter.mechanism)
+    task = RewriteTask(tables, key.secret(), key.seeded, source.rows)
 
     def privatize_rows(batches: Iterable[Any]) -> Iterator[Any]:
         return task(batches)
 
-    fields = [bare_field(placed.schema[name]) for name in (rows.text, *rows.keep)]
+    fields = [bare_field(placed.schema[name]) for name in (source.text, *source.keep)]
     schema = StructType([*fields, *(StructField(name, LongType()) for name in COUNTS)])
 
     def statement(found: Mapping[str, int]) -> PrivacyStatement:
@@ -191,43 +204,22 @@ def _privatized(
         warning = rewriter.tally.warning()
         if warning is not None:
             _logger.warning(warning)
-        return _on_spark(rewriter.statement(), rows.keep, given)
+        return source.stated(rewriter.statement())
 
-    return SparkRelease(
-        placed.mapInArrow(privatize_rows, schema), COUNTS, statement({}), statement, df, rows.text, once=once
-    )
+    texts = placed.mapInArrow(privatize_rows, schema)
+    return SparkRelease(texts, COUNTS, statement({}), statement, source.df, source.text, once=source.once)
 
 
-def _encoded(
-    spark: Any,
-    df: Any,
-    placed: Any,
-    encoder: DeviceEncoder,
-    key: NoiseKey,
-    rows: Rows,
-    *,
-    given: tuple[str, ...],
-    once: bool = False,
-) -> SparkRelease:
+def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey) -> SparkRelease:
     from pyspark.sql.types import ArrayType, FloatType, StructField, StructType
 
-    described = [encoder.statement.to_json(), dict(encoder.parameters())]
-    parameters = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
-    task = EncodeTask(to_nodes(spark, encoder), key.secret(), parameters, rows, VECTOR)
+    task = EncodeTask(to_nodes(source.spark, encoder), key.secret(), parameters_digest(encoder), source.rows, VECTOR)
 
     def encode_rows(batches: Iterable[Any]) -> Iterator[Any]:
         return task(batches)
 
     vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
-    schema = StructType([vector, *(bare_field(placed.schema[name]) for name in rows.keep)])
-    promise = _on_spark(encoder.statement.replace(release_id=new_release_id(), seeded=key.seeded), rows.keep, given)
-    always: Callable[[Mapping[str, int]], PrivacyStatement] = lambda _: promise  # noqa: E731
+    schema = StructType([vector, *(bare_field(placed.schema[name]) for name in source.keep)])
+    promise = source.stated(encoder.statement.replace(release_id=new_release_id(), seeded=key.seeded))
     vectors = placed.mapInArrow(encode_rows, schema)
-    return SparkRelease(vectors, (), promise, always, df, rows.text, once=once, missing="")
-
-
-def _on_spark(statement: PrivacyStatement, keep: Sequence[str], ids: tuple[str, ...]) -> PrivacyStatement:
-    """The statement of one machine, which engine it was, and what that takes for granted."""
-    taken = (f"the ids of rows ({', '.join(ids)}) were given without regard to the texts",) if ids else ()
-    made = with_columns(statement, keep)
-    return made.replace(parameters={**made.parameters, "engine": "spark"}, assumptions=(*made.assumptions, *taken))
+    return SparkRelease(vectors, (), promise, lambda _: promise, source.df, source.text, once=source.once, missing="")

@@ -18,12 +18,11 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Release, Tally, with_columns
 from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file, release_stream
-from dptext.release.run import is_released as release_is_there
 from dptext.text.tokens import letters_between
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter, rewrite_blocks
 
-__all__ = ["BatchPrivatizer", "batch_privatizer", "is_released", "privatize", "privatize_file"]
+__all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]
 
 _logger = logging.getLogger(__name__)
 _CARRIED = (
@@ -190,15 +189,6 @@ class _Rewriting:
     def statement(self, tally: Tally) -> PrivacyStatement:
         self._rewriter.tally = tally
         return self._rewriter.statement()
-
-
-def is_released(out: Path, mechanism: WordMechanism, keep: Sequence[str]) -> bool:
-    """Whether this very release is there: the private file, whole, and its statement with these parameters.
-
-    Raises:
-        ParameterError: something else is there.
-    """
-    return release_is_there(out, mechanism.name, mechanism.parameters(), keep)
 
 
 # -- batches: for ``datasets.Dataset.map``, and all that maps over columns --------------------------------------
