@@ -3,6 +3,8 @@
 import html.parser
 import math
 import re
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.privacy.wording import odds
+from dptext.privacy.wording import Strength, odds, sure
 
 ONE_OF_EACH_KIND = [
     PureDP(1.5),
@@ -263,6 +265,21 @@ def test_nothing_that_somebody_wrote_begins_a_section_or_a_line_of_its_own():
     assert made._repr_html_().count("<h4>") == len(headings[0])
 
 
+def _macros():
+    text = (files("dptext.privacy") / "templates" / "sentences.txt").read_text()
+    return [" ".join(each.split()) for each in re.findall(r"^[A-Z][^{}]{30,}\.$", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("sentence", [*(each.value for each in Strength if each.value), *_macros()])
+def test_a_sentence_about_a_promise_stands_in_one_place(sentence):
+    found = [
+        path.name
+        for path in Path(str(files("dptext"))).rglob("*")
+        if path.suffix in (".py", ".txt", ".md", ".html") and sentence in " ".join(path.read_text("utf-8").split())
+    ]
+    assert found in (["wording.py"], ["sentences.txt"])
+
+
 class _Tags(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
@@ -338,6 +355,11 @@ def test_odds_never_use_powers_of_ten_and_are_never_rounded_down(epsilon):
     number, *powers = said.replace(",", "").split()
     shown = float(number) * math.prod({"thousand": 1e3, "million": 1e6, "billion": 1e9}[power] for power in powers)
     assert math.exp(epsilon) * (1 - 1e-9) <= shown <= math.exp(epsilon) * 1.1
+
+
+@given(st.floats(min_value=0, max_value=2000))
+def test_how_sure_somebody_can_be_is_never_rounded_down(epsilon):
+    assert 1 / (1 + math.exp(-epsilon)) <= sure(epsilon) / 100 <= 1
 
 
 def test_parameters_that_are_losses_are_never_rounded_down():

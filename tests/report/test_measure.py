@@ -186,7 +186,7 @@ def test_vectors(folder, tmp_path):
         "trained on original rows, tested on original rows",
     ]
     assert not report.samples
-    assert any("Nobody tried to link private vectors" in each for each in report.notes)
+    assert any("Linking private vectors to their texts" in each for each in report.notes)
     assert "became a list of 8 numbers" in report.html()
     assert SECRET not in report.html()
     # originals that are vectors of another length: a model of private ones cannot read them

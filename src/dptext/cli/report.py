@@ -1,4 +1,4 @@
-"""``dptext report``: one page about a release: promise, audit, attacks, use, for whoever has to decide on it."""
+"""``dptext report``: one page about a release: promise, audit, attacks, use, for those who have to decide on it."""
 
 from __future__ import annotations
 

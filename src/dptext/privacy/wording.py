@@ -101,7 +101,7 @@ def _few_digits(factor: float) -> str:
 def sure(epsilon: float) -> float:
     """The same odds as a percentage: how sure of one input somebody can be who held two for equally likely.
 
-    100 where it cannot be told from certainty.
+    100 where it is certainty to two decimals.
 
     >>> sure(1.0), sure(8.0), sure(800.0)
     (73.11, 99.97, 100.0)
@@ -212,7 +212,7 @@ def of_words(statement: PrivacyStatement) -> bool:
 
 
 def before_words(mechanism: Any, *, word: Guarantee, document_epsilon: float | None) -> str:
-    """What a file of texts is promised by a word mechanism, for whoever is about to release it.
+    """What a file of texts is promised by a word mechanism, for a person who is about to release it.
 
     Args:
         mechanism: the mechanism.

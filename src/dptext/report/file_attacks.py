@@ -71,7 +71,7 @@ def aligned(
         before, after: both sides.
         mechanism: what was between them.
         private: the name of the private file, for errors.
-        by_row: whether a word is its row's, whoever wrote it.
+        by_row: whether a word belongs to its row, and not to the person who wrote it.
 
     Raises:
         DataError: a private row cannot have been made from the original row.

@@ -1,7 +1,7 @@
 """A report on a release that lies in a file: its statement, its audit, attacks, use, fairness and samples.
 
 **What the numbers are computed from.** A page made of the private file alone holds functions of what was released:
-whoever has the file can make it again, and the promise covers it. A page made with the original texts holds numbers
+anybody who has the file can make it again, and the promise covers it. A page made with the original texts holds numbers
 computed from these (how many rows were linked, how good a model of original rows is); *the promise does not cover
 them*. They are marked, and `Report.card` leaves them out.
 """
@@ -114,7 +114,7 @@ def report_on(
         question: which release, and what to ask of it.
         title: of the page; empty: the name of the private file.
         command: what makes the page again.
-        say: told what is being done.
+        say: gets a line about each step.
 
     Raises:
         DataError: a file cannot be what it is said to be: other rows than the original, a column that is missing, no
@@ -160,8 +160,8 @@ class _Making:
                 self._attack_texts(rows, raw, is_its_data=is_its_data)
             elif raw is not None:
                 self._notes.append(
-                    "Nobody tried to link private vectors to their texts, or to read words out of them: that takes the "
-                    "encoder."
+                    "Linking private vectors to their texts, and reading words out of them, was not tried: that takes "
+                    "the encoder."
                 )
             self._infer(rows)
             self._measure_use(rows, raw)
@@ -351,7 +351,7 @@ def _widths(rows: Rows) -> int | None:
 
 
 def _at(values: Any, places: list[int]) -> Any:
-    """Some of the rows, of whatever kind."""
+    """Some of the rows, of any kind."""
     if values is None or hasattr(values, "shape"):
         return values if values is None else values[places]
     return [values[place] for place in places]

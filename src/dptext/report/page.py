@@ -70,7 +70,7 @@ class GroupGap:
     Attributes:
         words: the largest gap, in a sentence.
         is_shown: whether it is more than chance explains.
-        of_release: whether the model is one that whoever has the release could train.
+        of_release: whether the model is one that anybody who has the release could train.
         owner_only: whether original rows, or columns, had a part in it.
     """
 
@@ -181,7 +181,7 @@ class Report:
 
 
 def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
-    """The first number of each attack, which says how often he was right; the others say it in other ways."""
+    """The first number of each attack, which says how often the attacker was right; the others say it in other ways."""
     first: dict[str, AttackScore] = {}
     for each in scores:
         first.setdefault(each.attack, each)
@@ -386,7 +386,7 @@ def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
             if each.succeeded
             else f", no better than without looking at the release ({blind})."
         )
-        # where nine of ten have the same answer a share of right ones hides who is told apart: any number counts
+        # where nine of ten have the same answer, a share of right ones hides that the tenth is known: any number counts
         others = [other for other in scores if _kind(other) == kind and other.succeeded]
         if others and not each.succeeded:
             other = max(others, key=lambda score: score.advantage)
@@ -407,7 +407,7 @@ def _asked(kind: str) -> tuple[str, str]:
     if kind == "linkage":
         return (
             "Can a private text be traced back?",
-            "Whoever holds the original texts finds the right one for {} of 100 private texts",
+            "An attacker who holds the original texts finds the right one for {} of 100 private texts",
         )
     if kind == "word recovery":
         return "Can the words be read again?", "An attacker names the original word rightly for {} of 100 words"
