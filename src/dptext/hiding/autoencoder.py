@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Self
 
@@ -39,6 +39,25 @@ _MASKED = 0.25
 _SAMPLED = 512
 _SORTED_TOGETHER = 50  # batches: their texts are sorted by length, so that little is padding
 _NEVER = -1e30
+
+_OF_ENCODER = {
+    "embedding": "embedding.weight",
+    "input": "encoder.weight_ih_l0",
+    "input_bias": "encoder.bias_ih_l0",
+    "state": "encoder.weight_hh_l0",
+    "state_bias": "encoder.bias_hh_l0",
+    "out": "out.weight",
+    "out_bias": "out.bias",
+}
+_OF_DECODER = {name: place.replace("encoder", "decoder") for name, place in _OF_ENCODER.items() if "out" not in name}
+_OF_DECODER |= {
+    "begin": "begin.weight",
+    "begin_bias": "begin.bias",
+    "project": "project.weight",
+    "project_bias": "project.bias",
+    "words_bias": "words_bias.weight",
+}
+"""Where torch has the arrays of encoder and decoder."""
 
 
 class AutoEncoder:
@@ -189,21 +208,11 @@ class GruBody:
 
     def begin_with(self, encoder: GruEncoder, decoder: GruDecoder) -> None:
         """Take the weights of a trained encoder and decoder."""
-        torch, parts = self._torch, self.module.parts
-        given, written = encoder.arrays, decoder.arrays
-        for part, name, arrays, first, bias in (
-            (parts["encoder"], "input", given, "weight_ih_l0", "bias_ih_l0"),
-            (parts["encoder"], "state", given, "weight_hh_l0", "bias_hh_l0"),
-            (parts["decoder"], "input", written, "weight_ih_l0", "bias_ih_l0"),
-            (parts["decoder"], "state", written, "weight_hh_l0", "bias_hh_l0"),
-            (parts["out"], "out", given, "weight", "bias"),
-            (parts["begin"], "begin", written, "weight", "bias"),
-            (parts["project"], "project", written, "weight", "bias"),
-        ):
-            getattr(part, first).data.copy_(torch.from_numpy(arrays[name].T.copy()))
-            getattr(part, bias).data.copy_(torch.from_numpy(arrays[f"{name}_bias"].copy()))
-        parts["embedding"].weight.data.copy_(torch.from_numpy(given["embedding"].copy()))
-        parts["words_bias"].weight.data.copy_(torch.from_numpy(written["words_bias"][:, None].copy()))
+        weights = self.module.parts.state_dict()
+        for names, arrays in ((_OF_ENCODER, encoder.arrays), (_OF_DECODER, decoder.arrays)):
+            for name, place in names.items():
+                array = arrays[name] if name == "embedding" else arrays[name].T
+                weights[place].copy_(self._torch.from_numpy(array.copy()).reshape(weights[place].shape))
 
     def batches(self, order: Rows, size: int) -> Iterator[Rows]:
         """The rows of each batch: texts of about one length together, the batches themselves in a mixed order."""
@@ -261,19 +270,18 @@ class GruBody:
 
     def encoder(self, provenance: Provenance) -> GruEncoder:
         """The encoder as it is now."""
-        arrays = {"embedding": _array(self.module.parts["embedding"].weight)}
-        arrays |= _gates(self.module.parts["encoder"]) | _linear("out", self.module.parts["out"])
-        return GruEncoder(self._table, arrays, pooling=self._pooling, provenance=provenance)
+        return GruEncoder(self._table, self._arrays(_OF_ENCODER), pooling=self._pooling, provenance=provenance)
 
     def decoder(self) -> GruDecoder:
         """The decoder as it is now."""
-        parts = self.module.parts
-        arrays = {
-            "embedding": _array(parts["embedding"].weight),
-            "words_bias": _array(parts["words_bias"].weight[:, 0]),
-        }
-        arrays |= _gates(parts["decoder"]) | _linear("begin", parts["begin"]) | _linear("project", parts["project"])
-        return GruDecoder(self._table, arrays)
+        return GruDecoder(self._table, self._arrays(_OF_DECODER))
+
+    def _arrays(self, names: Mapping[str, str]) -> dict[str, npt.NDArray[np.float32]]:
+        weights = self.module.parts.state_dict()
+        arrays = {name: weights[place].numpy().copy() for name, place in names.items()}
+        if "words_bias" in arrays:
+            arrays["words_bias"] = arrays["words_bias"][:, 0]
+        return {name: array if name == "embedding" else array.T for name, array in arrays.items()}
 
 
 def _module(torch: Any, parts: dict[str, Any], encoded: Any) -> Any:
@@ -288,21 +296,3 @@ def _module(torch: Any, parts: dict[str, Any], encoded: Any) -> Any:
             return encoded(batch)
 
     return Network()
-
-
-def _array(tensor: Any) -> npt.NDArray[np.float32]:
-    copied: npt.NDArray[np.float32] = tensor.detach().numpy().copy()
-    return copied
-
-
-def _gates(network: Any) -> dict[str, npt.NDArray[np.float32]]:
-    return {
-        "input": _array(network.weight_ih_l0).T,
-        "input_bias": _array(network.bias_ih_l0),
-        "state": _array(network.weight_hh_l0).T,
-        "state_bias": _array(network.bias_hh_l0),
-    }
-
-
-def _linear(name: str, network: Any) -> dict[str, npt.NDArray[np.float32]]:
-    return {name: _array(network.weight).T, f"{name}_bias": _array(network.bias)}

@@ -137,11 +137,10 @@ class Laplace(_Additive):
     E||z - x||^2 = 2 d scale^2.
 
     Args:
-        epsilon: above 0 and at most 500.
         domain: the unit ball (default), the unit sphere, the cube, or one-hot; or its name.
 
     Raises:
-        ParameterError: epsilon or the domain is none of these; the noise would not fit into float32.
+        ParameterError: from `channel`: the noise would not fit into float32.
 
     >>> round(Laplace(epsilon=8.0).expected_squared_error(64))
     512
@@ -246,7 +245,7 @@ class CappedLaplace(L2Laplace):
     noise than that takes promises no less.
 
     Args:
-        epsilon: c1, the cap, which is promised.
+        epsilon: c1, the cap.
         share: of the cap, that the noise is scaled to; above 0 and at most 1.
         domain: as for `L2Laplace`.
 

@@ -248,7 +248,7 @@ class WeightedBits(BitRandomizer):
         bits: l, from 1 to 16; None: the l with the least noise and rounding at its worst. 1 is `OneBit`.
 
     Raises:
-        ParameterError: epsilon is not above 0 and at most 500; bits out of range; less than 1e-9 nats for a bit.
+        ParameterError: from `channel`: less than 1e-9 nats for a bit.
 
     >>> WeightedBits(epsilon=128.0).statement(16).parameters["bits"]
     3
@@ -283,10 +283,7 @@ class OneBit(BitRandomizer):
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, +-1 / (1 - 2q) each, or the bits themselves
     (`send`, `decode`). E||z - x||^2 = d / tanh^2(epsilon / 2d) - ||x||^2. It beats codes of ten bits up to 4 nats
-    a number.
-
-    Raises:
-        ParameterError: epsilon is not above 0 and at most 500; less than 1e-9 nats for a number.
+    a number. Errors: as for `WeightedBits`.
 
     Source: Duchi, Jordan and Wainwright 2018 (in one dimension it is their minimax mechanism).
 

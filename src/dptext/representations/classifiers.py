@@ -129,7 +129,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Learn from (n, k) noisy vectors that arrived, and (n,) labels of two classes or more.
 
         They are taken as they arrived, in every epoch; adaptive training adds noise on top. No noise is ever drawn anew
-        below theirs: nobody at a server has the vectors as they were, and whoever has them must not pass them here.
+        below theirs: a server does not have the vectors as they were, and who has them must not pass them here.
 
         Raises:
             DataError: labels of one class only; a number that no private vector has.
@@ -160,8 +160,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Learn from **public** vectors alone, as devices have them before the noise. This call *declares them public*.
 
         What arrives later is predicted with the noise that the training has met. *Nothing is promised to those who
-        are in these vectors*: robust and adaptive training draw noise on them in each epoch, which for anybody's
-        private vectors would be a release in each epoch.
+        are in these vectors*: robust and adaptive training draw noise on them in each epoch, which for private
+        vectors would be a release in each epoch.
 
         Args:
             vectors: (m, d), without noise; they are brought into the channel's domain.

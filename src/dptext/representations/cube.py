@@ -209,7 +209,7 @@ class Piecewise(Randomizer):
     E||z - x||^2 is equation (error) of this module; k and the window make it least for vectors of length 1.
 
     Raises:
-        ParameterError: epsilon is not above 0 and at most 500, or below what chances of 32 bits can tell from none.
+        ParameterError: from `channel`: epsilon is below what chances of 32 bits can tell from none.
 
     Source: Wang et al. 2019 (ICDE), section III-B and Algorithm 4; the width as Zhao et al. 2021.
 
@@ -236,9 +236,6 @@ class Hybrid(Randomizer):
     on the vector; it is 0 at small budgets, where the one bit is better at x = 0 already. Share, k and window make the
     largest error over the *whole cube* least. For vectors of length 1, which lie near its centre, `Piecewise` is better
     unless the budget is small.
-
-    Raises:
-        ParameterError: as for `Piecewise`.
 
     Source: Wang et al. 2019 (ICDE), section III-C, with the share and the width chosen anew.
 

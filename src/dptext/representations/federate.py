@@ -81,9 +81,6 @@ class NormalisedLaplace(Randomizer):
 
     Input: (n, d). Output: (n, d) float32 on a public grid.
 
-    Args:
-        epsilon: above 0 and at most 500.
-
     >>> channel = NormalisedLaplace(epsilon=8.0).channel(64)
     >>> round(channel.expected_squared_error), channel.noiseless([[1.0, -1.0, *[0.0] * 62]])[0, :3].round(6).tolist()
     (8, [0.5, -0.5, 0.0])

@@ -171,11 +171,7 @@ Array = npt.NDArray[np.float32]
 class GruEncoder(FrozenEncoder):
     """Text to vector by a trained recurrent network. Frozen.
 
-    Args:
-        table: the words.
-        arrays: by the names of `_ENCODER`.
-        pooling: ``"last"`` or ``"mean"``.
-        provenance: what it was trained on, and what for.
+    ``arrays`` have the names and the axes of `_ENCODER`; ``pooling`` is ``"last"`` or ``"mean"``.
 
     Raises:
         ParameterError: arrays that do not fit together, or are not finite.
@@ -261,9 +257,7 @@ class GruDecoder:
 
     What it writes from a vector that was released is post-processing: the promise of the vector is that of the text.
 
-    Args:
-        table: the words.
-        arrays: by the names of `_DECODER`.
+    ``arrays`` have the names and the axes of `_DECODER`.
 
     Raises:
         ParameterError: arrays that do not fit together, or are not finite.

@@ -174,10 +174,7 @@ def fit_linear(
 ) -> LinearFit:
     """Weights from (n, k) vectors that arrived and their labels (0 to classes - 1).
 
-    Args:
-        vectors: float64.
-        channel: what they went through; None: nothing, they are taken as they are.
-        prior: from public vectors; None: weights around 0.
+    Without a channel they are taken as they are; without a prior weights lie around 0.
     """
     count, width = vectors.shape
     shares = np.bincount(labels, minlength=classes) / count

@@ -131,13 +131,11 @@ def train_mlp(
     """Train on (n, k) vectors and labels (0 to classes - 1), on the CPU.
 
     Args:
-        vectors: float64.
         seen: what the vectors become in the epoch of a number (more noise on top of those that arrived; noise drawn
             anew on *public* ones); number 0: what they are held out as. None: they stay as they are.
         fresh: more rows for the epoch of a number (public vectors with noise that is drawn anew), or None.
         scale: what the network divides its inputs by; None: the root mean square of a coordinate, so that noise of
             any size meets the same learning rate.
-        progress: called after every epoch.
         seed: of initial weights, batches and dropout: no privacy rests on them. None: other ones each time.
 
     Raises:

@@ -179,7 +179,7 @@ class PrivUnit(Randomizer):
     float32, all of one length 1 / c. E||z - x||^2 = 1 / c^2 - 1.
 
     Raises:
-        ParameterError: epsilon is not above 0 and at most 500; d below 2; from `channel`: epsilon is below 1e-8.
+        ParameterError: from `channel`: d below 2; epsilon below 1e-8.
 
     Source: Bhowmick, Duchi, Freudiger, Kapoor and Rogers 2018, Algorithm 1, calibrated exactly.
 
@@ -204,10 +204,7 @@ class PrivUnitG(Randomizer):
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, equation (exact) of this
     module with normal masses. Assumption: as for `PrivUnit`.
 
-    Input: as for `PrivUnit`. Output: (n, d) float32.
-
-    Raises:
-        ParameterError: as for `PrivUnit`.
+    Input, errors: as for `PrivUnit`. Output: (n, d) float32.
 
     Source: Asi, Feldman and Talwar 2022, Algorithm 2.
 

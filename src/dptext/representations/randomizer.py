@@ -126,7 +126,10 @@ class Randomizer(ABC):
     """Vector to private vector, with a budget.
 
     Attributes:
-        epsilon: what is proved for any two vectors.
+        epsilon: what is proved for any two vectors; above 0 and at most 500.
+
+    Raises:
+        ParameterError: an argument out of range; from `channel`, a dimension or a budget that it cannot do.
     """
 
     name: ClassVar[str]

@@ -101,10 +101,8 @@ class TrainingNoise:
     """The noise of one training run, epoch by epoch.
 
     Args:
-        training: one of `TRAININGS`.
         channel: the users' noise; None: not known.
         randomizer: what the channel was calibrated from, for adaptive training, which calibrates it to other epsilons.
-        schedule: see `dptext.representations.training`; looked at in adaptive training only.
         epochs: how many there are at most.
         seed: None: fresh noise each time. No privacy rests on it: what is public needs none, and what arrived has it.
 

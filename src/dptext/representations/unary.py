@@ -144,7 +144,7 @@ class SymmetricUnary(UnaryRandomizer):
     bits themselves (`send`, `decode`, `frequencies`). E||z - x||^2 = k q (1 - q) / (1 - 2q)^2, q = 1 / (1 + e^(eps/2)).
 
     Raises:
-        ParameterError: epsilon is not above 0 and at most 500; k below 2; less than 1e-9 nats for a bit.
+        ParameterError: from `channel`: k below 2; less than 1e-9 nats for a bit.
 
     Source: Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017, section 4.3.
 
@@ -167,11 +167,8 @@ class OptimizedUnary(UnaryRandomizer):
     module with p = 1/2, from the realised threshold of 32 bits: at most what was asked for. Exact. It holds for one-hot
     vectors only: on other bits the same chances cost far more.
 
-    Input, output: as for `SymmetricUnary`. E||z - x||^2 = (1/4 + (k - 1) q (1 - q)) / (1/2 - q)^2, q = 1 / (1 + e^eps):
-    less than SUE's where k is large.
-
-    Raises:
-        ParameterError: epsilon is not above 0 and at most 500; k below 2; less than 1e-9 nats.
+    Input, output, errors: as for `SymmetricUnary`. E||z - x||^2 = (1/4 + (k - 1) q (1 - q)) / (1/2 - q)^2 with
+    q = 1 / (1 + e^eps): less than SUE's where k is large.
 
     Source: Wang, Blocki, Li and Jha 2017, section 4.3.
 

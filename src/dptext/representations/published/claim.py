@@ -79,6 +79,9 @@ class Published(Randomizer):
         epsilon: as printed. *Not* what is proved: that stands in the statement.
         dimension: of the vectors, if it is to be checked.
         unsafe_as_published: True, or it is refused.
+
+    Raises:
+        RefusedError: without ``unsafe_as_published=True``.
     """
 
     flaw: ClassVar[str]

@@ -126,14 +126,8 @@ class DPNR(Published):
     Input: (n, d), d at least 2. Output: (n, d) float32 around the min-max vector.
 
     Args:
-        epsilon: as printed, above 0 and at most 500.
         noise: ``"per coordinate"`` (the paper) or ``"one scalar"`` (its authors' code).
-        dimension: d, if it is to be checked.
-        unsafe_as_published: True, or it is refused.
-
-    Raises:
-        RefusedError: without ``unsafe_as_published=True``.
-        ParameterError: an argument out of range; a dimension below 2.
+        others: see `Published`.
 
     >>> DPNR(epsilon=1.0, dimension=64, unsafe_as_published=True).statement().epsilon
     64.0

@@ -96,15 +96,10 @@ class DPText(Published):
     Input: (n, d). Output: (n, d) float32.
 
     Args:
-        epsilon: as printed, above 0 and at most 500; 0.1 in the paper. Where it is learned, its cap.
+        epsilon: as printed; 0.1 in the paper. Where it is learned, its cap.
         undefined: what happens to draws that have no value: ``"drawn again"`` until they have one (the noise is then
             exponential), or ``"nan"``: they stay undefined, and so does half of what is sent.
-        dimension: d, if it is to be checked.
-        unsafe_as_published: True, or it is refused.
-
-    Raises:
-        RefusedError: without ``unsafe_as_published=True``.
-        ParameterError: an argument out of range.
+        others: see `Published`.
 
     >>> given = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)
     >>> given.statement().claimed_epsilon, given.statement().epsilon

@@ -61,12 +61,7 @@ def p2(lambda_: Numbers) -> Numbers:
 
 
 def q(epsilon: Numbers, lambda_: Numbers, bits: int) -> Numbers:
-    """OME's q, 1 / (1 + lambda e^(epsilon / rl)): equation (3).
-
-    Args:
-        epsilon: as printed.
-        lambda_: the randomisation factor.
-        bits: rl, how many are sent.
+    """OME's q, 1 / (1 + lambda e^(epsilon / rl)), rl the number of bits that are sent: equation (3).
 
     >>> [round(float(q(epsilon, 100.0, 500)), 6) for epsilon in (0.5, 10.0)]
     [0.009891, 0.009707]
@@ -268,18 +263,16 @@ class SUE(_Protocol):
     Input: (n, r) vectors. Output: (n, rl) float32 bits, 0 or 1, number by number (or the packed bits: `send`).
 
     Args:
-        epsilon: as printed, above 0 and at most 500; it is divided by 2r.
+        epsilon: as printed; it is divided by 2r.
         bits: l; with ``integer_bits`` m of them (and the rest but the sign) for the fraction.
-        integer_bits: m; in one-hot code parts of [-2^m, 2^m] are told apart.
+        integer_bits: m; in one-hot code parts of [-2^m, 2^m] are distinguished.
         code: ``"sign-magnitude"``, the paper's, or ``"one-hot"``; see `codes`.
         scores: ``"vector"`` takes the z-scores of each vector by its own mean and deviation; ``"public"`` expects
             numbers of the cube, z-scores by public moments over 2^m (`public_z_scores`).
-        dimension: r, if it is to be checked.
-        unsafe_as_published: True, or it is refused.
+        others: see `Published`.
 
     Raises:
-        RefusedError: without ``unsafe_as_published=True``.
-        ParameterError: an argument out of range; chances that 64 bits do not hold.
+        ParameterError: from `channel`: chances that 64 bits do not hold.
 
     Sources: the paper, section 2.2; Wang, Blocki, Li and Jha 2017. For one-hot vectors: `SymmetricUnary`.
 
@@ -336,10 +329,6 @@ class OME(_Protocol):
 
     Args:
         lambda_: the randomisation factor, from 1 to 10,000. (At 1 the printed epsilon does hold: half of it is true.)
-
-    Raises:
-        RefusedError: without ``unsafe_as_published=True``.
-        ParameterError: an argument out of range; chances that 64 bits do not hold.
 
     Source: the paper, section 3.1.
 
