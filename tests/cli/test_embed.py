@@ -204,7 +204,7 @@ def test_the_vectors_go_into_privatize(work, embed, run):
         (["--delta", "1"], 2, "delta"),
         (["--delta", "-1e-6"], 2, "delta"),
         (["--limit", "1"], 2, "limit must be an integer of at least 2"),
-        (["--window", "0"], 2, "window must be an integer between 1 and"),
+        (["--window", "0"], 2, "window must be an integer from 1 to"),
         (["--public-users", "0"], 2, "public_users must be an integer from 1"),
         (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
         (["--processes", "0"], 2, "processes"),

@@ -27,7 +27,7 @@ __all__ = ["audit"]
 def audit(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A private file with its statement beside it.")],
-    text: Annotated[str, typer.Option(help="The column that holds the private text.")] = "text",
+    text: options.Text = "text",
     vectors: options.MovedVectors = None,
     words: Annotated[
         tuple[str, ...],
@@ -37,7 +37,7 @@ def audit(
     error: Annotated[
         float, typer.Option(help="How often a sampled audit may refute a true promise.", min=1e-12, max=0.5)
     ] = 1e-6,
-    seed: Annotated[int | None, typer.Option(help="Choose the same words and draws again.")] = None,
+    seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
     """Check a private file against its statement, and try to refute the promise itself.

@@ -30,6 +30,10 @@ from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["calibrate"]
 
+_WIDTH = 78  # of what is printed
+_SHOWN = (0.05, 0.5, 0.95)
+_LONGEST_WORD = 14
+
 _AROUND = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons beside the one that was found
 _CURVE = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.9)  # the same, for a figure
 _WORDS = ("doctor", "london", "angry", "paid")
@@ -208,11 +212,7 @@ def _as_json(answer: _Answer, vectors: WordVectors, figure: Path | None) -> dict
     }
 
 
-# -- tables, at most 80 columns wide -----------------------------------------------------------------------------
-
-_WIDTH = 78
-_SHOWN = (0.05, 0.5, 0.95)
-_LONGEST_WORD = 14
+# -- tables, at most 80 columns wide ---------------------------------------------------------------------------
 
 
 def _print_epsilons(console: Console, found: Sequence[Deniability], *, source: str) -> None:

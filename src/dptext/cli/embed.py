@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
-from dptext.cli.embed_methods import Cooccurrences, Learning, Training
 from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
+from dptext.embeddings.release_plan import ReleasePlan
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
-from dptext.embeddings.skipgram import SkipGram
+from dptext.embeddings.skipgram import Progress, SkipGram
+from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import is_pipe
 from dptext.own_files import check_target
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding
@@ -34,6 +37,10 @@ from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["embed"]
+
+Model: TypeAlias = Cooccurrence | SkipGram
+_STEPS, _RATE = 1000, 0.05
+_SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,35 +270,39 @@ def embed(
     public = load_vectors(vectors, limit=limit)
     copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
     check_copy(public.words, copy)
-    how: dict[str, Any] = {"epsilon": protection.budgets, "delta": protection.delta, "unit": protection.unit}
-    how |= {"level": protection.level, "default_level": protection.default_level, "window": window}
-    learning: Learning
-    if method == "skip-gram":
-        learning = Training(public, **how, public_users=protection.public_users, options=of_training)
-    else:
-        learning = Cooccurrences(public, **how)
+    plan, begin = _planned(method, public, protection, {} if window is None else {"window": window}, of_training)
     more = new.budget(protection.delta)
-    promises = learning.promises(more, seeded=run.seed is not None)
-    head, *further = learning.lines
-    before = before_embedding(head, further, unit=learning.unit, user=protection.user, promises=promises, more=more)
-    output.say(before)
+    promises = _promises(plan, more, seeded=run.seed is not None)
+    head, *further = _announced(plan, public)
+    output.say(
+        before_embedding(head, further, unit=protection.unit, user=protection.user, promises=promises, more=more)
+    )
     problem = delta_too_large(max(each.delta for each in promises.values()), public_users=protection.public_users)
     if problem is not None:
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
     release_id = new_release_id()
     # what can be interrupted and resumed has no ledger, and its notes are of its own
-    with stopped_with_notes(), charged(place, charges, release_id, lambda: learning.charge(more), read, is_out):
+    with stopped_with_notes(), charged(place, charges, release_id, lambda: _charge(plan, more), read, is_out):
         vocabulary = None
         if more is not None:
             vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)
-        options = {"public_users": protection.public_users, "processes": processes, "seed": run.seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)  # said already
-            model = learning.fit(compared(reader), vocabulary, options, release_id=release_id, quiet=output.quiet)
+            model = begin(
+                vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed
+            )
+            _fit(model, compared(reader), training.checkpoint, run, release_id=release_id, quiet=output.quiet)
         for seen in readings:
             charges.check_same(seen)
         model.save(place, word2vec=copy, replace=run.force)
-    output.say(_written(model, out))
+    new_ones = model.statement_.parameters.get("new_words")
+    brought = "" if new_ones is None else f" ({new_ones:,} of them new)"
+    # neither users nor texts are counted: what is printed may be shared, and these are protected
+    output.say(
+        f"Wrote vectors of {len(model.vectors_):,} words{brought} to {out}, and beside them what was promised and a "
+        "card (README.md)."
+    )
+    output.say(f"Explained by: dptext explain {out}/privacy.json")
     if output.as_json:
         print_json(_summary(model, out))
 
@@ -355,17 +366,128 @@ def parse_levels(given: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _written(model: Cooccurrence | SkipGram, out: str) -> str:
-    """What was written; neither users nor texts are counted: what is printed may be shared, and these are protected."""
-    vectors = model.vectors_
-    new = model.statement_.parameters.get("new_words")
-    return (
-        f"Wrote vectors of {len(vectors):,} words{'' if new is None else f' ({new:,} of them new)'} to {out}, and "
-        f"beside them what was promised and a card (README.md).\nExplained by: dptext explain {out}/privacy.json"
-    )
+# -- the two ways in which vectors are learned -----------------------------------------------------------------
 
 
-def _summary(model: Cooccurrence | SkipGram, out: str) -> dict[str, Any]:
+def _planned(
+    method: str, public: WordVectors, protection: ProtectionOptions, window: dict[str, int], training: dict[str, Any]
+) -> tuple[ReleasePlan, Callable[..., Model]]:
+    """All that is decided before a text is read, and what makes the model: called with new words and how it is run."""
+    how: dict[str, Any] = window | {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
+    epsilon = protection.budgets
+    if method != "skip-gram":
+        how |= {"epsilon": epsilon, "default_level": protection.default_level}
+        return Cooccurrence(public, **how).plan(), partial(Cooccurrence, public, **how)
+    steps, rate = training.get("steps", _STEPS), training.get("sampling_rate", _RATE)
+    if isinstance(epsilon, dict):
+        default = protection.default_level
+        epsilon = personal_participation(
+            epsilon, delta=protection.delta, steps=steps, sampling_rate=rate, default=default
+        )
+    how |= {name: training[name] for name in ("dimension", "trained_words", "pairs") if name in training}
+    costs: dict[str, Any] = {
+        "epsilon": epsilon,
+        "steps": steps,
+        "sampling_rate": rate,
+        "public_users": protection.public_users,
+    }
+    plan = SkipGram(public, **how, **costs).plan()
+    import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba: said before anything is read
+
+    return plan, partial(SkipGram, public, **how, epsilon=plan.participation)  # found once: it takes a second
+
+
+def _announced(plan: ReleasePlan, public: WordVectors) -> list[str]:
+    """What is done, for the person who is about to release something."""
+    if not isinstance(plan, SkipGramPlan):
+        return [f"co-occurrences on {public.source} ({len(public):,} words, {public.dimension} dimensions)"]
+    size = f"({len(plan.words):,} words, {plan.dimension} dimensions)"
+    start = " from" if plan.public is not None else ", random start, words of"
+    taking_part = plan.participation
+    most = "at most " if len(taking_part.rates) > 1 else ""
+    often = f"each {plan.unit} in {most}{100 * taking_part.rates[taking_part.most]:.3g}% of them"
+    return [
+        f"skip-gram{start} {public.source} {size}",
+        f"  training  {taking_part.steps:,} steps, {often}, noise {taking_part.noise_multiplier:g} x bound",
+    ]
+
+
+def _fit(
+    model: Model,
+    reader: DocumentReader,
+    checkpoint: Path | None,
+    run: options.Run,
+    *,
+    release_id: str,
+    quiet: bool,
+) -> None:
+    """Learn, and show how far it is. An interrupt says how to go on, where there is a checkpoint to go on from."""
+    with stopped_with_notes(), progress_bar("reading", quiet=quiet) as bar:
+        if isinstance(model, Cooccurrence):
+            reader.watch(lambda _block: bar.reading(reader, "adding up"))
+            model.fit(reader, release_id=release_id)
+            return
+        reader.watch(lambda _block: bar.reading(reader, "grouping by user"))
+        spent = 0.0
+
+        def show(at: Progress) -> None:
+            nonlocal spent
+            if not bar.shown:
+                return
+            if at.step % max(1, at.steps // _SHOWN) == 0 or at.step == at.steps:
+                spent = at.epsilon
+            bar.step(at.step, at.steps, f"training, epsilon {at_most(spent, 3)} spent")
+
+        try:
+            model.fit(reader, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
+        except KeyboardInterrupt as error:
+            if checkpoint is not None and checkpoint.exists():
+                error.add_note(
+                    f"nothing is released yet; what is done is kept in {checkpoint} (private): run the same command "
+                    "with --resume to go on"
+                )
+            raise
+
+
+# -- what is promised ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a user of a level is promised, all counted in."""
+
+    epsilon: float
+    delta: float
+    substituted: ApproxDP
+
+
+def _promises(plan: ReleasePlan, more: ApproxDP | None, *, seeded: bool) -> dict[str, Promise]:
+    """By level, before anything is read.
+
+    Raises:
+        RefusedError: the vectors were released under a statement that cannot be added.
+    """
+    found = {}
+    for level in plan.levels.shares:
+        statement = plan.statement(level, seeded=seeded)
+        promise: Guarantee = statement.guarantee
+        substituted: Guarantee = plan.under_substitution(level)
+        if more is not None:
+            promise, substituted = compose(promise, more), compose(substituted, substitution_from_add_remove(more))
+        assert isinstance(promise, ApproxDP)
+        assert isinstance(substituted, ApproxDP)
+        found[level] = Promise(promise.epsilon + statement.slack, promise.delta, substituted)
+    return found
+
+
+def _charge(plan: ReleasePlan, more: ApproxDP | None) -> tuple[Guarantee, dict[str, Any]]:
+    """What a ledger charges every user with, before anything is read: the guarantee and its terms."""
+    statement = plan.statement(plan.levels.most, seeded=False)
+    guarantee = statement.guarantee if more is None else compose(statement.guarantee, more)
+    return guarantee, {"unit": statement.unit, "relation": statement.relation, "mechanism": statement.mechanism}
+
+
+def _summary(model: Model, out: str) -> dict[str, Any]:
     """For ``--json``."""
     statements = {level: json.loads(each.to_json()) for level, each in model.statements_.items()}
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import say, stopped_with_notes
-from dptext.cli.outputs import check_places, places, print_summary, release_all, tell
+from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import read_documents
 from dptext.files.formats import STANDARD, is_pipe
@@ -141,13 +141,7 @@ def encode(
     every = [each for place in to for each in place.sources]
     if charge.ledger is not None and any(map(is_pipe, every)):
         raise ParameterError("a ledger reads the input twice: name files as IN")
-    check_places(
-        to,
-        rows,
-        run,
-        ledger=charge.ledger,
-        check_out=lambda path: check_output_columns(path, rows.text, rows.keep),
-    )
+    check_places(to, rows, run, charge, lambda path: check_output_columns(path, rows.text, rows.keep))
     _check_hiding(hiding, asked, rows, resume=run.resume, ledger=charge.ledger is not None)
     if asked.save is not None:
         sweep(asked.save)
@@ -166,20 +160,16 @@ def encode(
             _forget_training(asked.save)
     done = {place.out for place in to if run.resume and is_released(place.out, device.statement, rows.keep)}
     output.say(before_vectors(device))
-    how = rows.reading | {"seed": run.seed, "resume": run.resume, "force": run.force}
-    how |= {"ledger": charge.ledger, "ledger_key": charge.ledger_key}
-    releases = release_all(
+    how = rows.reading | asdict(run) | asdict(charge)
+    release_all(
         to,
         done,
         lambda place, progress: encode_file(place.sources, place.out, device, progress=progress, **how),
-        quiet=output.quiet,
+        f"private vectors of {device.width} numbers",
+        output,
     )
-    for release in releases:
-        tell(release, f"private vectors of {device.width} numbers", quiet=output.quiet)
     if getattr(device.encoder, "exposed", tuple)():
         say(_NOT_PROTECTED)  # quiet or not
-    if output.as_json:
-        print_summary(releases)
 
 
 _NOT_PROTECTED = """\

@@ -1,4 +1,5 @@
-"""Where private files go: which output each input has, what is checked before any work, and what is said of it."""
+"""Private files from the command line: which output each input has, what is checked before any work, file after file,
+and what was done."""
 
 from __future__ import annotations
 
@@ -10,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dptext.cli import options
-from dptext.cli.console import progress_bar, say, stopped_with_notes
+from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import NoDocumentsError, read_documents
 from dptext.files.folders import find_files
@@ -21,7 +20,7 @@ from dptext.files.formats import FORMATS, STANDARD, file_format, is_pipe
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.release.run import Progress, check_output
 
-__all__ = ["Place", "check_places", "places", "print_summary", "release_all", "tell"]
+__all__ = ["check_places", "places", "release_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +79,12 @@ def check_places(
     to: Sequence[Place],
     rows: options.Rows,
     run: options.Run,
-    *,
-    ledger: Path | None,
+    charge: options.Charge,
     check_out: Callable[[Path], object],
 ) -> None:
     """Let what can fail do so before the work starts; a pipe can be opened once only.
 
-    Args:
-        to: where from and where to.
-        rows: how the inputs are read.
-        run: whether outputs that are there may be replaced.
-        ledger: the file that must be no output.
-        check_out: refuses an output that cannot hold the columns.
+    ``check_out`` refuses an output that cannot hold the columns.
     """
     every = [each for place in to for each in place.sources]
     for place in to:
@@ -99,62 +92,50 @@ def check_places(
         if place.out == STANDARD:
             continue
         check_out(place.out)
-        check_output(every, place.out, force=run.force or run.resume, ledger=ledger, makes_folder=place.is_in_folder)
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder of outputs, and those above it.
-
-    Raises:
-        StorageError: the system refuses.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError.of("make", folder, error) from None
-
-
-# -- releasing, place after place -------------------------------------------------------------------------------
+        check_output(
+            every, place.out, force=run.force or run.resume, ledger=charge.ledger, makes_folder=place.is_in_folder
+        )
 
 
 def release_all(
-    places: Sequence[Place],
+    to: Sequence[Place],
     done: Collection[Path],
     release: Callable[[Place, Progress], Release],
-    *,
-    quiet: bool,
-) -> list[Release]:
-    """Release place after place, with a progress bar on a terminal.
+    what: str,
+    output: options.Output,
+) -> None:
+    """Release place after place, with a progress bar on a terminal, and say what was done.
 
     Args:
-        places: where from and where to.
+        to: where from and where to.
         done: the outputs that are there already, as they are to be; they are left.
         release: release one.
-        quiet: say nothing.
+        what: the rows are.
+        output: how to say so.
     """
     releases: list[Release] = []
-    with (
-        stopped_with_notes(),
-        progress_bar("privatizing", quiet=quiet) as bar,
-        _told_what_is_done(releases, len(places)),
-    ):
-        for place in places:
+    with stopped_with_notes(), progress_bar("privatizing", quiet=output.quiet) as bar, _noted(releases, len(to)):
+        for place in to:
             if place.is_in_folder:
                 _make_folder(place.out.parent)
             if place.out in done:
-                say(f"{place.out} is there already: left as it is.", quiet=quiet)
+                output.say(f"{place.out} is there already: left as it is.")
                 continue
             try:
                 releases.append(release(place, bar.rows))
             except NoDocumentsError:
                 if not place.is_in_folder:
                     raise
-                say(f"{place.sources[0]} holds no documents: left out.", quiet=quiet)
-    return releases
+                output.say(f"{place.sources[0]} holds no documents: left out.")
+    for each in releases:
+        _say_what_was_done(each, what, output)
+    if output.as_json:
+        found = [_as_data(each) for each in releases]
+        print_json(found[0] if len(found) == 1 else found)
 
 
 @contextmanager
-def _told_what_is_done(releases: Sequence[Release], count: int) -> Iterator[None]:
+def _noted(releases: Sequence[Release], count: int) -> Iterator[None]:
     """An error at one file of many says that others are out already."""
     try:
         yield
@@ -166,36 +147,31 @@ def _told_what_is_done(releases: Sequence[Release], count: int) -> Iterator[None
         raise
 
 
-def tell(release: Release, what: str, *, quiet: bool, note: str | None = None) -> None:
-    """What was done, for the person who runs the command.
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError.of("make", folder, error) from None
 
-    Args:
-        release: what was done.
-        what: the rows are.
-        quiet: say nothing.
-        note: what is for the owner of the data alone.
-    """
+
+def _say_what_was_done(release: Release, what: str, output: options.Output) -> None:
     out = release.out
     if release.resumed:
-        say(f"Went on after {release.resumed:,} documents that were done already.", quiet=quiet)
-    say(f"Wrote {release.documents:,} {what} to {out} and what was promised to {statement_path(out)}.", quiet=quiet)
+        output.say(f"Went on after {release.resumed:,} documents that were done already.")
+    output.say(f"Wrote {release.documents:,} {what} to {out} and what was promised to {statement_path(out)}.")
     if release.skipped:
         listed = rejects_path(out)
-        say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.", quiet=quiet)
+        output.say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.")
+    note = release.tally.warning()
     if note is not None:
-        say(f"Note (for you alone, it is in no statement): {note}.", quiet=quiet)
-    say(f"Explained by: dptext explain {out}", quiet=quiet)
+        output.say(f"Note (for you alone, it is in no statement): {note}.")
+    output.say(f"Explained by: dptext explain {out}")
 
 
-def print_summary(releases: Sequence[Release]) -> None:
-    """The releases as JSON on standard output: an object for one, a list for several."""
-    found: list[dict[str, Any]] = [
-        {
-            "documents": each.documents,
-            "skipped": each.skipped,
-            "out": str(each.out),
-            "statement": json.loads(each.statement.to_json()),
-        }
-        for each in releases
-    ]
-    typer.echo(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False))
+def _as_data(release: Release) -> dict[str, Any]:
+    return {
+        "documents": release.documents,
+        "skipped": release.skipped,
+        "out": str(release.out),
+        "statement": json.loads(release.statement.to_json()),
+    }

@@ -6,7 +6,7 @@ import json
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.outputs import check_places, places, print_summary, release_all, tell
+from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import ParameterError
 from dptext.files.formats import STANDARD, file_format, is_pipe
 from dptext.files.writers import DocumentWriter
@@ -109,13 +109,8 @@ def privatize(
 ) -> None:
     """Replace every word of a corpus, and write OUT and OUT.privacy.json."""
     if engine == "spark":
-        foreign = {
-            "resume": run.resume,
-            "statement": statement,
-            "out-format": out_format,
-            "processes": processes != 1,
-            "on-error skip": rows.on_error == "skip",
-        }
+        foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
+        foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
         _check_for_spark(rows, out, foreign)
         mechanism = words.build()
         output.say(promise_before_start(mechanism))
@@ -131,13 +126,7 @@ def privatize(
         raise ParameterError("what went through a pipe is gone: --resume and --ledger-key need a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
-    check_places(
-        to,
-        rows,
-        run,
-        ledger=charge.ledger,
-        check_out=lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep),
-    )
+    check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
     if statement is not None:
         check_statement_file([each for place in to for each in place.sources], statement, force=run.force)
     mechanism = words.build()
@@ -145,28 +134,22 @@ def privatize(
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
     output.say(promise_before_start(mechanism))
-    how = rows.reading | {"seed": run.seed, "processes": processes, "force": run.force}
-    if statement is not None:
-        to_format = out_format or rows.in_format or file_format(to[0].sources[0]).kind
-        with stopped_with_notes():
-            sent = privatize_file(
-                to[0].sources, sys.stdout.buffer, mechanism, to=to_format, statement_file=statement, **how
-            )
-        output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
-        if sent.skipped:
-            output.say(f"Left out {sent.skipped:,} rows that could not be read.")
+    how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
+    if statement is None:
+        release_all(
+            to,
+            done,
+            lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
+            "private documents",
+            output,
+        )
         return
-    how |= {"resume": run.resume, "ledger": charge.ledger, "ledger_key": charge.ledger_key}
-    releases = release_all(
-        to,
-        done,
-        lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
-        quiet=output.quiet,
-    )
-    for release in releases:
-        tell(release, "private documents", quiet=output.quiet, note=release.tally.warning())
-    if output.as_json:
-        print_summary(releases)
+    kind = out_format or rows.in_format or file_format(to[0].sources[0]).kind
+    with stopped_with_notes():
+        sent = privatize_file(to[0].sources, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **how)
+    output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
+    if sent.skipped:
+        output.say(f"Left out {sent.skipped:,} rows that could not be read.")
 
 
 def promise_before_start(mechanism: WordMechanism) -> str:
