@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -11,11 +13,23 @@ import dptext
 from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.ledger.terms import TEXT
-from dptext.privacy.condition import ANY_TWO, Condition, OfLevel, OneGroup, SameLayout, TextsOfOne
+from dptext.privacy.condition import (
+    ANY_TWO,
+    Condition,
+    EncoderStays,
+    OfLevel,
+    OneGroup,
+    SameLayout,
+    SameWordCount,
+    Stated,
+    TextsOfOne,
+    WordsChanged,
+)
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, for_group
-from dptext.privacy.restating import statement_for_user, under_substitution
-from dptext.privacy.statement import of_release
+from dptext.privacy.restating import amplified_by_dropout, statement_for_user, under_substitution, with_word_dropout
+from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.text.masking import mask_words
 
 GUARANTEES = [
     PureDP(0.5),
@@ -153,3 +167,253 @@ def test_what_has_no_proof_is_refused():
         statement_for_user(central(ZCDP(0.1), slack=0.1), 2)
     with pytest.raises(RefusedError, match="no pure epsilon"):
         statement_for_user(central(MetricDP(1.0, "euclidean")), 2)
+
+
+# -- word dropout --------------------------------------------------------------------------------------------------
+
+
+MASK = "#"
+SMALL = 1e-4  # of the probabilities of the telling output: its contrary then tells next to nothing
+
+
+def independent(words, mu):
+    """(mask, probability): which words are hidden."""
+    for hidden in product([False, True], repeat=words):
+        yield hidden, math.prod(mu if each else 1 - mu for each in hidden)
+
+
+def fixed_number(words, count):
+    subsets = list(combinations(range(words), count))
+    for chosen in subsets:
+        yield tuple(place in chosen for place in range(words)), 1 / len(subsets)
+
+
+def masked(text, hidden):
+    return tuple(MASK if off else word for word, off in zip(text, hidden, strict=True))
+
+
+def loss(mechanism, first, second, masks):
+    """The worst log-ratio of the two outputs, over both directions; `mechanism` gives the chance of one of them."""
+    one, other = (sum(chance * mechanism[masked(text, hidden)] for hidden, chance in masks) for text in (first, second))
+    return max(abs(math.log(one / other)), abs(math.log((1 - one) / (1 - other))))
+
+
+def texts(words, letters="ab"):
+    return list(product([*letters, MASK], repeat=words))
+
+
+def pairs(words, changed):
+    """Texts without masks that differ in so many words."""
+    plain = [text for text in texts(words) if MASK not in text]
+    return [
+        (x, y) for x in plain for y in plain if sum(one != other for one, other in zip(x, y, strict=True)) == changed
+    ]
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("epsilon", [0.5, 1.5, 4.0])
+@pytest.mark.parametrize("changed", [1, 2, 3])
+def test_it_holds_for_mechanisms_that_hide_any_two_texts_and_is_attained(mu, epsilon, changed):
+    rng = np.random.default_rng(1)
+    masks = list(independent(3, mu))
+    bound = amplified_by_dropout(epsilon, mu, words=changed)
+    for _ in range(5):
+        chances = SMALL * np.exp(epsilon * rng.integers(0, 2, size=27))
+        mechanism = dict(zip(texts(3), chances, strict=True))
+        assert max(loss(mechanism, *pair, masks) for pair in pairs(3, changed)) <= bound + 1e-9
+    tells_of_a = {text: SMALL * math.exp(epsilon * ("a" in text[:changed])) for text in texts(3)}
+    worst = loss(tells_of_a, ("a",) * changed + ("b",) * (3 - changed), ("b",) * 3, masks)
+    assert worst == pytest.approx(bound, rel=1e-9)
+    # a broken twin of the formula: one word's rate for several
+    if changed > 1:
+        assert worst > amplified_by_dropout(epsilon, mu) * 1.001
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.5, 4.0])
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_word_under_any_mask_needs_a_mechanism_that_hides_any_two_texts(epsilon, count):
+    rng = np.random.default_rng(2)
+    masks = list(fixed_number(3, count))
+    bound = amplified_by_dropout(epsilon, count / 3, masks="dependent")
+    worst = 0.0
+    for _ in range(50):
+        chances = SMALL * np.exp(epsilon * rng.integers(0, 2, size=27))
+        worst = max(worst, *(loss(dict(zip(texts(3), chances, strict=True)), *pair, masks) for pair in pairs(3, 1)))
+    assert worst <= bound + 1e-9
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("changed", [1, 2, 3])
+def test_it_holds_for_one_word_where_masks_are_independent_and_is_attained(mu, changed):
+    """Each word multiplies the chance by its own factor: epsilon a word, and three times that for a text."""
+    epsilon, masks = 1.5, list(independent(3, mu))
+    bound = amplified_by_dropout(epsilon, mu, words=changed, base="one word")
+    assert bound == pytest.approx(changed * math.log(mu + (1 - mu) * math.exp(epsilon)), rel=1e-9)
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        factors = rng.uniform(0, epsilon, size=(3, 3))
+        mechanism = {
+            text: SMALL * math.exp(sum(factors[place, "ab#".index(word)] for place, word in enumerate(text)))
+            for text in texts(3)
+        }
+        assert max(loss(mechanism, *pair, masks) for pair in pairs(3, changed)) <= bound + 1e-9
+    counts_a = {text: SMALL * math.exp(epsilon * text.count("a")) for text in texts(3)}
+    worst = loss(counts_a, ("a",) * changed + ("b",) * (3 - changed), ("b",) * 3, masks)
+    assert worst == pytest.approx(bound, rel=1e-9)
+
+
+def test_a_fixed_number_of_masks_breaks_it_for_one_word():
+    """Of two words one is shown; epsilon 1.5 for one word. Claimed 1.008, lost 1.347; independent masks keep it."""
+    epsilon = 1.5
+    steps = {("a", MASK): 2, (MASK, "b"): 0, ("b", "b"): 1, ("b", MASK): 1, (MASK, MASK): 1, ("a", "b"): 1}
+    steps |= {text: 1 for text in texts(2) if text not in steps}
+    mechanism = {text: SMALL * math.exp(epsilon * step) for text, step in steps.items()}
+    for x, y in product(texts(2), repeat=2):  # the promise of the base
+        if sum(one != other for one, other in zip(x, y, strict=True)) == 1:
+            assert abs(math.log(mechanism[x] / mechanism[y])) <= epsilon + 1e-12
+            assert abs(math.log((1 - mechanism[x]) / (1 - mechanism[y]))) <= epsilon
+    lost = loss(mechanism, ("a", "b"), ("b", "b"), list(fixed_number(2, 1)))
+    assert lost == pytest.approx(1.347, abs=5e-4)
+    claimed = amplified_by_dropout(epsilon, 0.5, base="one word")
+    assert claimed == pytest.approx(1.008, abs=5e-4)
+    assert loss(mechanism, ("a", "b"), ("b", "b"), list(independent(2, 0.5))) <= claimed
+    with pytest.raises(RefusedError, match=r"epsilon 1\.5 loses 1\.347, not 1\.008"):
+        amplified_by_dropout(epsilon, 0.5, base="one word", masks="dependent")
+
+
+def test_nothing_is_taken_off_for_a_word_more_or_where_the_mask_is_shown():
+    """What the module says does not hold: insertions, and masks that are released."""
+    epsilon, mu = 1.5, 0.5
+    by_length = {0: SMALL, 1: SMALL * math.exp(epsilon)}  # whatever the one word is, masked or not
+    assert math.log(by_length[1] / by_length[0]) > amplified_by_dropout(epsilon, mu)
+    shown = math.log((1 - mu) * SMALL * math.exp(epsilon) / ((1 - mu) * SMALL))  # output and "nothing is masked"
+    assert shown > amplified_by_dropout(epsilon, mu)
+
+
+def test_the_ends_and_large_numbers():
+    assert amplified_by_dropout(2.0, 0.0) == 2.0
+    assert amplified_by_dropout(2.0, 1.0) == 0.0
+    assert amplified_by_dropout(0.0, 0.3) == 0.0
+    assert amplified_by_dropout(math.inf, 0.3) == math.inf
+    assert amplified_by_dropout(math.inf, 1.0) == 0.0
+    assert amplified_by_dropout(3000.0, 0.5) == pytest.approx(3000 - math.log(2))
+    assert amplified_by_dropout(699.9, 0.5) == pytest.approx(amplified_by_dropout(700.1, 0.5) - 0.2)
+    assert amplified_by_dropout(1e-9, 0.25) == pytest.approx(0.75e-9, rel=1e-6)
+    assert amplified_by_dropout(1.0, 0.5, words=4000) == pytest.approx(1.0)
+    assert amplified_by_dropout(1.0, 0.5, words=3) > amplified_by_dropout(1.0, 0.5, words=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": -1.0}, "epsilon must be a number of at least 0"),
+        ({"epsilon": math.nan}, "epsilon must be a number of at least 0"),
+        ({"epsilon": 10**400}, "epsilon must be a number of at least 0, got an integer of more than 18 digits"),
+        ({"epsilon": "1"}, "epsilon must be a number of at least 0, got another text"),
+        ({"mu": 1.5}, "mu must be a number from 0 to 1, got"),
+        ({"mu": math.nan}, "mu must be a number from 0 to 1, got"),
+        ({"mu": True}, "mu must be a number from 0 to 1, got True"),
+        ({"words": 0}, "words must be an integer"),
+        ({"words": 1.0}, "words must be an integer"),
+        ({"base": "document"}, "base must be"),
+        ({"masks": "fixed"}, "masks must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        amplified_by_dropout(**{"epsilon": 1.0, "mu": 0.5, **arguments})
+
+
+def test_several_words_under_dependent_masks_are_refused():
+    with pytest.raises(RefusedError, match="several words at once"):
+        amplified_by_dropout(1.0, 0.5, words=2, masks="dependent")
+
+
+# -- statements ------------------------------------------------------------------------------------------------------
+
+
+def stated(**changes):
+    given = {
+        "guarantee": PureDP(8.0),
+        "unit": Unit.DOCUMENT,
+        "relation": Relation.SUBSTITUTION,
+        "condition": ANY_TWO,
+        "trust": Trust.LOCAL,
+        "mechanism": "made up",
+        "slack": 0.5,
+    }
+    return PrivacyStatement(**{**given, **changes})
+
+
+def test_a_statement_for_texts_becomes_one_for_words():
+    said = with_word_dropout(stated(), 0.5)
+    assert said.guarantee == PureDP(amplified_by_dropout(8.5, 0.5))
+    assert (said.unit, said.slack) == (Unit.WORD, 0.0)
+    assert "differ in one word" in said.neighbours
+    assert said.parameters["word_dropout"] == 0.5
+    assert "a coin of its own" in said.assumptions[-1]
+    assert PrivacyStatement.from_json(said.to_json()) == said
+    two = with_word_dropout(stated(), 0.5, words=2)
+    assert two.guarantee.epsilon > said.guarantee.epsilon
+    assert "differ in 2 words" in two.neighbours
+    fixed = with_word_dropout(stated(), 0.5, masks="dependent")
+    assert "a coin of its own" not in fixed.assumptions[-1]
+    words = with_word_dropout(stated(unit=Unit.WORD), 0.5, words=2)
+    assert words.guarantee.epsilon == pytest.approx(2 * amplified_by_dropout(8.5, 0.5, base="one word"))
+
+
+def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
+    about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
+    said = with_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
+    assert said.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
+    assert "That is not proved: r." in " ".join(said.explain().split())
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [SameLayout(), SameWordCount(), OneGroup("two groups"), WordsChanged(1), Stated("two lists of words")],
+)
+@pytest.mark.parametrize("unit", [Unit.DOCUMENT, Unit.WORD])
+def test_a_masked_text_is_no_neighbour_under_a_condition(requirement, unit):
+    with pytest.raises(RefusedError, match="which words were masked"):
+        with_word_dropout(stated(unit=unit, condition=Condition(requirements=(requirement,))), 0.5)
+
+
+def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
+    """ln(.5 e^4 + .5) = 3.326 was claimed for this, whose output shows with certainty which words were masked."""
+    vectors = dptext.load_vectors((["cat", "dog"], [[0.0, 1.0], [1.0, 0.0]]))
+    mechanism = dptext.TEM(vectors, epsilon=8.0, document_epsilon=4.0, max_words=1)
+    result = dptext.privatize(mask_words(["cat", "cat"], mu=1.0).texts, mechanism)
+    assert all(text.startswith("[") and text.endswith("]") for text in result.texts)  # no word ever does
+    pure = dataclasses.replace(result.statement, guarantee=PureDP(result.statement.epsilon), slack=0.0)
+    for made in (pure, mechanism.statement, dptext.CusText(vectors, epsilon=4.0, size=2).document_statement(1)):
+        with pytest.raises(RefusedError):
+            with_word_dropout(made, 0.5)
+
+
+def test_conditions_of_a_trained_encoder_stay():
+    said = with_word_dropout(stated(condition=Condition(requirements=(EncoderStays(),))), 0.5)
+    assert said.condition == Condition(requirements=(EncoderStays(), WordsChanged(1)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"guarantee": ApproxDP(1.0, 1e-6)},
+        {"relation": Relation.ADD_REMOVE},
+        {"unit": Unit.USER},
+    ],
+)
+def test_statements_of_another_kind_are_refused(changes):
+    with pytest.raises(RefusedError):
+        with_word_dropout(stated(**changes), 0.5)
+    with pytest.raises(RefusedError):
+        with_word_dropout(stated(unit=Unit.WORD), 0.5, masks="dependent")
+
+
+def test_words_that_are_nearly_always_masked_round_up():
+    mu = 1 - 1e-10
+    for words in (1, 2, 3, 7):
+        exact = math.log1p(float(1 - Fraction(mu) ** words) * math.expm1(3.0))
+        assert exact <= amplified_by_dropout(3.0, mu, words=words) <= exact * (1 + 1e-12)
+    assert amplified_by_dropout(math.inf, 0.5) == math.inf

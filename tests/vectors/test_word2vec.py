@@ -1,0 +1,295 @@
+"""Text files, GloVe's and word2vec's: what is read, and how a broken line is named."""
+
+import logging
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dptext
+from dptext.vectors import word2vec as module
+
+GOOD = "the 0.1 0.2\n. 0.5 0.5\nCat 1 2\ncat 3 4\n3.14 0 0\ndog -1 1e-3\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOOD,
+        "6 2\n" + GOOD,
+        GOOD.replace("\n", " \n"),  # as word2vec and fastText write it
+        GOOD.replace("\n", "\r\n"),
+        GOOD.removesuffix("\n"),
+        GOOD + "\n\n",
+        "\ufeff" + GOOD,
+        "\ufeff6 2\n" + GOOD,
+    ],
+)
+def test_words_and_numbers(file, content):
+    vectors = dptext.load_vectors(file(content))
+    assert vectors.words == ("the", "cat", "dog", "<unk>")
+    assert vectors["cat"].tolist() == [1.0, 2.0]  # the first of two case variants
+    np.testing.assert_allclose(vectors["dog"], [-1.0, 1e-3])
+
+
+def test_words_that_hold_spaces_are_known_by_the_number_of_numbers(file):
+    content = "cat 1 2\n. . . 3 4\nat name@domain.com 5 6\n\u0085 7 8\ndog 9 9\n 1 1\n"
+    vectors = dptext.load_vectors(file(content))
+    assert vectors.words[:2] == ("cat", "dog")
+    assert vectors["dog"].tolist() == [9.0, 9.0]
+
+
+def test_the_numbers_are_those_that_python_reads(file):
+    texts = ["0.1", "-1e-45", "3.4028235e38", "1e-60", "+.5", "5.", "00012", "1E3", "-0", "0.30000001192092896"]
+    vectors = dptext.load_vectors(file("cat " + " ".join(texts) + "\n"))
+    assert vectors["cat"].tobytes() == np.array([float(text) for text in texts], dtype=np.float32).tobytes()
+
+
+def test_a_file_of_many_blocks_is_one_file(file, small_blocks):
+    rows = np.random.default_rng(3).normal(size=(3000, 8)).astype(np.float32)
+    names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(len(rows))]
+    lines = [" ".join([name, *map(repr, row.tolist())]) for name, row in zip(names, rows, strict=True)]
+    lines.insert(2000, "a word of spaces " + " ".join(["1"] * 8))
+    path = file("\n".join(lines))
+    assert path.stat().st_size > 50 * small_blocks
+    vectors = dptext.load_vectors(path)
+    assert vectors.words[:-1] == tuple(names)
+    np.testing.assert_array_equal(vectors.matrix[:-1], rows)
+
+
+def test_a_limit_reads_no_more_than_it_takes(file, counted_blocks):
+    names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(5000)]
+    path = file("".join(f"{name} 0.25 0.5 0.75 1.0\n" for name in names))
+    assert len(dptext.load_vectors(path, limit=100)) == 100
+    assert len(counted_blocks) <= 2
+    assert len(dptext.load_vectors(path)) == 5001
+    assert len(counted_blocks) > 5
+
+
+SECOND = "vectors.txt, line 2: "
+TWO = "expected a word and 2 numbers, each after one space, got "
+NOT_FINITE = SECOND + "the vector holds NaN or infinity; remove or repair the row"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("the 1 2\nsecret 7.25\n", SECOND + TWO + "1; was the file cut?"),
+        ("the 1 2\nsecret\n", SECOND + TWO + "0; was the file cut?"),
+        ("the 1 2\nsecret 7.25 1 1\n", SECOND + TWO + "3; was the file cut?"),
+        ("the 1 2\nsecret  7.25 1\n", SECOND + TWO + "3; was the file cut?"),
+        ("the 1 2\nsecret 7.25  1\n", SECOND + TWO + "3; was the file cut?"),
+        ("the 1 2\nsecret 7.25 secret\n", SECOND + "expected a word and 2 numbers; repair the line"),
+        ("the 1 2\nsecret 7.25 1_0\n", SECOND + "expected a word and 2 numbers; repair the line"),
+        ("the 1 2\nsecret\t7.25\t1\n", SECOND + TWO + "0; was the file cut?"),
+        ("the 1 2\nsecret nan 7.25\n", NOT_FINITE),
+        ("the 1 2\nsecret 7.25 inf\n", NOT_FINITE),
+        ("the 1 2\nsecret 7.25 -1e39\n", NOT_FINITE),
+        ("the 1 2\nsecret 7.25 1e999\n", NOT_FINITE),
+        ("2 3\nthe 1 2\nsecret 7.25 1\n", SECOND + TWO.replace("2 n", "3 n") + "2; was the file cut?"),
+        ("2 1\nthe 1 2\nsecret 7.25 1\n", SECOND + TWO.replace("2 n", "1 n") + "2; was the file cut?"),
+        (
+            "secret 1 2\n. 1 2\n. 1 2\nSecret 3 4\nsecret 7.25 1\n",
+            "vectors.txt, lines 1 and 5 hold the same word: remove the one whose vector is wrong",
+        ),
+        ("secret\ncat\n", "vectors.txt, line 1: expected a word and its numbers, each after one space, got none"),
+        ("secret\t7.25\n", "vectors.txt, line 1: expected a word and its numbers, each after one space, got none"),
+        ("\n\nthe 1 2\n\nsecret 7.25\n", SECOND.replace("2", "5") + TWO + "1; was the file cut?"),
+        ("", "vectors.txt holds no vectors: expected a word and its numbers on each line"),
+        ("\n \n", "vectors.txt holds no vectors: expected a word and its numbers on each line"),
+        (
+            b"the 1 2\nsecret\xff 7.25 1\n",
+            SECOND + "expected UTF-8; convert the file (iconv -c leaves out what is not), or, if it is word2vec's "
+            "binary format, let its name end in .bin",
+        ),
+        (
+            b"2 2\nsecret \0\0\0\0\0\0\0\0\ncat \0\0\0\0\0\0\0\0\n",
+            "vectors.txt: expected text, got binary data; if it is word2vec's binary format, let its name end in .bin",
+        ),
+        (
+            ". 1 2\n, 7.25 3\n",
+            "vectors.txt: no words among the vectors: every entry is a number, an address or punctuation",
+        ),
+    ],
+)
+def test_a_broken_file_is_named_by_its_line(refused, file, content, message):
+    refused(file(content), message)
+
+
+def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatch):
+    monkeypatch.setattr(module, "_LONGEST_LINE", 1 << 20)
+    refused(
+        file("secret " + "7.25 " * 500_000),
+        "vectors.txt: expected a word and its numbers on each line, got a line of more than 1 MiB; is this a file of "
+        "vectors?",
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("019.-+eE_naif x", min_size=1, max_size=9), min_size=2, max_size=4))
+def test_lines_at_once_and_one_by_one_read_the_same(fields):
+    """The quick way must take nothing that the careful way refuses, nor read it differently."""
+    rows = [" ".join(fields).encode(), b"0 " * (len(fields) - 1) + b"0"]
+    together = module._matrix(rows, len(fields))
+    alone = module._matrix(rows[:1], len(fields))
+    assert (together is None) == (alone is None)
+    if alone is not None:
+        numbers = np.array([float(field) for field in " ".join(fields).split(" ")])
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(alone[0], numbers.astype(np.float32))
+        np.testing.assert_array_equal(together[0], alone[0])
+
+
+# -- the binary format ---------------------------------------------------------------------------------------------
+
+
+WORDS = ["the", ".", "Cat", "cat", "déjà", "dog"]
+MATRIX = [[0.1, 0.2], [0.5, 0.5], [1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_words_and_binary_numbers(file, word2vec, end):
+    vectors = dptext.load_vectors(file(word2vec(WORDS, MATRIX, end=end), "a.bin"))
+    assert vectors.words == ("the", "cat", "déjà", "dog", "<unk>")
+    assert vectors["cat"].tolist() == [1, 2]
+
+
+def test_numbers_may_hold_spaces_and_line_feeds(file, word2vec):
+    matrix = np.frombuffer(b" \n \n\n\n  a  \n\n\n\n\n    \n \n b\n\n cccc", dtype="<f4").reshape(2, 4)
+    vectors = dptext.load_vectors(file(word2vec(["cat", "dog"], matrix), "a.bin"))
+    assert vectors.matrix[:2].tobytes() == matrix.tobytes()
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize("dimension", [1, 37, 5000])
+def test_rows_across_blocks(file, word2vec, dimension, end, small_blocks):
+    count = 20 * small_blocks // (4 * dimension) + 3
+    rows = np.random.default_rng(5).normal(size=(count, dimension)).astype(np.float32)
+    names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(count)]
+    vectors = dptext.load_vectors(file(word2vec(names, rows, end=end), "a.bin"))
+    assert vectors.words[:-1] == tuple(names)
+    np.testing.assert_array_equal(vectors.matrix[:-1], rows)
+
+
+def test_a_word_that_is_not_utf8_is_left_out_and_counted(file, word2vec, caplog):
+    path = file(word2vec(["the", b"secret\xc3", "dog"], [[1, 2], [3, 4], [5, 6]]), "a.bin")
+    with caplog.at_level(logging.INFO, "dptext"):
+        assert dptext.load_vectors(path).words == ("the", "dog", "<unk>")
+    assert "2 of the first 3 entries are words, 0 are other forms of these, 1 are not UTF-8 (a.bin)" in caplog.text
+
+
+def test_a_limit_reads_no_more_rows_than_it_takes(file, word2vec, counted_blocks):
+    names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(5000)]
+    path = file(word2vec(names, np.ones((5000, 3))), "a.bin")
+    assert len(dptext.load_vectors(path, limit=100)) == 100
+    assert len(counted_blocks) <= 2
+    assert len(dptext.load_vectors(path)) == 5001
+    assert len(counted_blocks) > 5
+
+
+NO_HEADER = (
+    'a.bin: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it is text, '
+    "let its name end in .txt or .vec"
+)
+CUT = "a.bin: expected 2 rows, as the header says, the file ends after row {}; it was cut: copy it again"
+NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repair the row"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", 'a.bin holds no vectors: expected a line "rows dimension" and the rows'),
+        (b"secret 7.25 1\ncat 1 2\n", NO_HEADER),
+        (b"secret", NO_HEADER),
+        (b"2 2", NO_HEADER),
+        (b"2 2 2\nsecret ", NO_HEADER),
+        (b"-2 2\nsecret ", NO_HEADER),
+        (b"\xb2 2\nsecret ", NO_HEADER),
+        (b"\x00" * 1000, NO_HEADER),
+        (
+            b"2 2\nsecret 7.25 1.00\ncat 1.00 2.00\n",
+            "a.bin: expected word2vec's binary format, got text; let its name end in .txt or .vec",
+        ),
+        (b"2 1\nsecret \0\0\0\0\ncat \0\0\0", CUT.format(1)),
+        (b"2 1\nsecret \0\0\0\0\n", CUT.format(1)),
+        (b"2 1\nsecret \0\0\0", CUT.format(0)),
+        (b"2 1\n", CUT.format(0)),
+        (
+            b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0",
+            "a.bin: expected 1 rows, as the header says, the file holds more; correct the header or get the file again",
+        ),
+        (
+            b"2 1\ncat \0\0\0\0\n" + b"secret" * 20_000,
+            "a.bin, row 2: expected a word, a space and 1 float32 numbers, got no space; is the header right?",
+        ),
+        (b"2 1\ncat \0\0\0\0\nsecret \0\0\xc0\x7f\n", NOT_FINITE_ROW),
+        (b"2 1\ncat \0\0\0\0\nsecret \0\0\x80\xff\n", NOT_FINITE_ROW),
+        (
+            b"2 1\nsecret \0\0\0\0\nsecret \0\0\xe8\x40",
+            "a.bin, rows 1 and 2 hold the same word: remove the one whose vector is wrong",
+        ),
+        (
+            b"1 1\n. \0\0\0\0",
+            "a.bin: no words among the vectors: every entry is a number, an address or punctuation",
+        ),
+    ],
+)
+def test_a_broken_file_is_named_by_its_row(refused, file, content, message):
+    refused(file(content, "a.bin"), message)
+
+
+# -- the line of rows and dimension --------------------------------------------------------------------------------
+
+
+BEYOND = (
+    ", line 1: expected the number of rows and a dimension of 1 to 1,000,000, got numbers beyond that; is this a file "
+    "of vectors?"
+)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.bin"])
+@pytest.mark.parametrize("header", ["2 0", "2 1000001", "2 " + "9" * 30, "9" * 30 + " 2", "9" * 5000 + " 2"])
+def test_a_header_beyond_reason_is_refused(refused, file, name, header):
+    refused(file(header + "\nsecret 7.25 1\n", name), name + BEYOND)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"3 2\n", "expected 3 rows, as the header says, the file ends after row 2; it was cut: copy it again"),
+        (
+            b"999999999999999 2\n",
+            "expected 999,999,999,999,999 rows, as the header says, the file ends after row 2; it was cut: copy it "
+            "again",
+        ),
+        (
+            b"1 2\n",
+            "expected 1 rows, as the header says, the file holds more; correct the header or get the file again",
+        ),
+    ],
+)
+def test_a_header_that_does_not_keep_its_promise(refused, file, word2vec, header, message):
+    rows = word2vec(["secret", "dog"], [[7.25, 2], [3, 4]], header=header)
+    text = header + b"secret 7.25 2\ndog 3 4\n"
+    tracemalloc.start()
+    refused(file(rows, "a.bin"), f"a.bin: {message}")
+    refused(file(text, "a.txt"), f"a.txt: {message}")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.bin"])
+def test_a_promise_beyond_the_limit_is_not_looked_at(file, word2vec, name):
+    header = b"100 2\n"
+    content = word2vec(["cat", "dog", "cow"], [[1, 2], [3, 4], [5, 6]], header=header)
+    if name == "a.txt":
+        content = header + b"cat 1 2\ndog 3 4\ncow 5 6\n"
+    assert dptext.load_vectors(file(content, name), limit=3).words == ("cat", "dog", "<unk>")
+
+
+def test_a_header_alone(refused, file):
+    refused(file("0 2\n", "a.txt"), "a.txt holds no vectors: expected a word and its numbers on each line")
+    refused(file("0 2\n", "a.bin"), "a.bin holds no vectors: its header says so")
