@@ -161,7 +161,7 @@ def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
         (("out.jsonl", "-o", "page.html", "--card", "card.txt"), 2, "ends in .md"),
         (("out.jsonl", "-o", "folder.html", "--force"), 2, "is a folder: name a file in it"),
         (("out.jsonl", "-o", "none/page.html"), 4, "make it first"),
-        (("out.jsonl", "-o", "page.html", "--attacker", "me"), 2, "attacker must be some of"),
+        (("out.jsonl", "-o", "page.html", "--attacker", "me"), 2, "attacker must be one of"),
         (("out.jsonl", "-o", "page.html", "--group", "side"), 2, "group needs a label"),
         (("out.jsonl", "-o", "page.html", "--label", "none"), 1, "expected a column 'none'"),
         (("in.jsonl", "-o", "page.html"), 4, "in.jsonl.privacy.json"),

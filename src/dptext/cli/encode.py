@@ -197,7 +197,7 @@ def _fit(asked: EncoderOptions, sources: Sequence[Path], output: options.Output)
             if _is_among(file, sources):
                 raise ParameterError(
                     f"{file.name!r} is among the inputs: what centre and projection are fitted on is not protected; "
-                    "name texts of somebody else as --public"
+                    "name texts of other people as --public"
                 )
         documents = list(read_documents(asked.public, text=asked.public_text, label=asked.public_label))
         texts, labels = [each.text for each in documents], [each.label for each in documents]
@@ -236,7 +236,7 @@ def _load(asked: EncoderOptions) -> DeviceEncoder:
 
 
 def build_randomizer(asked: EncoderOptions) -> Randomizer:
-    """The randomizer that is asked for, whatever the case of its letters.
+    """The randomizer that is asked for, in letters of either case.
 
     Raises:
         ParameterError: no epsilon, an unknown name, an option that it has not, a value that it refuses, no delta where

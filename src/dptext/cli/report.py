@@ -13,6 +13,7 @@ import typer
 
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS
+from dptext.checks import choice
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.errors import ParameterError, RefusedError
@@ -64,10 +65,7 @@ class QuestionOptions:
         Raises:
             ParameterError: an option that cannot be, or not with another.
         """
-        foreign = [each for each in attackers if each not in ATTACKERS]
-        if foreign:
-            raise ParameterError(f"attacker must be some of {', '.join(ATTACKERS)}, got {foreign[0]!r}")
-        names: Any = tuple(dict.fromkeys(attackers)) or ATTACKERS
+        names: Any = tuple(dict.fromkeys(choice("attacker", each, ATTACKERS) for each in attackers)) or ATTACKERS
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.seed is None:
             del given["seed"]
