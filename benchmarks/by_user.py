@@ -1,6 +1,6 @@
 """Documents grouped by user: the blogs, and up to a million synthetic users: see benchmarks/README.md.
 
-Command: ``python benchmarks/by_user.py [--data ../shared/data] [--processes 1 2] [--users 1e5 3e5 1e6]``; with
+Command: ``python benchmarks/grouping.py [--data ../shared/data] [--processes 1 2] [--users 1e5 3e5 1e6]``; with
 ``--sorts`` our external sort beside SQLite's and pyarrow's instead.
 """
 
@@ -29,8 +29,8 @@ from sorts import FROM_FILE, SORTS
 from dptext import Document, load_vectors
 from dptext.files.documents import read_documents
 from dptext.text.vocabulary import Vocabulary
-from dptext.users import by_user
-from dptext.users.by_user import Users, users_of
+from dptext.users import grouping
+from dptext.users.grouping import Users, users_of
 
 ARCHIVE = "blog_authorship/blogs_subset.tar.xz"
 SOURCE, LIMIT = "glove-6b-50d", 20_000
@@ -179,7 +179,7 @@ def measure_sort(name: str, documents: str, users: str, length: str, file: str) 
             walk(Users(runs, [None], None), digest)
             runs.close()
         else:
-            by_user.SortedRuns = SORTS[name]  # type: ignore[misc]
+            grouping.SortedRuns = SORTS[name]  # type: ignore[misc]
             with users_of(read_documents(path, user="user"), vocabulary, seed=1, folder=folder) as people:
                 walk(people, digest)
         seconds, cpu = time.perf_counter() - start, sum(os.times()[:4]) - before

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext.users.sorted_runs import Batch, SortedRuns
+from dptext.users.sorting import Batch, SortedRuns
 
 ARRIVED = "CREATE TABLE arrived (user BLOB, level INTEGER, rows BLOB)"
 WALKED = 1 << 18  # bytes of texts that leave SQLite at once

@@ -22,7 +22,7 @@ from dptext import SkipGram, WordVectors
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.by_user import users_of
+from dptext.users.grouping import users_of
 from dptext.users.store import UserStore, stored_users
 
 __all__ = ["SKIP_GRAM", "SKIP_GRAM_CLIPPED", "SKIP_GRAM_LARGER", "TIMES", "Compare", "Compared"]

@@ -16,7 +16,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.users.by_user import users_of
+from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 
 __all__ = ["DELTA", "behaviour", "given_words", "plan_of", "released", "total_of"]

@@ -24,7 +24,7 @@ from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.embeddings.skipgram_plan import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.by_user import users_of
+from dptext.users.grouping import users_of
 from dptext.users.store import UserStore, stored_users
 
 __all__ = ["KINDS", "PAIRS", "USERS", "Kind", "Schedule", "Trainings", "behaviour"]

@@ -31,7 +31,7 @@ MOVED = {
     "dptext.scale.spark": "dptext.spark.frames",
     "dptext.words.corpus": "dptext.words.privatize",
     "dptext.words.training": "dptext.words.trained_vectors",
-    "dptext.text.by_user": "dptext.users.by_user",
+    "dptext.text.by_user": "dptext.users.grouping",
 }
 
 

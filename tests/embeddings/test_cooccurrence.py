@@ -14,7 +14,7 @@ from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import Vocabulary
-from dptext.users.by_user import users_of
+from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 
 TOPICS = (("tea", "cup", "milk", "kettle"), ("tax", "law", "court", "judge"))

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files import lines as rows
+from dptext.files import documents as rows
 from dptext.files.blocks import Reject, in_runs
 from dptext.files.documents import read_documents
 from dptext.files.folders import find_files

@@ -251,7 +251,7 @@ def test_a_full_block_is_there_before_a_later_row_is_looked_at(
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_reader_reads_as_far_as_it_was_asked(tmp_path, monkeypatch, suffix):
     for module in ("documents", "parquet"):
-        monkeypatch.setattr(f"dptext.text.{module}.BLOCK_ROWS", 500)
+        monkeypatch.setattr(f"dptext.files.{module}.BLOCK_ROWS", 500)
     lines = [hashlib.sha512(f"incompressible {n}".encode()).hexdigest() for n in range(40_000)]
     path = put(tmp_path / f"a{suffix}", lines)
     reader = read_documents(path)
@@ -293,7 +293,7 @@ def test_a_reader_is_read_once_and_stays_at_its_end(tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_reader_leaves_no_file_open_however_it_ends(tmp_path, monkeypatch, suffix):
     for module in ("documents", "parquet"):
-        monkeypatch.setattr(f"dptext.text.{module}.BLOCK_ROWS", 1)
+        monkeypatch.setattr(f"dptext.files.{module}.BLOCK_ROWS", 1)
     path = put(tmp_path / f"a{suffix}", ["one", "two"])
     finished, closed, abandoned = read_documents(path), read_documents(path), read_documents(path)
     list(finished)

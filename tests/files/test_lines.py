@@ -6,9 +6,9 @@ import json
 import pytest
 
 from dptext.errors import DataError
-from dptext.files import lines as rows
+from dptext.files import documents as rows
+from dptext.files.documents import BadRow, rows_of
 from dptext.files.formats import OpenedFile
-from dptext.files.lines import BadRow, rows_of
 from files.sample_files import KINDS, packed, put, raw, read
 from files.secrecy import MARKER, assert_error
 

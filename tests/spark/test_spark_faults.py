@@ -310,7 +310,7 @@ def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, g
     device = DeviceEncoder(MeanOfWords(words), Bound(mean=words.matrix.mean(axis=0)), PrivUnit(epsilon=4.0))
     (tmp_path / "in.jsonl").write_text('{"text": null}\n{"text": "a"}\n')
     Ledger.create(tmp_path / "ledger.db", epsilon=5.0)
-    from dptext.spark.files import read_files
+    from dptext.spark.frames import read_files
 
     release = dptext.spark.frames.encode_scan(read_files([str(tmp_path / "in.jsonl")]), device)
     release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "ledger.db"))
@@ -388,8 +388,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_any_row_is_read(spark
 
 
 def test_a_column_that_is_missing_is_answered_with_those_that_are_there(spark, mechanism, tmp_path):
-    from dptext.spark.files import read_files
-    from dptext.spark.frames import privatize
+    from dptext.spark.frames import privatize, read_files
 
     frame = spark.createDataFrame([("a", 1)], "body string, stars int")
     with pytest.raises(ParameterError, match=r"0 of that name; its columns are 'body', 'stars'$"):
@@ -451,7 +450,7 @@ READ = {
 
 @pytest.mark.parametrize("name", READ)
 def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
-    from dptext.spark.files import read_files
+    from dptext.spark.frames import read_files
 
     (tmp_path / name).write_text(READ[name], newline="")
     keep = [] if name.endswith((".jsonl", ".txt")) else ["n"]
@@ -476,7 +475,7 @@ def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
 
 
 def test_files_whose_columns_are_in_another_order_are_no_mixture_of_them(spark, mechanism, tmp_path):
-    from dptext.spark.files import read_files
+    from dptext.spark.frames import read_files
 
     for name, content in (("a.csv", "text,stars\na secret,5\n"), ("b.csv", "stars,text\n5,a secret\n")):
         (tmp_path / name).write_text(content)

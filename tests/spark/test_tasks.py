@@ -11,10 +11,9 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import NoiseKey
-from dptext.spark import blocks, tasks
-from dptext.spark.blocks import GROUP, placed_blocks
+from dptext.spark import tasks
 from dptext.spark.rows import LABEL, LabelTask
-from dptext.spark.tasks import EncodeTask, RewriteTask, Rows
+from dptext.spark.tasks import GROUP, EncodeTask, RewriteTask, Rows, placed_blocks
 
 GROUPS = 8
 IDS = ("n",)
@@ -132,8 +131,8 @@ def test_counts_stand_in_the_first_row_of_a_block_and_add_up(context):
 
 @pytest.mark.parametrize("size", [1, 3, 10, 64])
 def test_a_block_ends_where_the_rows_say(size, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
-    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 100)
+    monkeypatch.setattr(tasks, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(tasks, "BLOCK_CHARACTERS", 100)
     texts = ["x" * (n * 7 % 31) for n in range(200)]
     rows = pa.table({"text": texts, "n": range(200), GROUP: pa.array([n // 60 for n in range(200)], pa.int32())})
     made = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))

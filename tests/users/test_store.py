@@ -8,7 +8,7 @@ import pytest
 from dptext import Document, StorageError
 from dptext.text.vocabulary import Vocabulary
 from dptext.users import store as user_store
-from dptext.users.by_user import users_of
+from dptext.users.grouping import users_of
 from dptext.users.store import DOCUMENT_END, stored_users
 
 WORDS = Vocabulary(["cat", "sat", "mat", "<unk>"])

@@ -12,7 +12,7 @@ from dptext.embeddings.dpsgd.training import _NOISE, _USES
 from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.vocabulary import Vocabulary
-from dptext.users.by_user import users_of
+from dptext.users.grouping import users_of
 from dptext.users.store import stored_users
 from zoo.case import Case
 

@@ -188,8 +188,7 @@ def _privatize_on_spark(
     charge: options.Charge,
     output: options.Output,
 ) -> None:
-    from dptext.spark.files import read_files
-    from dptext.spark.frames import privatize_scan
+    from dptext.spark.frames import privatize_scan, read_files
 
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages

@@ -27,7 +27,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.by_user import Person, UserUnit, users_of
+from dptext.users.grouping import Person, UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
@@ -187,7 +187,7 @@ class Cooccurrence(Shareable):
     Raises:
         ParameterError: an argument out of range; a vocabulary without words; a level that is none.
         RefusedError: vectors that carry a statement which cannot be added (another unit or relation).
-        DataError, StorageError: as `read_documents` and `dptext.users.by_user.users_of`.
+        DataError, StorageError: as `read_documents` and `dptext.users.grouping.users_of`.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))

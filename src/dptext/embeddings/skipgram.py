@@ -27,7 +27,7 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.by_user import UserUnit, users_of
+from dptext.users.grouping import UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.users.store import UserStore, stored_users
 from dptext.vectors.formats import Source
@@ -182,7 +182,7 @@ class SkipGram(Shareable):
         ParameterError: an argument out of range; a vocabulary without words; a level that is none.
         RefusedError: vectors that carry a statement which cannot be added; a checkpoint of another training.
         MissingExtraError: numba or dp-accounting is not installed.
-        DataError, StorageError: as `read_documents` and `dptext.users.by_user.users_of`.
+        DataError, StorageError: as `read_documents` and `dptext.users.grouping.users_of`.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))

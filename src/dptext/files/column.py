@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+import numpy as np
 
 from dptext.errors import ParameterError
 
-__all__ = ["is_missing", "one_column"]
+__all__ = ["is_missing", "one_column", "spelled_key"]
 
 
 def one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
@@ -29,3 +33,24 @@ def one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
 def is_missing(text: object) -> bool:
     """None, NaN, and the values that pandas has for the same (told by name: pandas need not be there)."""
     return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
+
+
+_WHOLE = re.compile(r"[1-9][0-9]{0,14}\.0+")
+
+
+def spelled_key(value: object) -> str | None:
+    """The key as a string; None where the value is none: missing, blank, or neither a text nor a whole number.
+
+    >>> [spelled_key(value) for value in (7, 7.0, "7", " 7", "7.0", "Ann ", "", None, 7.5)]
+    ['7', '7', '7', '7', '7', 'Ann', None, None, None]
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        spelled = value.strip()
+        return (str(int(float(spelled))) if _WHOLE.fullmatch(spelled) else spelled) or None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return str(Decimal(value))  # of any length: Python's own spelling ends in an error after some thousand digits

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError
+from dptext.files.column import spelled_key
 from dptext.files.documents import DocumentReader
-from dptext.files.keys import spelled_key
 from dptext.files.parquet import as_lists
 from dptext.ledger.ledger import PENDING, RELEASED, TEXT, Ledger
 from dptext.privacy.guarantee import Guarantee, MetricDP

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, StorageError
 from dptext.files.documents import read_documents
 from dptext.files.formats import extra, file_format
-from dptext.files.parquet import pyarrow
-from dptext.files.parquet_vectors import vector_blocks
+from dptext.files.parquet import pyarrow, vector_blocks
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.files import VECTOR
 

@@ -20,8 +20,7 @@ from dptext.errors import ParameterError
 from dptext.files.blocks import Block
 from dptext.files.documents import OnError, PathLike, check_kept_columns
 from dptext.files.formats import extra, file_format
-from dptext.files.parquet import assemble, segment
-from dptext.files.parquet_vectors import as_vectors, vector_blocks
+from dptext.files.parquet import as_vectors, assemble, segment, vector_blocks
 from dptext.own_files import HashedFile
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement

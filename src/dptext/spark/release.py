@@ -2,19 +2,212 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from threading import Event
+from typing import Any, TypeVar
 
-from dptext.errors import RefusedError
+from dptext.errors import RefusedError, StorageError
+from dptext.files.blocks import BLOCK_ROWS, Block
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.spark.charges import FrameCharges
+from dptext.release.charges import Charges
 from dptext.spark.folder import Appeared, OutputFolder
-from dptext.spark.jobs import completed, run_job
+from dptext.spark.rows import quoted
 from dptext.spark.session import told_in_one_line
 
-__all__ = ["SparkRelease"]
+__all__ = ["FrameCharges", "SparkRelease", "completed", "run_job"]
+
+
+class FrameCharges:
+    """What a release of a DataFrame charges to a ledger; without a ledger, nothing.
+
+    The keys of all rows stream through the driver, which holds a block of them at a time.
+
+    Args:
+        ledger: the file of the ledger, where the driver runs; or None.
+        by: the column that says which row or person a row is; None: the text itself.
+        frame: the rows.
+        text: the column of the text.
+        missing: as in `dptext.release.charges.Charges`.
+    """
+
+    def __init__(
+        self, ledger: str | None, by: str | None, frame: Any, text: str, *, missing: str | None = None
+    ) -> None:
+        self._charges = Charges(ledger, by, missing=missing)
+        self._frame, self._text, self._by = frame, text, by
+        self._stopped = Event()
+        self._charged: tuple[int, int] | None = None
+
+    def reserve(self, promise: PrivacyStatement) -> None:
+        """Charge every row, or none.
+
+        Raises:
+            RefusedError: a row would be overspent; nothing was charged.
+            DataError: a row without a key.
+        """
+        if self.kind is not None:
+            keys = _Keys(self._frame, self._text, self._by, self._stopped)
+            self._charges.reserve(str(promise.release_id), promise, keys)  # type: ignore[arg-type]  # reads as a reader does
+            self._charged = self._summed()
+            if self._charged[0] != keys.count:
+                raise _changed()
+
+    def stop(self) -> None:
+        """Let a reservation that another thread is making fail: nothing is charged."""
+        self._stopped.set()
+
+    def check_same(self) -> None:
+        """Whether the rows are those that were charged.
+
+        Raises:
+            RefusedError: they are not: the input changed in between.
+        """
+        if self._charged is not None and self._summed() != self._charged:
+            raise _changed()
+
+    def _summed(self) -> tuple[int, int]:
+        """How many rows there are, and a number that changes with their keys; computed where the rows are."""
+        from pyspark.sql import functions
+
+        hashed = functions.xxhash64(quoted(self._text if self._by is None else self._by)).cast("decimal(38, 0)")
+        count, total = self._frame.agg(functions.count("*"), functions.sum(hashed)).collect()[0]
+        return int(count), int(total or 0)
+
+    def settle(self, made: PrivacyStatement) -> None:
+        """The release is out: the folder and its statement stand."""
+        self._charges.settle(str(made.release_id))
+
+    def void_after(self, error: BaseException, promise: PrivacyStatement) -> None:
+        """The release never appears, because of an error."""
+        self._charges.void_after(error, str(promise.release_id))
+
+    @property
+    def kind(self) -> list[str] | None:
+        """Which ledger, and how rows are told apart: as in `dptext.release.charges.Charges`."""
+        return self._charges.kind
+
+    def give_up(self, release_id: str, run: Mapping[str, Any], *, is_out: bool) -> None:
+        """What becomes of the release of a run that was killed, in the ledger that it named."""
+        self._charges.give_up(release_id, run, is_out)
+
+
+def _changed() -> RefusedError:
+    return RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
+
+
+class _Keys:
+    """The rows as `dptext.release.charges.Charges` reads them."""
+
+    def __init__(self, frame: Any, text: str, by: str | None, stopped: Event) -> None:
+        self._frame, self._text, self._by, self._stopped = frame, text, by, stopped
+        self.count = 0
+
+    def blocks(self) -> Iterator[Block]:
+        names = [self._text] if self._by is None else [self._by]
+        waiting: list[Any] = []
+        for row in self._frame.select(*map(quoted, names)).toLocalIterator():
+            waiting.append(row[0])
+            if len(waiting) == BLOCK_ROWS:
+                yield self._block(waiting)
+                waiting = []
+        if waiting:
+            yield self._block(waiting)
+
+    def _block(self, values: list[Any]) -> Block:
+        if self._stopped.is_set():
+            raise StorageError("stopped while the ledger was being charged: nothing was released")
+        self.count += len(values)
+        return Block(values, {}) if self._by is None else Block([""] * len(values), {self._by: values})
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+Result = TypeVar("Result")
+_LONGEST_END = 30.0  # seconds that tasks which were stopped have to end
+_BETWEEN = 0.05
+_BETWEEN_STOPS = 0.3
+
+
+def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
+    """The result of jobs of the engine; when they fail or are interrupted, all of their tasks have ended.
+
+    Args:
+        spark: the session.
+        work: what starts the jobs, and waits for them.
+        stop: what else an interrupt has to stop, if that is not a job.
+    """
+    context = spark.sparkContext
+    tag = f"dptext-{RandomBits().take(12).hex()}"
+
+    def tagged() -> Result:
+        context.addJobTag(tag)  # of this thread alone; groups are the caller's
+        return work()
+
+    def cancel() -> None:
+        stop()
+        context.cancelJobsWithTag(tag)
+
+    try:
+        return completed(tagged, stop=cancel)
+    except BaseException:
+        with suppress(Exception):  # Java may be gone, and its tasks with it
+            _wait_for_tasks(context, tag)
+        raise
+
+
+def completed(work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
+    """The result of something that an interrupt does not cut in two: it is waited for all the same.
+
+    Args:
+        work: done in a thread of its own. A second interrupt does not wait for it any more.
+        stop: called on an interrupt, until the work has ended.
+
+    Raises:
+        KeyboardInterrupt: when the work has ended, if there was one.
+    """
+    from pyspark import InheritableThread
+
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  raised where it is waited for
+            future.set_exception(error)
+
+    InheritableThread(target=run, daemon=True).start()
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        while not future.done():
+            with suppress(Exception):  # Java may be gone
+                stop()  # again and again: a job may begin after it
+            wait([future], timeout=_BETWEEN_STOPS)
+        raise
+
+
+def _wait_for_tasks(context: Any, tag: str) -> None:
+    tracker = context._jsc.sc().statusTracker()
+    until = time.monotonic() + _LONGEST_END
+    while time.monotonic() < until:
+        if not any(_active(tracker, job) for job in tracker.getJobIdsForTag(tag)):
+            return
+        time.sleep(_BETWEEN)
+
+
+def _active(tracker: Any, job: int) -> bool:
+    """Whether a task of a job is running."""
+    found = tracker.getJobInfo(job)
+    stages = found.get().stageIds() if found.isDefined() else ()
+    infos = [tracker.getStageInfo(stage) for stage in stages]
+    return any(each.isDefined() and each.get().numActiveTasks() for each in infos)
+
 
 Counts = Mapping[str, int]
 

@@ -30,8 +30,7 @@ from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.files.kept_columns import unknown_type
 from dptext.privacy.randomness import NoiseKey
-from dptext.spark.arrow import batch_of, bytes_column, number_column
-from dptext.spark.blocks import GROUP
+from dptext.spark.tasks import GROUP, batch_of, bytes_column, number_column
 
 __all__ = ["GROUPS", "LABEL", "bare_field", "by_id", "by_label", "checked_columns", "checked_partitions", "quoted"]
 

@@ -12,6 +12,7 @@ import io
 import mmap
 import pickle
 import struct
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dptext.errors import ParameterError, StorageError
 from dptext.noise.selection import BoundsIndex
 from dptext.own_files import whole_file
 
-__all__ = ["opened_tables", "write_tables"]
+__all__ = ["from_node", "opened_tables", "to_nodes", "write_tables"]
 
 _MAGIC = b"dptext tables 1\n"
 _HEADER = struct.Struct("<16sQQ")  # magic, bytes of the pickle, number of arrays
@@ -107,3 +108,31 @@ class _Pickler(pickle.Pickler):
         if isinstance(thing, BoundsIndex):
             return BoundsIndex.of_array, (thing.path, np.asarray(thing.array))
         return NotImplemented
+
+
+def to_nodes(spark: Any, thing: object) -> str:
+    """Give every node a public object, and return the name that tasks know it by. A second time costs nothing.
+
+    Args:
+        spark: the session.
+        thing: what can be pickled and holds neither a secret nor random state.
+
+    Raises:
+        ParameterError: it cannot be pickled.
+        StorageError: the driver's disk is full.
+    """
+    from pyspark import SparkFiles
+
+    place = Path(SparkFiles.getRootDirectory())
+    written = write_tables(thing, place.parent)
+    if not (place / written.name).exists():
+        spark.sparkContext.addFile(str(written))
+    return written.name
+
+
+@lru_cache(maxsize=2)
+def from_node(name: str) -> Any:
+    """What `to_nodes` gave, in a task: opened once in a process, which Spark uses for many tasks."""
+    from pyspark import SparkFiles
+
+    return opened_tables(Path(SparkFiles.get(name)))

@@ -2,7 +2,7 @@
 
 **Why nothing is released twice.** The noise of a block is the stream PRF(secret of the release, all parameters and the
 code version, place, content) of `dptext.privacy.randomness`. Where a block begins and ends, its place and the order of
-its rows follow from the rows alone (`dptext.spark.blocks`), never from the attempt, the worker, the clock or another
+its rows follow from the rows alone (`dptext.spark.tasks`), never from the attempt, the worker, the clock or another
 partition. So a task that is retried, runs twice at once (speculation), or is run again by a later action writes the
 very same bytes, and whichever attempt the engine commits, there is one release. And no two blocks of an evaluation
 share a place, so no two share noise, whatever they hold.
@@ -14,23 +14,231 @@ there can read the rows themselves. It is in no plan, no event log, no file that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError
+from dptext.files.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import Tally
-from dptext.spark.arrow import batch_of, number_column, text_column, vector_column
-from dptext.spark.blocks import Placed, placed_blocks
-from dptext.spark.nodes import from_node
+from dptext.spark.tables import from_node
 from dptext.threads import use_cores
 from dptext.words.rewriter import Rewriter
 
-__all__ = ["COUNTS", "EncodeTask", "RewriteTask", "Rows"]
+__all__ = [
+    "COUNTS",
+    "GROUP",
+    "EncodeTask",
+    "Placed",
+    "RewriteTask",
+    "Rows",
+    "batch_of",
+    "bytes_column",
+    "number_column",
+    "numbers_in",
+    "placed_blocks",
+    "text_column",
+    "vector_column",
+]
+
+
+def text_column(texts: Sequence[str | None], kind: Any) -> Any:
+    """A column of strings.
+
+    Args:
+        texts: None where there is none.
+        kind: ``pyarrow.string()`` or ``pyarrow.large_string()``.
+    """
+    encoded = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
+    return _of_bytes(encoded, kind)
+
+
+def bytes_column(values: Sequence[bytes]) -> Any:
+    """A column of bytes."""
+    import pyarrow
+
+    return _of_bytes(values, pyarrow.binary())
+
+
+def number_column(values: npt.NDArray[Any]) -> Any:
+    """A column of the whole numbers or floats of an array."""
+    import pyarrow
+
+    kind = pyarrow.from_numpy_dtype(values.dtype)
+    return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.ascontiguousarray(values))])
+
+
+def numbers_in(column: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The numbers of a column without missing ones, as they lie."""
+    values = np.frombuffer(column.buffers()[1] or b"", dtype=dtype)
+    return values[column.offset : column.offset + len(column)]
+
+
+def vector_column(vectors: npt.NDArray[np.float32]) -> Any:
+    """A column of lists out of the rows of a matrix."""
+    import pyarrow
+
+    ends = np.arange(0, vectors.size + 1, vectors.shape[1], dtype=np.int32)
+    return pyarrow.ListArray.from_arrays(number_column(ends), number_column(vectors.ravel()))
+
+
+def batch_of(columns: Mapping[str, Any]) -> Any:
+    """A record batch."""
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _of_bytes(values: Sequence[bytes | None], kind: Any) -> Any:
+    import pyarrow
+
+    width = "<i8" if pyarrow.types.is_large_string(kind) else "<i4"
+    lengths = np.fromiter((0 if each is None else len(each) for each in values), dtype=np.int64, count=len(values))
+    ends = np.zeros(len(values) + 1, dtype=width)
+    np.cumsum(lengths, out=ends[1:])
+    there = np.fromiter((each is not None for each in values), dtype=np.bool_, count=len(values))
+    mask = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
+    data = pyarrow.py_buffer(b"".join(each for each in values if each is not None))
+    return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(ends), data])
+
+
+GROUP = "dptext group"
+"""The column of the group, where rows come grouped."""
+_BLOCKS_A_GROUP = 1 << 32
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A block, its place, and the rows as they came.
+
+    Attributes:
+        place: no two blocks of an evaluation have the same.
+        block: the texts.
+        rows: the slices of record batches that they were in, with all their columns.
+    """
+
+    place: int
+    block: Block
+    rows: list[Any]
+
+    def column(self, name: str) -> Any:
+        """A column of the rows, as one pyarrow array."""
+        import pyarrow
+
+        return pyarrow.concat_arrays([each.column(name) for each in self.rows])
+
+
+def placed_blocks(batches: Iterable[Any], text: str, *, ids: tuple[str, ...] = (), partition: int) -> Iterator[Placed]:
+    """The blocks of a partition.
+
+    Args:
+        batches: pyarrow record batches, in order.
+        text: the column that holds the text.
+        ids: the columns of the row id, where rows come grouped (`GROUP`) and sorted by it; none: as they lie.
+        partition: the number of the partition, for rows as they lie.
+
+    Raises:
+        DataError: two rows of one id.
+    """
+    made = _Making(text)
+    group, number = (-1 if ids else partition), 0  # groups count from 0
+    last: Any = None
+    for batch in batches:
+        if ids:
+            _check_ids(last, batch, ids)
+            last = batch.slice(batch.num_rows - 1) if batch.num_rows else last
+        for found, part in _runs(batch, group) if ids else [(partition, batch)]:
+            if found != group:
+                if made.rows:
+                    yield made.block(group * _BLOCKS_A_GROUP + number)
+                group, number = found, 0
+            start = 0
+            while start < part.num_rows:
+                start += made.take(part.slice(start))
+                if made.is_full:
+                    yield made.block(group * _BLOCKS_A_GROUP + number)
+                    number += 1
+    if made.rows:
+        yield made.block(group * _BLOCKS_A_GROUP + number)
+
+
+class _Making:
+    """A block in the making."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows: list[Any] = []
+        self._texts: list[str | None] = []
+        self._characters = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._texts) >= BLOCK_ROWS or self._characters >= BLOCK_CHARACTERS
+
+    def take(self, batch: Any) -> int:
+        """Take rows from the front of a batch, up to the one that fills the block; how many these are."""
+        room = batch.slice(0, BLOCK_ROWS - len(self._texts))
+        texts = room.column(self._text).to_pylist()
+        lengths = np.fromiter((len(text or "") for text in texts), dtype=np.int64, count=len(texts))
+        ends = self._characters + np.cumsum(lengths)
+        count: int = min(len(texts), int(np.searchsorted(ends, BLOCK_CHARACTERS)) + 1)
+        self.rows.append(room.slice(0, count))
+        self._texts += texts[:count]
+        self._characters = int(ends[count - 1])
+        return count
+
+    def block(self, place: int) -> Placed:
+        """What was taken; another one begins."""
+        made = Placed(place, Block(self._texts, {}), self.rows)
+        self._begin()
+        return made
+
+
+def _runs(batch: Any, before: int) -> Iterator[tuple[int, Any]]:
+    """The rows of one group after the other; groups come in ascending order."""
+    groups = numbers_in(batch.column(GROUP), np.int32)
+    steps = np.diff(groups, prepend=before)
+    if (steps < 0).any():
+        raise DataError("Spark handed over rows that are not sorted by their group: nothing was released of them")
+    edges = [0, *np.flatnonzero(steps[1:] > 0).tolist(), len(groups)] if len(groups) else []
+    edges[1:-1] = [each + 1 for each in edges[1:-1]]
+    for start, stop in pairwise(edges):
+        yield int(groups[start]), batch.slice(start, stop - start)
+
+
+def _check_ids(last: Any, batch: Any, ids: tuple[str, ...]) -> None:
+    """Whether sorted rows have ids that are all there and all different.
+
+    Raises:
+        DataError: they do not.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    repeated = None
+    for name in ids:
+        column = batch.column(name)
+        if column.null_count:
+            raise DataError(f"the column {name!r} was to tell rows apart, and a row has none (null): complete it")
+        if last is not None:
+            column = pyarrow.concat_arrays([last.column(name), column])
+        same = pyarrow.compute.equal(column.slice(1), column.slice(0, max(0, len(column) - 1)))
+        repeated = same if repeated is None else pyarrow.compute.and_(repeated, same)
+    if repeated is not None and pyarrow.compute.any(repeated).as_py():
+        raise DataError(
+            f"two rows have the same {', '.join(map(repr, ids))}: noise is named by it, and equal rows would get equal "
+            "noise; name columns that tell all rows apart, or leave id out"
+        )
+
 
 COUNTS = tuple(f"dptext {name}" for name in Tally.__slots__)
 """Columns of the counts of a block, in its first row; 0 in its other rows."""
@@ -59,7 +267,7 @@ class RewriteTask:
     """Texts through a word mechanism, and what `Rewriter` counts.
 
     Args:
-        tables: name of the file of the mechanism (`dptext.spark.nodes`).
+        tables: name of the file of the mechanism (`dptext.spark.tables`).
         secret: of the release.
         seeded: whether it is of a seed.
         rows: what to find.
@@ -96,7 +304,7 @@ class EncodeTask:
     """Texts through an encoder; a missing text counts as the empty one.
 
     Args:
-        tables: name of the file of the encoder (`dptext.spark.nodes`).
+        tables: name of the file of the encoder (`dptext.spark.tables`).
         secret: of the release.
         parameters: digest of all that decides about the output besides the content.
         rows: what to find.

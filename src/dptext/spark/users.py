@@ -28,15 +28,14 @@ import numpy.typing as npt
 
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.errors import DataError, ParameterError
-from dptext.files.keys import spelled_key
+from dptext.files.column import spelled_key
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.spark.arrow import batch_of, bytes_column, number_column, text_column
-from dptext.spark.nodes import from_node, to_nodes
 from dptext.spark.rows import checked_columns, checked_partitions, quoted
 from dptext.spark.session import check_frame, told_in_one_line
-from dptext.users.by_user import Level, Person
-from dptext.users.word_rows import RowsOfTexts
+from dptext.spark.tables import from_node, to_nodes
+from dptext.spark.tasks import batch_of, bytes_column, number_column, text_column
+from dptext.users.grouping import Level, Person, RowsOfTexts
 
 __all__ = ["fit"]
 

@@ -26,8 +26,8 @@ from dptext.privacy.statement import PrivacyStatement, new_release_id, of_releas
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.by_user import Person, grouped_users
-from dptext.users.sorted_runs import Lengths, Rows
+from dptext.users.grouping import Person, grouped_users
+from dptext.users.sorting import Lengths, Rows
 
 __all__ = ["LONGEST_WORD", "LearnedVocabulary", "PrivateVocabulary", "private_vocabulary"]
 
@@ -87,7 +87,7 @@ def private_vocabulary(
     store.
 
     Args:
-        documents: with users, in any order (see `dptext.users.by_user.users_of`).
+        documents: with users, in any order (see `dptext.users.grouping.users_of`).
         epsilon, delta: the budget of a user. Public, as all arguments.
         words_per_user: L, how many different words a user may bring. More of them say more about his vocabulary, and
             cost noise: the threshold grows as the root of L.

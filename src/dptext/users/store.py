@@ -1,8 +1,8 @@
 """Users whose texts lie on disk, to be read at random: in memory an offset and a level for each.
 
-`dptext.users.by_user.users_of` gives the users one after the other; training meets the same users again and again, some
-of them at a time, and of each a few places of his texts. So the texts are written once more, user after user, into a
-file without a name (`dptext.users.sorted_runs` says what that covers), and mapped into memory: what is not looked at
+`dptext.users.grouping.users_of` gives the users one after the other; training meets the same users again and again,
+some of them at a time, and of each a few places of their texts. So the texts are written once more, user after user,
+into a file without a name (`dptext.users.sorting` says what that covers), and mapped into memory: what is not looked at
 stays on disk.
 """
 
@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import StorageError
-from dptext.users.by_user import Level, Person
-from dptext.users.sorted_runs import Lengths, Rows
+from dptext.users.grouping import Level, Person
+from dptext.users.sorting import Lengths, Rows
 
 __all__ = ["DOCUMENT_END", "UserStore", "stored_users"]
 
@@ -64,7 +64,7 @@ def stored_users(
     """Write users to disk, and forget them at the end.
 
     Args:
-        users: of `dptext.users.by_user.users_of`.
+        users: of `dptext.users.grouping.users_of`.
         code: a small number from a user's levels.
         folder: where the nameless file lies; None: where the system has its temporary files.
 

@@ -36,7 +36,7 @@ from dptext.embeddings.dpsgd.recipe import MOST
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.formats import extra
-from dptext.users.authored import UserUnit, check_users_are_read, user_name
+from dptext.users.grouping import UserUnit, check_users_are_read, user_name
 
 __all__ = ["ALONE", "RANKS", "Ranks", "TorchRanks"]
 

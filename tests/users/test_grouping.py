@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.column import spelled_key
 from dptext.files.documents import Document, read_documents
-from dptext.files.keys import spelled_key
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
-from dptext.users import authored, by_user, sorted_runs
-from dptext.users.by_user import OUTSIDE, users_of
+from dptext.users import grouping, sorting
+from dptext.users.grouping import OUTSIDE, users_of
 from files.secrecy import MARKER
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
@@ -68,11 +68,10 @@ def test_a_word_that_is_written_like_the_unknown_one_is_outside():
 
 
 def test_tokens_that_are_forgotten_and_long_ones_are_looked_up_again(monkeypatch):
-    from dptext.users import word_rows
 
     long = "a" * 70
     vocabulary = Vocabulary(["cat", "dog", long, "<unk>"])
-    monkeypatch.setattr(word_rows, "_REMEMBERED", 3)
+    monkeypatch.setattr(grouping, "_REMEMBERED", 3)
     texts = [f"cat {long} zebra dog x y z cat {long}"] * 3
     assert collected([Document(text, user="a") for text in texts], vocabulary) == [
         ([[0, 2, -1, 1, -1, -1, -1, 0, 2]] * 3, (None,))
@@ -131,7 +130,7 @@ def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
 
 
 def test_a_row_without_a_user_is_counted_over_blocks(monkeypatch, tmp_path):
-    monkeypatch.setattr(authored, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(grouping, "BLOCK_ROWS", 10)
     documents = [Document("cat", user="a")] * 25 + [Document("cat")]
     with pytest.raises(DataError, match="row 26 has no user"), users_of(documents, WORDS):
         pass
@@ -178,7 +177,7 @@ def test_all_levels_of_a_user_come_with_him(tmp_path):
 
 
 def test_levels_of_a_prolific_user_come_with_him_too(monkeypatch):
-    monkeypatch.setattr(sorted_runs, "BATCH_WORDS", 5)
+    monkeypatch.setattr(sorting, "BATCH_WORDS", 5)
     documents = [Document("cat", user="a", attributes={"level": place // 40}) for place in range(100)]
     assert collected(documents, level="level") == [([[0]] * 100, (0, 1, 2))]
 
@@ -202,9 +201,9 @@ def test_wrong_levels_are_refused(tmp_path):
 @pytest.mark.parametrize("batch", [1 << 20, 4])
 @pytest.mark.parametrize("most", range(1, 12))
 def test_the_first_words_of_a_user_are_looked_at_and_no_more(monkeypatch, batch, most):
-    monkeypatch.setattr(sorted_runs, "BATCH_WORDS", batch)
-    monkeypatch.setattr(sorted_runs, "RUN_DOCUMENTS", 1 if batch == 4 else 100)
-    monkeypatch.setattr(authored, "BLOCK_ROWS", 1 if batch == 4 else 100)
+    monkeypatch.setattr(sorting, "BATCH_WORDS", batch)
+    monkeypatch.setattr(sorting, "RUN_DOCUMENTS", 1 if batch == 4 else 100)
+    monkeypatch.setattr(grouping, "BLOCK_ROWS", 1 if batch == 4 else 100)
     texts = ["cat zebra", "", "dog", "tax tax tax", "", "cat cat", ""]
     full = [[0, -1], [], [1], [2, 2, 2], [], [0, 0], []]
     ((found, _),) = collected([Document(text, user="a") for text in texts], most_words=most)
@@ -309,16 +308,16 @@ def test_memory_stays_flat_in_the_number_of_users():
     """A process of its own for each size: ten times the users, the same peak (16 MiB may come and go)."""
     code = """
         import resource, sys
-        from dptext.users import sorted_runs
-        from dptext.users.by_user import users_of
+        from dptext.users import sorting
+        from dptext.users.grouping import users_of
         from dptext.files.documents import Document
         from dptext.text.vocabulary import Vocabulary
-        sorted_runs.RUN_DOCUMENTS = 1 << 12
-        sorted_runs.PART_RECORDS = 1 << 10
+        sorting.RUN_DOCUMENTS = 1 << 12
+        sorting.PART_RECORDS = 1 << 10
         count = int(sys.argv[1])
         documents = (Document("cat dog", user=str(place)) for place in range(count))
-        from dptext.users import authored
-        authored.BLOCK_ROWS = 1 << 10
+        from dptext.users import grouping
+        grouping.BLOCK_ROWS = 1 << 10
         with users_of(documents, Vocabulary(["cat", "<unk>"])) as users:
             assert sum(1 for person in users for _ in person.chunks()) == count
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -334,4 +333,4 @@ def test_memory_stays_flat_in_the_number_of_users():
 
 
 def test_by_user_hands_on_what_the_caller_may_name():
-    assert set(by_user.__all__) >= {"OUTSIDE", "Person", "Users", "users_of"}
+    assert set(grouping.__all__) >= {"OUTSIDE", "Person", "Users", "users_of"}

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import StorageError
-from dptext.users import sorted_runs
-from dptext.users.sorted_runs import Batch, SortedRuns
+from dptext.users import sorting
+from dptext.users.sorting import Batch, SortedRuns
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def small(monkeypatch):
 
 def make_small(monkeypatch):
     for name, size in {"RUN_WORDS": 20, "RUN_DOCUMENTS": 5, "BATCH_WORDS": 12, "PART_RECORDS": 3}.items():
-        monkeypatch.setattr(sorted_runs, name, size)
+        monkeypatch.setattr(sorting, name, size)
 
 
 def digest(user):
