@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dptext.noise.laplace import l2_laplace
-from dptext.privacy.guarantee import MetricDP
-from dptext.privacy.randomness import RandomBits
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Floats, NoisyVectors, UnknownWords
+from dptext.words.mechanism import NoisyVectors, UnknownWords
 
 __all__ = ["Madlib"]
 
@@ -38,11 +35,3 @@ class Madlib(NoisyVectors):
     def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         self._freeze()
-
-    def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the public diameter."""
-        vectors = self.vectors
-        return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
-
-    def _noise(self, bits: RandomBits, count: int) -> Floats:
-        return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)

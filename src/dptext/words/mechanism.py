@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number
 from dptext.errors import ParameterError
-from dptext.noise.selection import DistanceTable
+from dptext.noise.laplace import l2_laplace
+from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.condition import Condition, Requirement, SameLayout
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, product_upwards
 from dptext.privacy.randomness import RandomBits
@@ -24,6 +25,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN
 from dptext.threads import available_cores, for_each_block
+from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.trained_vectors import assumptions_about, parameters_of_training
@@ -33,10 +35,10 @@ __all__ = [
     "Floats",
     "NoisyVectors",
     "Rows",
+    "SelectingMechanism",
     "ShownMechanism",
     "UnknownWords",
     "WordMechanism",
-    "shares_of",
 ]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -294,12 +296,6 @@ class WordMechanism(ABC):
         )
 
 
-def shares_of(weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """(n, V) probabilities of integer weights; each row's sum fits into 64 bits."""
-    shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)
-    return shares
-
-
 class ShownMechanism(WordMechanism):
     """A word mechanism whose output distribution is known for every word."""
 
@@ -331,10 +327,36 @@ class ShownMechanism(WordMechanism):
         return np.array([row(word) for word in words], dtype=np.int64)
 
 
+class SelectingMechanism(ShownMechanism):
+    """A word mechanism that draws from integer weights over distances in a metric space (`dptext.noise.selection`)."""
+
+    _space: MetricSpace
+    _selection: TruncatedExponential
+
+    @property
+    def slack(self) -> float:
+        """Nats that finite arithmetic may add to the loss of one word, proved (`dptext.noise.selection`)."""
+        return self._selection.slack
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the proof takes for granted, for the statement."""
+        exact = f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)"
+        return (*super().assumptions(), exact, *self._space.assumptions)
+
+    def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
+        weights = self._selection.weights(rows)  # each row's sum fits into 64 bits
+        shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)
+        return shares
+
+    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        return self._selection.sample(rows, bits)
+
+
 class NoisyVectors(WordMechanism):
     """Noise on the word's vector, then a choice among public words that sees the noisy vector and fresh bits only.
 
-    The choice is post-processing, so a promise about the noisy vector is one about the word that comes out.
+    The choice is post-processing, so a promise about the noisy vector is one about the word that comes out. Noise and
+    promise are those of `dptext.Madlib`, where a mechanism does not say otherwise.
 
     Raises:
         ParameterError: noise so large that float64 no longer sees the words beside it.
@@ -350,9 +372,14 @@ class NoisyVectors(WordMechanism):
                 "diameter; use a larger epsilon"
             )
 
-    @abstractmethod
     def _noise(self, bits: RandomBits, count: int) -> Floats:
-        """(count, d) independent noise vectors."""
+        """(count, d) independent noise vectors, of density proportional to exp(-epsilon ||z||)."""
+        return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
+
+    def word_guarantee(self) -> MetricDP:
+        """Metric DP with pairs counted up to the public diameter."""
+        vectors = self.vectors
+        return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
 
     _wanted = 1
     """How many neighbours of the noisy vector `_choose` chooses among."""

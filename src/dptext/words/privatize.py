@@ -231,7 +231,12 @@ def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPr
 
 
 class BatchPrivatizer:
-    """See `batch_privatizer`."""
+    """See `batch_privatizer`.
+
+    It is pickled, hashed and run in processes that are unknown here. So it keeps no random state: every batch draws
+    with a key of its own, fresh from the operating system of its process. And as no process sees all batches, the
+    statement is made from the private texts, once they are together.
+    """
 
     def __init__(self, mechanism: WordMechanism, *, text: str = "text") -> None:
         Rewriter(mechanism)  # refuses what is no mechanism

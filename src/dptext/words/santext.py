@@ -8,18 +8,17 @@ import numpy.typing as npt
 from dptext.checks import number
 from dptext.noise.selection import TruncatedExponential, largest_exponent
 from dptext.privacy.guarantee import Guarantee, MetricDP
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.metrics import metric_space
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords, shares_of
+from dptext.words.mechanism import SelectingMechanism, UnknownWords
 
 __all__ = ["SanText"]
 
 _BELOW_LARGEST = 1e-6  # nats, so that rate * reach stays below the largest exponent however it is rounded
 
 
-class SanText(ShownMechanism):
+class SanText(SelectingMechanism):
     """Replace a word by x with probability proportional to exp(-(epsilon / 2) d(w, x)), d Euclidean.
 
     Section 4.2 of the paper: f(x, y) = C_x exp(-(epsilon / 2) d(x, y)), over the whole vocabulary, with no threshold.
@@ -78,11 +77,6 @@ class SanText(ShownMechanism):
         self._space = metric_space(self.vectors, "euclidean", rate=rate, threshold=reach)
         self._selection = TruncatedExponential(self._space.exact, rate=rate, threshold=reach, coarse=self._space.coarse)
 
-    @property
-    def slack(self) -> float:
-        """Nats that finite arithmetic may add to the loss of one word, proved (`dptext.noise.selection`)."""
-        return self._selection.slack
-
     def word_guarantee(self) -> Guarantee:
         """Metric DP with pairs counted up to the reach, or to the diameter where that is smaller."""
         return MetricDP(self.epsilon, self._metric("euclidean"), self.reach, self._space.space)
@@ -91,17 +85,6 @@ class SanText(ShownMechanism):
         """The public parameters, for the statement."""
         return {"metric": "euclidean", "reach": self.reach, **super().parameters()}
 
-    def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
-        exact = f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)"
-        return (*super().assumptions(), exact)
-
     def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
         """(n, V) uint64: the integers from which the exponential mechanism draws for each of n words."""
         return self._selection.weights(self._rows(words))
-
-    def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
-        return shares_of(self._selection.weights(rows))
-
-    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        return self._selection.sample(rows, bits)

@@ -15,11 +15,10 @@ from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, IndexPlace, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.metrics import Metric, metric_space
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import BeyondWords, Rows, ShownMechanism, UnknownWords, shares_of
+from dptext.words.mechanism import BeyondWords, SelectingMechanism, UnknownWords
 
 __all__ = ["TEM", "threshold_for"]
 
@@ -32,7 +31,7 @@ def threshold_for(epsilon: float, size: int, beta: float) -> float:
     return max(0.0, 2 / epsilon * math.log((1 - beta) * (size - 1) / beta))  # Theorem 3
 
 
-class TEM(ShownMechanism):
+class TEM(SelectingMechanism):
     """Replace a word by x with probability proportional to exp(-(epsilon / 2) min(d(w, x), g)).
 
     This is Algorithm 2 of the paper, exactly: its Gumbel noise of scale 2 / epsilon on the scores -d(w, x) selects
@@ -130,11 +129,6 @@ class TEM(ShownMechanism):
         )  # epsilon * g = E / n
 
     @property
-    def slack(self) -> float:
-        """Nats that finite arithmetic may add to the loss of one word, proved (`dptext.noise.selection`)."""
-        return self._selection.slack
-
-    @property
     def beta(self) -> float:
         """The largest probability with which a replacement is farther than the threshold (Theorem 3, solved)."""
         others = len(self.vectors) - 1
@@ -176,14 +170,6 @@ class TEM(ShownMechanism):
         own = budget if "document_epsilon" in parameters else ("threshold",)
         return {name: parameters[name] for name in ("epsilon", "unknown", "metric", *own)}
 
-    def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes for granted, for the statement."""
-        return (
-            *super().assumptions(),
-            f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)",
-            *self._space.assumptions,
-        )
-
     def distance_table(self) -> DistanceTable:
         """The distances that the sampler reads, before they are cut at the threshold."""
         table: DistanceTable = self._space.exact
@@ -199,9 +185,3 @@ class TEM(ShownMechanism):
         if self.unknown == "uniform" and (rows == self.vectors.vocabulary.unknown_row).any():
             raise ParameterError("under the policy 'uniform' an unknown word has no weights of its own: distributions")
         return self._selection.weights(rows)
-
-    def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
-        return shares_of(self._selection.weights(rows))
-
-    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        return self._selection.sample(rows, bits)

@@ -6,7 +6,6 @@ import numpy as np
 
 from dptext.checks import number
 from dptext.errors import ParameterError, RefusedError
-from dptext.noise.laplace import l2_laplace
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -91,8 +90,7 @@ class Vickrey(NoisyVectors):
         """
         if self.unsafe_as_published:
             raise RefusedError(f"nothing is proved for Vickrey as published: {_REASON}")
-        vectors = self.vectors
-        return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
+        return super().word_guarantee()
 
     @property
     def claimed_epsilon(self) -> float | None:
@@ -113,9 +111,6 @@ class Vickrey(NoisyVectors):
             pair = " and ".join(map(repr, self.vectors.words[:2]))
             own |= {"unsafe_as_published": True, "witness": f"the inputs {pair}, and either of them as output"}
         return {**super().parameters(), **own}
-
-    def _noise(self, bits: RandomBits, count: int) -> Floats:
-        return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
 
     def _choose(self, near: Rows, noisy: Floats, rows: Rows, bits: RandomBits) -> Rows:
         if self.unsafe_as_published:

@@ -34,7 +34,7 @@ class WordPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # 
     n statements. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
 
     Args:
-        mechanism: ``"tem"``, ``"madlib"``, or a subclass of `WordMechanism`.
+        mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), or a subclass of `WordMechanism`.
         epsilon: nats a unit of distance.
         vectors: what `dptext.load_vectors` reads; public.
         limit: at most this many words, the most frequent ones; None: all.
