@@ -137,6 +137,16 @@ def test_options_come_from_a_config_file_and_the_command_line_wins(work, privati
     assert statement.parameters["max_words"] == 5
 
 
+def test_a_config_file_names_options_as_the_command_line_does(work, privatize):
+    (work / "in.data").write_bytes((work / "in.jsonl").read_bytes())
+    (work / "run.toml").write_text(
+        '[privatize]\nepsilon = 3\nformat = ".jsonl"\nmechanism = "vickrey"\nset = ["t=0.3"]\nout = "out.jsonl"\n'
+    )
+    assert privatize("in.data", "--config", "run.toml", "-q") == (0, "", "")
+    statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
+    assert statement.parameters["t"] == 0.3
+
+
 def test_madlib_and_its_options(work, privatize):
     code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--mechanism", "madlib")
     assert code == 0

@@ -135,12 +135,14 @@ def _load_config(context: typer.Context, path: Path | None) -> Path | None:
         options = options.get(part) if isinstance(options, dict) else None
     if not isinstance(options, dict):
         raise ParameterError(f"{path.name}: expected a table [{name}] with the options of this command")
-    known = {parameter.name for parameter in context.command.params}
-    given: dict[str, Any] = {key.replace("-", "_"): value for key, value in options.items()}
-    unknown = sorted(given.keys() - known)
+    known = {each.lstrip("-"): parameter.name for parameter in context.command.params for each in parameter.opts}
+    known |= {name.replace("_", "-"): name for name in known.values() if name is not None}
+    given = {key.replace("_", "-"): value for key, value in options.items()}
+    unknown = sorted(given.keys() - known.keys())
     if unknown:
         raise ParameterError(f"{path.name}: [{name}] has unknown options: {', '.join(unknown)}")
-    context.default_map = {**(context.default_map or {}), **given}
+    found = {known[key]: value for key, value in given.items()}
+    context.default_map = {**(context.default_map or {}), **found}
     return path
 
 
