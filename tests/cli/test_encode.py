@@ -200,8 +200,8 @@ def test_a_seed_is_said(work, encode):
     [
         (["in.jsonl", "-o", "out.jsonl"], 2, "expected a name that ends in .parquet"),
         (["in.jsonl", "-o", "-"], 2, "which no pipe can hold"),
-        (["in.jsonl", "-o", "o.parquet", "--epsilon", "0"], 2, "epsilon must be above 0"),
-        (["in.jsonl", "-o", "o.parquet", "--epsilon", "nan"], 2, "epsilon must be above 0"),
+        (["in.jsonl", "-o", "o.parquet", "--epsilon", "0"], 2, "epsilon must be a number above 0"),
+        (["in.jsonl", "-o", "o.parquet", "--epsilon", "nan"], 2, "epsilon must be a number above 0"),
         (["in.jsonl", "-o", "o.parquet", "--dimension", "0"], 2, "dimension must be an integer of at least 1"),
         (["in.jsonl", "-o", "o.parquet", "--randomizer", "gauss"], 2, "expected a randomizer (PrivUnit"),
         (["in.jsonl", "-o", "o.parquet", "--delta", "1e-5"], 2, "PrivUnit has no option delta to set"),
