@@ -72,6 +72,7 @@ def test_people_are_drawn_whole_and_equally_often(people):
     assert stats.chisquare(drawn.sum(axis=0)).pvalue > 1e-6
 
 
+@pytest.mark.statistical
 def test_few_people_are_not_surer_than_they_can_be():
     """Five people, two-sided at 95%: misses in at most 5% and a little (binomial test against 8%, at 1e-6)."""
     generator = np.random.default_rng(4)
@@ -121,6 +122,7 @@ def test_one_row_each_is_clopper_pearson_and_rows_that_are_all_alike_count_once(
     assert 0.1 < found.high - found.low < 1.2 * (share(150, 300).high - share(150, 300).low)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("people", "rows", "skill"),
     [
@@ -157,6 +159,7 @@ def test_means_over_people_are_covered_near_the_ends(people, rows, skill):
     assert too_often(bootstrap, trials) or people == 60  # it is good in the middle, with many people
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("n", "m"), [(30, 30), (30, 1000)])
 @pytest.mark.parametrize("apart", [0.0, 1.8, 2.5, 3.3, 4.1, None])
 def test_areas_are_covered_near_one(n, m, apart):

@@ -199,6 +199,7 @@ SPOILT = [
 ]
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("attacker", "how"), [*(("linear", how) for how in SPOILT), *(("boosting", how) for how in SPOILT[:2])]
 )

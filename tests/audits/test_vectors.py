@@ -76,6 +76,7 @@ def responses(dimension, truth, lie):
 # -- sound and broken -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kind", [PrivUnit, PrivUnitG])
 @pytest.mark.parametrize(("epsilon", "dimension"), [(1.0, 16), (4.0, 8)])
 def test_the_randomizers_keep_their_promise_and_their_twins_do_not(kind, epsilon, dimension):

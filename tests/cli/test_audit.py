@@ -171,6 +171,7 @@ def audited(arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["vectors", "data", "statement", "renamed statement"])
 def test_a_pipe_without_a_writer_is_refused_at_once(release, tmp_path, what):
     out = release("--epsilon", "5")

@@ -281,6 +281,7 @@ def test_a_line_break_cannot_go_to_txt(work, privatize):
     assert not os.path.exists("out.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_leaves_nothing_and_says_how_to_go_on(work, vectors, stop):

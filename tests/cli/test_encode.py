@@ -122,6 +122,7 @@ def test_a_saved_encoder_makes_vectors_of_the_same_kind(work, encode, run):
     assert (code, "'mine' is there already" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_saved_folder_needs_no_scikit_learn(work, encode, vectors):
     assert encode("in.jsonl", "-o", "a.parquet", "--save", "dev", "-q")[0] == 0
     script = (

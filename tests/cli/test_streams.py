@@ -78,6 +78,7 @@ def test_what_is_printed_goes_into_no_file_that_is_opened_later(work):
     assert [list(json.loads(row)) for row in rows] == [["text"], ["text"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [("ledger", "left", "l.db"), (*PRIVATIZE[:1], "-", *PRIVATIZE[2:], "--format", ".jsonl", "-o", "x.jsonl")],
@@ -87,6 +88,7 @@ def test_a_closed_standard_input_is_an_error(work, command):
     assert (done.returncode, done.stderr) == (4, "dptext: cannot read standard input: it is closed\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["explain", "ledger"])
 def test_nothing_is_said_to_a_reader_that_went_away(work, command):
     process = subprocess.Popen(

@@ -58,6 +58,7 @@ def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", lazy=False,
     return canary_loss(train, score, canaries=CANARIES, delta=DELTA, error=1e-6, seed=11), stated
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("epsilon", "steps", "rate"), [(1.0, 1, 1.0), (8.0, 1, 1.0), (3.0, 20, 0.3), (8.0, 20, 0.3)])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_canaries_are_not_heard_above_the_promise(epsilon, steps, rate, lazy):

@@ -211,6 +211,7 @@ class InterruptedHereError(Exception):
     """Somebody pulled the plug."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [("rebuild", 1), ("hide", 1)])
 def test_going_on_equals_no_interruption(made_texts, tmp_path, last, monkeypatch):
     usual = AutoEncoderOptions.__init__

@@ -45,6 +45,7 @@ def test_the_tails_bound_the_exact_ones_from_above_and_closely(scale):
             assert bound <= 1.1 * exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "keys"), GRID)
 def test_what_only_one_user_has_comes_out_with_less_than_delta(epsilon, delta, keys):
     mechanism = mechanism_for(epsilon, delta, keys)

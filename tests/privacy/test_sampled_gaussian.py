@@ -89,6 +89,7 @@ def optimistic(noise, rate, steps, delta):
 # -- the check values -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "printed"), [(1.0, 6.79), (3.0, 2.60), (8.0, 1.28)])
 def test_noise_for_a_budget(epsilon, printed):
     found = least_noise_multiplier(epsilon=epsilon, delta=DELTA, sampling_rate=0.05, steps=1000)
@@ -98,6 +99,7 @@ def test_noise_for_a_budget(epsilon, printed):
     assert less.epsilon(delta=DELTA) > epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "printed"), [(1.0, 0.00946), (3.0, 0.0260), (8.0, 0.0625)])
 def test_rate_for_a_budget(epsilon, printed):
     found = greatest_sampling_rate(epsilon=epsilon, delta=DELTA, noise_multiplier=1.5, steps=1000)
@@ -206,6 +208,7 @@ def test_monotone():
     assert substitution.guarantee(delta=DELTA).delta == DELTA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "rate", "steps", "relation"),
     [(0.6, 0.2, 40, Relation.SUBSTITUTION), (2.0, 0.5, 10, Relation.ADD_REMOVE)],

@@ -69,6 +69,7 @@ def long(before, part, after):
     return before + part * (SIZE // len(part)) + after
 
 
+@pytest.mark.slow
 def test_no_text_takes_much_longer_than_ordinary_text(seconds):
     slow = HOSTILE
     for _ in range(TRIES):

@@ -230,6 +230,7 @@ def test_one_user_with_a_million_words_is_bounded_and_others_do_not_notice():
 # -- processes, arguments, traces -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(tmp_path):
     generator = np.random.default_rng(5)
     words = np.array(["cat", "dog", "tax", "zebra", "é", "don't"], dtype=object)

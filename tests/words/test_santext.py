@@ -27,7 +27,7 @@ def logs_of(mechanism, rows):
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(1).choice(20_000, 300, replace=False)
+    return np.random.default_rng(1).choice(20_000, 120, replace=False)
 
 
 def test_within_the_reach_it_is_the_formula_within_the_slack(small):
