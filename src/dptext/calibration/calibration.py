@@ -25,7 +25,8 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ from dptext.calibration.deniability import (
     sample_words,
     weighted_quantile,
 )
-from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of, smallest_support
+from dptext.calibration.outcomes import batch_for, distances_from, distributions_of, smallest_support
 from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
@@ -50,9 +51,6 @@ from dptext.words.registry import MECHANISMS
 
 __all__ = [
     "COMPARED",
-    "DIGITS",
-    "EXACT_TOLERANCE",
-    "SAMPLED_TOLERANCE",
     "Calibration",
     "Family",
     "UnreachableError",
@@ -267,23 +265,22 @@ def calibrate(
     0.4326
     """
     family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
-    if (keep_rate is None) == (support is None):
-        raise ParameterError("give one target: keep_rate or support")
     how: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
     how["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
-    if keep_rate is not None:
-        name, wanted, excess, tolerance = _towards_keep_rate(family, keep_rate, how)
+    if keep_rate is not None and support is None:
+        target = _Target(family, "keep_rate", keep_rate, how)
+    elif support is not None and keep_rate is None:
+        target = _Target(family, "support", support, how)
     else:
-        name, wanted, excess, tolerance = _towards_support(family, support, how)
+        raise ParameterError("give one target: keep_rate or support")
     try:
-        epsilon = rounded_down(crossing(excess, start=usual_epsilon(vectors), tolerance=tolerance), DIGITS)
+        epsilon = rounded_down(crossing(target.excess, start=target.start, tolerance=target.tolerance), DIGITS)
     except UnreachableError as end:
-        raise ParameterError(_beyond_reach(family, name, wanted, end, how)) from None
+        raise ParameterError(target.beyond_reach(end)) from None
     built = family(epsilon)
     found = deniability(built, **how)
-    reached = found.mean("keep") if keep_rate is not None else found.quantile("support", 0.5)
-    error = found.error("keep") if keep_rate is not None else math.nan
-    return Calibration(epsilon, name, wanted, reached, error, found, built)
+    error = math.nan if keep_rate is None else found.error("keep")
+    return Calibration(epsilon, target.name, target.wanted, target.value(found), error, found, built)
 
 
 def usual_epsilon(vectors: WordVectors) -> float:
@@ -301,103 +298,106 @@ def fresh_seed() -> int:
     return int.from_bytes(RandomBits().take(8), "little")
 
 
-_Goal: TypeAlias = tuple[str, float, Callable[[float], float], float]
+@dataclass(frozen=True)
+class _Target:
+    """A share of words that stay, or a number of words that one could become, for a family of mechanisms.
 
+    Attributes:
+        name: ``"keep_rate"`` or ``"support"``.
+        how: arguments of `deniability`.
+    """
 
-def _towards_keep_rate(family: Family, wanted: float, how: dict[str, Any]) -> _Goal:
-    wanted = number("keep_rate", wanted, above=0, below=1)
-    sample = sample_words(checked_weights(how["weights"], len(family.vectors)), how["rows"])
-    exact = not _is_sampled(family)
+    family: Family
+    name: str
+    wanted: float
+    how: dict[str, Any]
 
-    def excess(epsilon: float) -> float:
-        return log_odds(_mean_keep(family(epsilon), sample, how)) - log_odds(wanted)
+    def __post_init__(self) -> None:
+        if self.name == "keep_rate":
+            number("keep_rate", self.wanted, above=0, below=1)
+            return
+        number("support", self.wanted, least=2, most=len(self.family.vectors))
+        eta, draws = self.how["eta"], self.how["draws"]
+        if self.is_sampled and self.wanted > (1 - eta) * draws / 2:
+            raise ParameterError(
+                f"a support of {self.wanted:g} words cannot be seen in {draws:,} draws of a word: use at least "
+                f"{math.ceil(2 * self.wanted / (1 - eta)):,} draws"
+            )
 
-    return "keep_rate", wanted, excess, EXACT_TOLERANCE if exact else SAMPLED_TOLERANCE
+    @cached_property
+    def start(self) -> float:
+        """The epsilon to look at first."""
+        return usual_epsilon(self.family.vectors)
 
+    @cached_property
+    def is_sampled(self) -> bool:
+        return distributions_of(self.family(self.start)) is None
 
-def _towards_support(family: Family, wanted: float | None, how: dict[str, Any]) -> _Goal:
-    size = len(family.vectors)
-    wanted = number("support", wanted, least=2, most=size)
-    sample = sample_words(checked_weights(how["weights"], size), how["rows"])
-    most = (1 - how["eta"]) * how["draws"] / 2
-    if _is_sampled(family) and wanted > most:
-        raise ParameterError(
-            f"a support of {wanted:g} words cannot be seen in {how['draws']:,} draws of a word: use at least "
-            f"{math.ceil(2 * wanted / (1 - how['eta'])):,} draws"
+    @property
+    def tolerance(self) -> float:
+        if self.name == "support":
+            return _SUPPORT_TOLERANCE
+        return SAMPLED_TOLERANCE if self.is_sampled else EXACT_TOLERANCE
+
+    def excess(self, epsilon: float) -> float:
+        """Below 0 where epsilon may grow, above 0 where it is too large."""
+        reached = self._reached(self.family(epsilon))
+        if self.name == "keep_rate":
+            return log_odds(reached) - log_odds(self.wanted)
+        return math.log(self.wanted) - math.log(reached)
+
+    def value(self, found: Deniability) -> float:
+        """What is asked for, among all that is known of words."""
+        return found.mean("keep") if self.name == "keep_rate" else found.quantile("support", 0.5)
+
+    @cached_property
+    def _sample(self) -> WordSample:
+        return sample_words(checked_weights(self.how["weights"], len(self.family.vectors)), self.how["rows"])
+
+    def _reached(self, mechanism: WordMechanism) -> float:
+        """The same of a mechanism, and nothing else: no distances, and for a keep rate nothing sorted."""
+        rows, draws, eta = self._sample.rows, self.how["draws"], self.how["eta"]
+        distributions, words = distributions_of(mechanism), mechanism.vectors.words
+        of_words: Any = np.empty(rows.size)
+        if distributions is None:
+            drawn = mechanism.sample_rows(np.repeat(rows, draws), RandomBits(self.how["seed"])).reshape(rows.size, -1)
+            if self.name == "keep_rate":
+                of_words = (drawn == rows[:, None]).mean(axis=1)
+            else:
+                shares = (np.unique(row, return_counts=True)[1] / draws for row in drawn)
+                of_words = np.array([smallest_support(each, eta) for each in shares])
+        else:
+            at_a_time = batch_for(len(words))
+            for start in range(0, rows.size, at_a_time):
+                here = slice(start, start + at_a_time)
+                found = distributions([words[row] for row in rows[here]])
+                if self.name == "keep_rate":
+                    of_words[here] = found[np.arange(len(found)), rows[here]]
+                else:
+                    of_words[here] = [smallest_support(each, eta) for each in found]
+        if self.name == "keep_rate":
+            return float(self._sample.weights @ of_words)
+        return weighted_quantile(of_words, self._sample.weights, 0.5)
+
+    def beyond_reach(self, end: UnreachableError) -> str:
+        """Why no epsilon will do, and what to do."""
+        there = self.value(deniability(self.family(end.epsilon), **self.how))
+        least_or_most = "most" if end.upwards == (self.name == "keep_rate") else "least"
+        size = len(self.family.vectors)
+        if self.name == "keep_rate" and end.upwards:
+            advice = "words on one point cannot be told apart"
+            threshold = getattr(self.family(end.epsilon), "threshold", None)
+            if threshold is not None:
+                advice += f", and words beyond the threshold, {threshold:.3g}, keep their share (lower beta)"
+        elif self.name == "keep_rate":
+            advice = f"a word of {size:,} cannot stay more rarely than 1 in {size:,}"
+        elif end.upwards:
+            advice = "every epsilon gives as many words: ask for more"
+        else:
+            advice = (
+                f"the share {self.how['eta']:g} that is left out counts for its part of {size:,} words: ask for fewer"
+            )
+        return (
+            f"a {self.name.replace('_', ' ')} of {self.wanted:g} is out of reach of {self.family.name} here: the "
+            f"{least_or_most} is {there:.4g} (at epsilon {end.epsilon:.3g}); {advice}"
         )
-
-    def excess(epsilon: float) -> float:
-        return math.log(wanted) - math.log(_median_support(family(epsilon), sample, how))
-
-    return "support", wanted, excess, _SUPPORT_TOLERANCE
-
-
-def _is_sampled(family: Family) -> bool:
-    return distributions_of(family(usual_epsilon(family.vectors))) is None
-
-
-def _mean_keep(mechanism: WordMechanism, sample: WordSample, how: dict[str, Any]) -> float:
-    """The mean of N_w alone: no distances, nothing sorted."""
-
-    def look(rows: Rows, shares: Any) -> Any:
-        return shares[np.arange(rows.size), rows]
-
-    def look_at_draws(rows: Rows, drawn: Rows) -> Any:
-        return (drawn == rows[:, None]).mean(axis=1)
-
-    return float(sample.weights @ _for_each_word(mechanism, sample.rows, how, look, look_at_draws))
-
-
-def _median_support(mechanism: WordMechanism, sample: WordSample, how: dict[str, Any]) -> float:
-    """The median of S_w alone: no distances."""
-    eta = how["eta"]
-
-    def look(_rows: Rows, shares: Any) -> Any:
-        return [smallest_support(row, eta) for row in shares]
-
-    def look_at_draws(_rows: Rows, drawn: Rows) -> Any:
-        return [smallest_support(np.unique(row, return_counts=True)[1] / row.size, eta) for row in drawn]
-
-    return weighted_quantile(_for_each_word(mechanism, sample.rows, how, look, look_at_draws), sample.weights, 0.5)
-
-
-def _for_each_word(
-    mechanism: WordMechanism,
-    rows: Rows,
-    how: dict[str, Any],
-    look: Callable[[Rows, Any], Any],
-    look_at_draws: Callable[[Rows, Rows], Any],
-) -> Floats:
-    distributions = distributions_of(mechanism)
-    if distributions is None:
-        drawn = mechanism.sample_rows(np.repeat(rows, how["draws"]), RandomBits(how["seed"]))
-        return np.asarray(look_at_draws(rows, drawn.reshape(rows.size, -1)), dtype=np.float64)
-    words, found = mechanism.vectors.words, np.empty(rows.size)
-    at_a_time = batch_for(len(words))
-    for start in range(0, rows.size, at_a_time):
-        batch = rows[start : start + at_a_time]
-        found[start : start + at_a_time] = look(batch, distributions([words[row] for row in batch]))
-    return found
-
-
-def _beyond_reach(family: Family, name: str, wanted: float, end: UnreachableError, how: dict[str, Any]) -> str:
-    found = deniability(family(end.epsilon), **how)
-    there = found.mean("keep") if name == "keep_rate" else found.quantile("support", 0.5)
-    least_or_most = "most" if end.upwards == (name == "keep_rate") else "least"
-    what = "keep rate" if name == "keep_rate" else "support"
-    size = len(family.vectors)
-    if name == "keep_rate" and end.upwards:
-        advice = "words on one point cannot be told apart"
-        threshold = getattr(family(end.epsilon), "threshold", None)
-        if threshold is not None:
-            advice += f", and words beyond the threshold, {threshold:.3g}, keep their share (lower beta)"
-    elif name == "keep_rate":
-        advice = f"a word of {size:,} cannot stay more rarely than 1 in {size:,}"
-    elif end.upwards:
-        advice = "every epsilon gives as many words: ask for more"
-    else:
-        advice = f"the share {how['eta']:g} that is left out counts for its part of {size:,} words: ask for fewer"
-    return (
-        f"a {what} of {wanted:g} is out of reach of {family.name} here: the {least_or_most} is {there:.4g} (at epsilon "
-        f"{end.epsilon:.3g}); {advice}"
-    )
