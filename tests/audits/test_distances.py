@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import dptext
 from dptext import TEM, MetricDP, audit
-from dptext.audits.distances import distance_named
+from dptext.audits.mechanisms import distance_named
 
 POINTS = np.random.default_rng(1).normal(size=(40, 6)) / 10
 

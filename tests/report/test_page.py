@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dptext import ApproxDP, MetricDP, NoGuarantee, ParameterError, PrivacyStatement, PureDP
-from dptext.attacks.score import AttackScore
+from dptext.attacks.attack_score import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.estimates import Estimate
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated

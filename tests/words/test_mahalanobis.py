@@ -8,7 +8,7 @@ from scipy import stats
 
 import dptext
 from dptext import Madlib, Mahalanobis
-from dptext.audits.distances import distance_named
+from dptext.audits.mechanisms import distance_named
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import NearestNeighbours
 

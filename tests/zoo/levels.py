@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dptext import PersonalBudgets
-from dptext.audits.judgement import judge_exact
+from dptext.audits.verdict import judge_exact
 from dptext.noise.categories import RandomizedResponse
 from zoo.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
 

@@ -3,21 +3,20 @@
 Attacks take arrays, callables and labels, never a concrete mechanism.
 """
 
+from dptext.attacks.attack_score import AttackScore
 from dptext.attacks.attribute import attribute_inference
-from dptext.attacks.authors import author_reidentification
-from dptext.attacks.cross_corpus import cross_corpus_recovery
 from dptext.attacks.inversion import bag_inversion
-from dptext.attacks.likelihood import sequence_likelihoods
-from dptext.attacks.linkage import linkage, linkage_of_scores
+from dptext.attacks.likelihoods import sequence_likelihoods
+from dptext.attacks.linkage import author_reidentification, linkage, linkage_of_scores
 from dptext.attacks.membership import (
+    Membership,
     likelihood_ratio_membership,
     loss_membership,
     random_halves,
+    score_membership,
     shadow_membership,
 )
-from dptext.attacks.recovery import bayes_recovery, expected_recovery, nearest_recovery
-from dptext.attacks.score import AttackScore
-from dptext.attacks.separation import Membership, score_membership
+from dptext.attacks.recovery import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
 
 __all__ = [
     "AttackScore",

@@ -1,7 +1,7 @@
 """Attribute inference: what private output still says about the person who wrote it.
 
-The attacker holds private output of some people and knows their attribute (age, gender, trade); he trains on these and
-names the attribute of others. He is trained afresh on *private* rows, so he has adapted to the noise.
+The attacker holds private output of some people and knows their attribute (age, gender, trade), trains on these and
+names the attribute of others. Each attacker is trained afresh on *private* rows, and so is adapted to the noise.
 
     empirical privacy = 1 - accuracy                          (Coavoux et al. 2018; Lyu, He and Li 2020)
 
@@ -11,15 +11,16 @@ nothing at all leaves an empirical privacy of 0.2. So every score stands beside 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.given import Rows, as_codes, as_people, learning, random_state
+from dptext.attacks.attack_score import AttackScore
 from dptext.attacks.learners import ATTACKERS, NAMES, Attacker, Learner, checked_attackers, prepared
-from dptext.attacks.score import AttackScore
+from dptext.attacks.rows import Rows, as_codes, as_people, learning, random_state
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people
@@ -65,7 +66,6 @@ def attribute_inference(
         labels: (n,) the attribute of each row, at least two kinds.
         people: (n,) whose row each is; None: everybody has one.
         attackers: ``"linear"``, ``"mlp"``, ``"boosting"``.
-        folds: into how many parts the people are cut.
         confidence: of the intervals. On output that says nothing, `AttackScore.succeeded` is a false alarm with a
             probability of about (1 - confidence) / 2 for each score, 2.5 per cent unless another level is asked for.
         seed: for repeatable folds and training.
@@ -104,28 +104,25 @@ def attribute_inference(
     how: dict[str, float] = {"confidence": confidence, "design_effect": _BOTH_WAYS}
     scores = []
     for name in names:
-        said_by = answers[name]
-        accuracy = mean_of_people(said_by.likeliest == codes, whose, **how)
-        said = f"empirical privacy, 1 - accuracy: {1 - accuracy.value:.3f}; without looking {1 - blind:.3f}"
-        attack = f"attribute inference ({NAMES[name]})"
+        said = answers[name]
+        accuracy = mean_of_people(said.likeliest == codes, whose, **how)
+        scored = partial(AttackScore, attack=f"attribute inference ({NAMES[name]})")
         scores += [
-            AttackScore(
-                attack=attack,
+            scored(
                 measure="accuracy",
                 score=accuracy,
                 baseline=blind,
                 baseline_name="majority class",
-                detail=said,
+                detail=f"empirical privacy, 1 - accuracy: {1 - accuracy.value:.3f}; without looking {1 - blind:.3f}",
             ),
-            AttackScore(
-                attack=attack,
+            scored(
                 measure="macro-F1",
-                score=macro_f1(codes, said_by.balanced, whose, **how),
+                score=macro_f1(codes, said.balanced, whose, **how),
                 baseline=1 / kinds,
                 baseline_name="guessing with the frequencies of the classes",
                 detail=f"{kinds} classes, each counts alike",
             ),
-            *_areas(attack, said_by.chances, codes, whose, within, confidence),
+            *_areas(partial(scored, baseline=0.5, baseline_name="chance"), said.chances, codes, whose, within, how),
         ]
     return scores
 
@@ -146,40 +143,30 @@ class _Answers:
 
 
 def _areas(
-    attack: str, chances: npt.NDArray[np.float64], codes: Ids, whose: Ids, within: Ids, confidence: float
+    scored: Callable[..., AttackScore],
+    chances: npt.NDArray[np.float64],
+    codes: Ids,
+    whose: Ids,
+    within: Ids,
+    how: dict[str, float],
 ) -> list[AttackScore]:
     """Models of two folds have scales of their own: rows are compared within a fold."""
     kinds = chances.shape[1]
     found = [
-        AttackScore(
-            attack=attack,
+        scored(
             measure="AUC" if kinds == 2 else "AUC, mean of the classes",
-            score=area_of_classes(chances, codes, whose, parts=within, confidence=confidence, design_effect=_BOTH_WAYS),
-            baseline=0.5,
-            baseline_name="chance",
+            score=area_of_classes(chances, codes, whose, parts=within, **how),
             detail="how often a row of a class looks more like it than a row of another",
         )
     ]
     if kinds > 2:
         # one of k intervals is shown because it is the best: they hold together (Bonferroni)
-        each = [
-            area(
-                chances[:, kind],
-                codes == kind,
-                whose,
-                parts=within,
-                confidence=1 - (1 - confidence) / kinds,
-                design_effect=_BOTH_WAYS,
-            )
-            for kind in range(kinds)
-        ]
+        together = {**how, "confidence": 1 - (1 - how["confidence"]) / kinds}
+        each = [area(chances[:, kind], codes == kind, whose, parts=within, **together) for kind in range(kinds)]
         found.append(
-            AttackScore(
-                attack=attack,
+            scored(
                 measure="AUC, class told apart best",
                 score=max(each, key=lambda estimate: estimate.low),
-                baseline=0.5,
-                baseline_name="chance",
                 detail=f"of {kinds} classes, each against the rest; the intervals of all hold together",
             )
         )
@@ -190,7 +177,7 @@ def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterato
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
         raise ParameterError(f"labels must be of at least two kinds, got {kinds}: there is nothing to tell apart")
-    folds = whole("folds", folds, least=2)
+    whole("folds", folds, least=2)
     people = int(whose.max()) + 1
     rarest = int(np.bincount(np.unique(codes * people + whose) // people, minlength=kinds).min())
     if rarest < folds:

@@ -1,6 +1,6 @@
 """Text inversion: which words stood in the text behind a vector?
 
-The attacker makes pairs (vector, bag of words) from public texts, with the very encoder and mechanism that his victims
+The attacker makes pairs (vector, bag of words) from public texts, with the very encoder and mechanism that the victims
 use, learns to tell from a vector how likely each word is, and names the likeliest. Somebody who sees no vector names
 the most frequent words every time: in language that is often right, and the baseline here.
 """
@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, learning, random_state
-from dptext.attacks.learners import evened, quiet_fit
-from dptext.attacks.score import AttackScore
+from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.learners import evened, quiet_fit, words_alone
+from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, learning, random_state
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_of_people
@@ -24,7 +24,6 @@ from dptext.privacy.randomness import RandomBits
 __all__ = ["bag_inversion"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Decoder: TypeAlias = Literal["ridge", "logistic"]
 
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # for each pair that is learnt from
 _BLOCK = 4096
@@ -36,7 +35,7 @@ def bag_inversion(
     vectors: npt.ArrayLike,
     bags: Rows,
     *,
-    decoder: Decoder = "ridge",
+    decoder: Literal["ridge", "logistic"] = "ridge",
     top: int = 10,
     people: Iterable[Hashable] | None = None,
     confidence: float = CONFIDENCE,
@@ -55,8 +54,8 @@ def bag_inversion(
             pairs) or ``"logistic"`` (a logistic regression for every word).
         top: how many words the attacker names for each vector.
         people: (m,) whose vector each is; None: everybody has one.
-        confidence: of the intervals, over people. On vectors that say nothing, `AttackScore.succeeded` is
-            a false alarm with a probability of about (1 - confidence) / 2 for each score.
+        confidence: of the intervals, over people. On vectors that say nothing, `AttackScore.succeeded` is a false
+            alarm with a probability of about (1 - confidence) / 2 for each score.
         seed: of training.
 
     Returns:
@@ -74,7 +73,7 @@ def bag_inversion(
     if len(learnt) < 10:
         raise ParameterError(f"public_vectors must be at least 10 to learn from, got {len(learnt)}")
     shown, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
-    top = whole("top", top, least=1, most=shown.shape[1] - 1)
+    whole(f"top, of {shown.shape[1]:,} words,", top, least=1, most=shown.shape[1] - 1)
     whose = as_people(people, len(private))
     asked = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)
@@ -107,7 +106,7 @@ def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any,
     sparse = learning("scipy.sparse")
     sizes: Floats
     if are_texts(public):
-        counter = learning("sklearn.feature_extraction.text").CountVectorizer(analyzer=_as_it_is, binary=True)
+        counter = learning("sklearn.feature_extraction.text").CountVectorizer(analyzer=words_alone, binary=True)
         first, second = as_texts("public_bags", public), as_texts("bags", private)
         shown, hidden = counter.fit_transform(first), counter.transform(second)
         sizes = np.array([len(set(bag)) for bag in second], dtype=np.float64)
@@ -168,7 +167,3 @@ def _hits(named: npt.NDArray[np.int64], bags: Any) -> Floats:
         at = slice(start, start + _BLOCK)
         found[at] = np.take_along_axis(bags[at].toarray(), named[at], axis=1).sum(axis=1)
     return found
-
-
-def _as_it_is(bag: list[str]) -> list[str]:
-    return bag

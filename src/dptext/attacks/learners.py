@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext.attacks.given import are_texts, as_rows, as_texts, even, learning, unit_rows
+from dptext.attacks.rows import are_texts, as_rows, as_texts, even, learning, unit_rows
 from dptext.errors import ParameterError
 from dptext.threads import available_cores
 
@@ -29,6 +29,7 @@ __all__ = [
     "evened",
     "prepared",
     "quiet_fit",
+    "words_alone",
     "words_to_numbers",
 ]
 
@@ -68,7 +69,7 @@ def prepared(name: str, features: Any) -> Any:
 def words_to_numbers(*, pairs: bool) -> Any:
     """A fresh tf-idf of words, and of pairs of neighbours, over bags of words."""
     vectorizer = learning("sklearn.feature_extraction.text").TfidfVectorizer
-    return vectorizer(analyzer=_with_pairs if pairs else _as_it_is, sublinear_tf=True, dtype=np.float64)
+    return vectorizer(analyzer=_with_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
 
 
 def _some_words(rows: Any) -> Any:
@@ -83,10 +84,8 @@ def _some_words(rows: Any) -> Any:
 class Learner:
     """An attacker who sees rows with labels once, and answers for other rows.
 
-    Args:
-        attacker: ``"linear"`` (logistic regression), ``"mlp"`` (two hidden layers of 512, as in the attack of Lyu, He
-            and Li 2020), ``"boosting"`` (boosted trees on histograms).
-        seed: of its own training.
+    ``"linear"`` is logistic regression, ``"mlp"`` two hidden layers of 512 (as in the attack of Lyu, He and Li 2020),
+    ``"boosting"`` boosted trees on histograms.
     """
 
     def __init__(self, attacker: Attacker, seed: int) -> None:
@@ -101,7 +100,7 @@ class Learner:
             steps.append(words_to_numbers(pairs=True))
         if rows.dtype == object or hasattr(rows, "tocsr"):
             steps += [_EvenSparse()] if rows.dtype != object else []
-            steps += self._dense() if self._attacker != "linear" else []
+            steps += [_Narrow(self._seed), *evened()] if self._attacker != "linear" else []
         else:
             steps += evened()
         _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
@@ -120,9 +119,7 @@ class Learner:
     def confidences(self, rows: Any, *, alike: bool = False) -> npt.NDArray[np.float64]:
         """(n, classes) how likely each label is, in ascending order of labels.
 
-        Args:
-            rows: as those learnt from.
-            alike: as if all labels were equally frequent; otherwise they are as frequent as where it was learnt.
+        Labels count as frequent as they were in training, or with ``alike`` as equally frequent.
         """
         with _cores_for(rows):
             found = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
@@ -130,9 +127,6 @@ class Learner:
             return found
         found *= self._shares
         return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
-
-    def _dense(self) -> list[Any]:
-        return [_Narrow(self._seed), *evened()]
 
     def _classifier(self, rows: Any, rarest: int) -> Any:
         if self._attacker == "linear":
@@ -240,7 +234,7 @@ class _Narrow:
 def quiet_fit(model: Any, rows: Any, labels: Any, **options: Any) -> Any:
     """The model, trained."""
     with warnings.catch_warnings(), _cores_for(rows):
-        # that an attacker could have trained longer is no problem of who is attacked
+        # an attacker who stops training early is no fault of the protection
         warnings.simplefilter("ignore", learning("sklearn.exceptions").ConvergenceWarning)
         return model.fit(rows, labels, **options)
 
@@ -250,7 +244,8 @@ def _cores_for(rows: Any) -> Any:
     return threadpool_limits(1 if rows.shape[0] < _MANY else available_cores())
 
 
-def _as_it_is(bag: list[str]) -> list[str]:
+def words_alone(bag: list[str]) -> list[str]:
+    """An analyzer for scikit-learn that takes a bag of words as it is."""
     return bag
 
 

@@ -2,7 +2,7 @@
 
 The attacker holds a text with its label, asks the trained model, and decides whether the model was trained on it.
 
-- `shadow_membership`: he trains a model of his own, a *shadow*, on texts of his own, and learns from its outputs what
+- `shadow_membership`: the attacker trains a model on other texts, a *shadow*, and learns from its outputs what
   members look like (Shokri et al. 2017). This is the attack of paper 2107.07928.
 - `loss_membership`: members have a small loss (Yeom et al. 2018). No shadow is needed.
 - `likelihood_ratio_membership`: several shadows, trained with and without each text, say how confident a model is
@@ -16,18 +16,22 @@ of the members it finds while it accuses 1% and .1% of the others.
 from __future__ import annotations
 
 import math
-import warnings
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.separation import Mask, Membership, checked_members, measured, score_membership, zeros_and_ones
-from dptext.errors import MissingExtraError, ParameterError
-from dptext.estimates import share
+from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.learners import quiet_fit
+from dptext.attacks.rows import learning
+from dptext.errors import ParameterError
+from dptext.estimates import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
 
 __all__ = [
+    "Mask",
     "Membership",
     "likelihood_ratio_membership",
     "loss_membership",
@@ -37,12 +41,132 @@ __all__ = [
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-
+Mask: TypeAlias = npt.NDArray[np.bool_]
 _TINY = float(np.finfo(np.float32).tiny)  # a confidence so near to 0 or 1 counts as this one: log-odds of 87
 _FEW = 64  # shadows in and out from which on each text has a variance of its own (Carlini et al., section VI)
 
 
-# -- the attacks -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """How well an attacker tells members from others.
+
+    Attributes:
+        auc: the probability that a member gets a higher score than another text.
+        accuracy: the share of texts that are put on the right side.
+        at_1_percent: the share of the members found, where 1% of the others are accused.
+        at_01_percent: the same for .1%.
+    """
+
+    auc: AttackScore
+    accuracy: AttackScore
+    at_1_percent: AttackScore
+    at_01_percent: AttackScore
+
+    @property
+    def scores(self) -> tuple[AttackScore, ...]:
+        """All four."""
+        return (self.auc, self.accuracy, self.at_1_percent, self.at_01_percent)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.scores))
+
+
+def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: str = "score") -> Membership:
+    """The measures of any attack that gives each text a score: higher means rather a member.
+
+    Its accuracy is that of the best threshold, chosen on one half of the texts and applied to the other, both ways.
+
+    Raises:
+        ParameterError: a score that is no number; no members, or nobody else.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ParameterError("scores must be a row of finite numbers, got something else")
+    truth = _members("members", members, values.size)
+    # members and others alternate between the halves, whatever the order of the rows
+    half = np.zeros(truth.size, dtype=bool)
+    for side in (truth, ~truth):
+        half[np.flatnonzero(side)[::2]] = True
+    right = sum(
+        int(((values[there] >= _best_threshold(values[here], truth[here])) == truth[there]).sum())
+        for here, there in ((half, ~half), (~half, half))
+    )
+    return _measured(attack, values, truth, share(right, truth.size), "threshold chosen on the other half")
+
+
+def _measured(attack: str, scores: Floats, members: Mask, accuracy: Estimate, how: str) -> Membership:
+    """All measures of checked scores, beside an accuracy that was measured already."""
+    inside, outside = scores[members], scores[~members]
+    detail = f"{inside.size:,} members, {outside.size:,} others"
+    if np.ptp(scores) == 0:  # a broken attack looks like perfect privacy
+        detail += "; all texts have the same score: this attacker saw nothing, which says nothing about others"
+    larger = max(inside.size, outside.size) / members.size
+    scored = partial(AttackScore, attack=attack, detail=detail)
+    few, fewer = (
+        scored(
+            measure=f"members found at {100 * rate:g}% false positives",
+            score=_found_at(inside, outside, rate),
+            baseline=rate,
+            baseline_name="as many as of the others",
+        )
+        for rate in (0.01, 0.001)
+    )
+    blind = "majority class" if larger > 0.5 else "chance"
+    auc = replace(area(scores, members), of="rows")
+    return Membership(
+        auc=scored(measure="AUC", score=auc, baseline=0.5, baseline_name="chance"),
+        accuracy=scored(
+            measure="accuracy", score=accuracy, baseline=larger, baseline_name=blind, detail=f"{detail}; {how}"
+        ),
+        at_1_percent=few,
+        at_01_percent=fewer,
+    )
+
+
+def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:
+    """Which share of the members lies above all but ``rate`` of the others, with an interval that holds for any scores.
+
+    How many of the others lie above the true threshold is binomial, so it lies between two of their order statistics
+    with probability 97.5%; between these, the members are counted with the interval of Clopper and Pearson at 97.5%.
+    Together 95% (Bonferroni).
+    """
+    others = np.sort(outside)[::-1]
+    binom = learning("scipy.stats").binom
+    few, many = (int(each) for each in binom.ppf([0.0125, 0.9875], others.size, rate))
+    sure = int((inside >= others[few - 1]).sum()) if few else 0
+    possible = int((inside > others[many]).sum()) if many < others.size else inside.size
+    found = int((inside > others[int(rate * others.size)]).sum())
+    low, high = (share(count, inside.size, confidence=0.975) for count in (sure, possible))
+    return Estimate(found / inside.size, low.low, high.high, inside.size + outside.size, "rows")
+
+
+def _best_threshold(scores: Floats, members: Mask) -> float:
+    """The t for which "score >= t" is right most often; infinity where nobody should be accused."""
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    gained = np.concatenate([[0], np.cumsum(np.where(members[order], 1, -1))])
+    # a threshold lies between different scores only
+    possible = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+    best = int(np.argmax(np.where(possible, gained, -scores.size - 1)))
+    return math.inf if best == 0 else float(ordered[best - 1])
+
+
+def _members(name: str, members: npt.ArrayLike, rows: int) -> Mask:
+    """(rows,) who is a member, when there are two of them and two others."""
+    values = _truths(name, members)
+    if values.shape != (rows,):
+        raise ParameterError(f"{name} must be one truth for each of {rows:,} rows, got shape {values.shape}")
+    inside = int(values.sum())
+    if min(inside, rows - inside) < 2:
+        raise ParameterError(f"{name} must hold two members and two others at least, got {inside} and {rows - inside}")
+    return values
+
+
+def _truths(name: str, values: npt.ArrayLike) -> Mask:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+        raise ParameterError(f"{name} must be true or false (or 1 or 0) everywhere, got something else")
+    return array.astype(bool)
 
 
 def shadow_membership(
@@ -65,23 +189,22 @@ def shadow_membership(
 
     Args:
         shadow_outputs: (m, classes) the shadow's probabilities for m texts.
-        shadow_members: (m,) whether it was trained on each.
+        shadow_members: (m,) whether the shadow was trained on each.
         outputs: (n, classes) the target's probabilities for n texts.
         members: (n,) whether it was trained on each: the truth that the attack is measured against.
         shadow_labels, labels: (m,), (n,) the true classes 0 .. classes - 1, where the attacker uses them; the paper's
             does not.
         logits: the outputs are logits, not probabilities.
-        hidden, epochs: of the attack model.
-        seed: of the attack model; None for fresh randomness.
+        hidden, epochs, seed: of the attack model.
 
     Raises:
         ParameterError: an argument of another shape, without numbers, with no members or nobody else; it is named.
         MissingExtraError: scikit-learn is not installed.
     """
     known = _log_probabilities("shadow_outputs", shadow_outputs, logits)
-    inside = checked_members("shadow_members", shadow_members, len(known))
+    inside = _members("shadow_members", shadow_members, len(known))
     asked = _log_probabilities("outputs", outputs, logits)
-    truth = checked_members("members", members, len(asked))
+    truth = _members("members", members, len(asked))
     if known.shape[1] != asked.shape[1]:
         raise ParameterError(
             f"shadow_outputs and outputs must have as many classes, got {known.shape[1]} and {asked.shape[1]}"
@@ -94,7 +217,7 @@ def shadow_membership(
         asked = np.hstack([asked, classes[_labels("labels", labels, *asked.shape)]])
     found = _network(known, inside, asked, hidden, epochs, RandomBits(seed))
     right = int(((found >= 0.5) == truth).sum())
-    return measured("shadow model", found, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
+    return _measured("shadow model", found, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
 
 
 def loss_membership(
@@ -105,7 +228,7 @@ def loss_membership(
     Args:
         outputs: (n, classes) the target's probabilities.
         labels: (n,) true classes 0 .. classes - 1.
-        members: (n,) whether it was trained on each.
+        members: (n,) whether the target was trained on each.
         logits: the outputs are logits, not probabilities.
 
     Raises:
@@ -142,8 +265,8 @@ def likelihood_ratio_membership(
         outputs: (n, classes) what the target says about them.
         labels: (n,) true classes 0 .. classes - 1.
         members: (n,) whether the target was trained on each.
-        online: use the shadows that were trained on a text, too. Offline the attacker needs no shadow that is made
-            after he knows which texts he asks about.
+        online: use the shadows that were trained on a text, too. Offline the attacker can make all shadows before it
+            is known which texts are asked about.
         logits: the outputs are logits, not probabilities.
 
     Raises:
@@ -154,7 +277,7 @@ def likelihood_ratio_membership(
     shadows = np.asarray(shadow_outputs, dtype=np.float64)
     if shadows.ndim != 3 or shadows.shape[1] != asked.size:
         raise ParameterError(f"shadow_outputs must be (shadows, {asked.size:,}, classes), got shape {shadows.shape}")
-    inside = zeros_and_ones("shadow_members", shadow_members)
+    inside = _truths("shadow_members", shadow_members)
     if inside.shape != shadows.shape[:2]:
         raise ParameterError(f"shadow_members must be of shape {shadows.shape[:2]}, got {inside.shape}")
     for name, mask in (("left out", ~inside), ("were trained on", inside))[: 2 if online else 1]:
@@ -190,9 +313,6 @@ def random_halves(rows: int, shadows: int, *, seed: int | None = None) -> Mask:
     return halves
 
 
-# -- models of the attacker ------------------------------------------------------------------------------------
-
-
 def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
     """(n,) mean and variance over the shadows of the mask; one variance for all where shadows are few."""
     counts = mask.sum(axis=0)
@@ -208,29 +328,16 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
 def _network(
     known: Floats, inside: Mask, asked: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
 ) -> Floats:
-    try:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.neural_network import MLPClassifier
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError:
-        raise MissingExtraError(
-            'the shadow attack needs scikit-learn; install it with: pip install "dptext[audit]"'
-        ) from None
-    network = MLPClassifier(
+    network = learning("sklearn.neural_network").MLPClassifier(
         hidden_layer_sizes=hidden,
         batch_size=min(64, len(known)),
         max_iter=epochs,
         random_state=int(bits.integers(1)[0] >> np.uint64(32)),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # 20 epochs are what was asked for
-        model = make_pipeline(StandardScaler(), network).fit(known, inside)
+    scaler = learning("sklearn.preprocessing").StandardScaler()
+    model = quiet_fit(learning("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
     found: Floats = model.predict_proba(asked)[:, 1]
     return found
-
-
-# -- arguments -------------------------------------------------------------------------------------------------
 
 
 def _log_probabilities(name: str, outputs: npt.ArrayLike, logits: bool) -> Floats:

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.given import Rows, are_texts, as_people, as_rows, as_texts, learning, lengths_of, unit_rows
 from dptext.attacks.learners import words_to_numbers
+from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, learning, lengths_of, unit_rows
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_of_people, share
 from dptext.privacy.randomness import RandomBits

@@ -2,10 +2,10 @@
 
 from dptext.audits.canaries import CanaryBound, canary_loss, one_run_bound
 from dptext.audits.exact import ExactLoss, density_loss, exact_delta, exact_loss
-from dptext.audits.judge import audit, judge_canaries, judge_exact, judge_sample, require_refutable
+from dptext.audits.mechanisms import audit
 from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound
 from dptext.audits.vectors import audit_vectors
-from dptext.audits.verdict import Outcome, Verdict
+from dptext.audits.verdict import Outcome, Verdict, judge_canaries, judge_exact, judge_sample, require_refutable
 
 __all__ = [
     "CanaryBound",

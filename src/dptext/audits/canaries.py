@@ -90,10 +90,9 @@ def canary_loss(
     """Train once with a random half of the canaries and bound epsilon (add/remove of a canary) from below.
 
     Args:
-        train: (m,) booleans, True where the canary is in the training data -> whatever was released.
+        train: (m,) booleans, True where the canary is in the training data -> what was released.
         score: what was released -> (m,) scores; higher means likelier to have been in.
-        canaries: m.
-        guesses: r, fixed before the run; default: all.
+        canaries, guesses: m, and r, which is fixed before the run; default: all.
         delta: of the claim.
         error: the probability with which the bound may be wrong.
         seed: for the coins; None for fresh randomness.

@@ -39,7 +39,7 @@ class ExactLoss:
         first, second: the inputs (rows); the output is likelier under the first.
         output: the output that attains the loss.
         pairs: how many pairs were looked at.
-        largest: the largest loss of any pair, whatever it may lose.
+        largest: the largest loss of any pair, allowed or not.
         ratio: the largest loss relative to its allowance (at most 1 where the claim holds).
     """
 

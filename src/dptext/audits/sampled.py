@@ -150,7 +150,7 @@ def sampled_loss(
     Raises:
         ParameterError: the mechanism raises, returns another shape, is not random; too few samples.
     """
-    samples = whole("samples", samples, least=100)
+    whole("samples", samples, least=100)
     bits = RandomBits(seed)
     draws = [_Checked(draw_first, "first"), _Checked(draw_second, "second")]
     for draw in draws:
@@ -228,7 +228,7 @@ class _Checked:
     def __call__(self, count: int, bits: RandomBits) -> npt.NDArray[Any]:
         try:
             outputs = np.asarray(self._draw(count, bits))
-        except Exception as error:  # noqa: BLE001 - whatever a stranger's mechanism raises
+        except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
             raise ParameterError(
                 f"the mechanism raised {type(error).__name__} for the {self._name} input: a mechanism must return an "
                 "output for every input (an error for some inputs only is itself an infinite loss)"

@@ -11,8 +11,8 @@ ones, at that one pair with that one score, so that nothing has to be corrected 
 
 or one that a classifier learns (``score="learnt"``).
 
-What a pass leaves open beside other pairs and scores: how the outputs of two *different* vectors of one call hang
-together. That rows share noise is seen where it repeats outputs of one vector, often and within a call only.
+What a pass leaves open beside other pairs and scores: how the outputs of two *different* vectors of one call depend
+on each other. That rows share noise is seen where it repeats outputs of one vector, often and within a call only.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.judgement import as_approx, checked_claim, delta_of, judge_sample
 from dptext.audits.sampled import learn_score, loss_bound
-from dptext.audits.verdict import Verdict
+from dptext.audits.verdict import Verdict, as_approx, checked_claim, delta_of, judge_sample
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP
@@ -109,7 +108,7 @@ def audit_vectors(
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
         raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
-    samples = whole("samples", samples, least=100)
+    whole("samples", samples, least=100)
     bits = RandomBits(seed)
     size = next(iter(pairs.values()))[0].size
     comparable = _width(draw, pairs, bits) == size
@@ -141,7 +140,8 @@ def audit_vectors(
 def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats]]:
     """Vectors of a domain that are as far apart as two can be, with their names.
 
-    In the ball and the cube a long one against none, too: they are half as far apart, but noise may hang on the length.
+    In the ball and the cube a long one against the zero vector, too: they are half as far apart, but noise may depend
+    on the length.
 
     Raises:
         ParameterError: an unknown domain; no two vectors in it.
@@ -304,7 +304,7 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
         given = np.repeat(vector[None, :], _TRIED, axis=0)
         try:
             once, again = (np.asarray(draw(given.copy(), bits), dtype=np.float64) for _ in range(2))
-        except Exception as error:  # noqa: BLE001 - whatever a stranger's mechanism raises
+        except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
             raise ParameterError(
                 f"the mechanism raised {type(error).__name__}: it must return something for every vector (an error for "
                 "some only is itself an infinite loss)"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dptext.audits.judge import audit
+from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import read_documents

@@ -1,23 +1,31 @@
-"""The audit of a whole word mechanism.
+"""The audit of a whole mechanism, of words or of vectors.
 
-Nothing here knows a concrete mechanism: distances are computed again from the public vectors, distributions are taken
-as the mechanism shows them or sampled from it, and the claim is a `PrivacyStatement`.
+Nothing here knows a concrete mechanism: distributions are taken as the mechanism shows them or sampled from it, and the
+claim is a `PrivacyStatement`. Distances of metric claims are computed from the public vectors with formulas that share
+nothing with the mechanisms: a claim names its metric, and what the name means stands here once more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.distances import Distance, distance_named
 from dptext.audits.draws import Sampler
-from dptext.audits.judgement import as_approx, checked_claim, judge_exact, judge_sample
 from dptext.audits.sampled import Draw, sampled_loss
-from dptext.audits.verdict import Verdict
+from dptext.audits.vectors import ChannelLike, Pair, VectorScore, audit_vectors
+from dptext.audits.verdict import (
+    Verdict,
+    as_approx,
+    checked_claim,
+    judge_exact,
+    judge_sample,
+)
 from dptext.errors import ParameterError
 from dptext.privacy.condition import ONE_GROUP, OneGroup
 from dptext.privacy.guarantee import MetricDP
@@ -25,33 +33,25 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit
 
-__all__ = ["Labels", "WordMechanismLike", "audit_words"]
+__all__ = ["Distance", "audit", "distance_named"]
 
+Points: TypeAlias = npt.NDArray[np.float64]
+Distance: TypeAlias = Callable[[Points, Points], npt.ArrayLike]
+"""((n, d), (m, d)) float64 points -> (n, m) distances."""
+Labels: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
+
+_CALLERS = "caller's "
+_ELLIPTICAL = re.compile(r"regularized mahalanobis \(lambda (\S+)\)")
 _ALL_PAIRS_UP_TO = 2_000
 _CHOSEN = 600
 _RUN = 20
 
-Labels: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
-
-
-class WordVectorsLike(Protocol):
-    """Public words and their points."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words."""
-        ...
-
-    @property
-    def matrix(self) -> npt.NDArray[np.float32]:
-        """(V, d) points."""
-        ...
-
 
 class WordMechanismLike(Protocol):
-    """What `audit_words` asks of a mechanism; ``distributions`` or ``probabilities`` make the audit exact."""
+    """A word mechanism to `audit`: exactly with ``log_distributions``, ``distributions`` or ``probabilities``."""
 
     vectors: Any
+    """``words``, and their public points, ``matrix`` (V, d)."""
 
     @property
     def statement(self) -> PrivacyStatement:
@@ -63,26 +63,57 @@ class WordMechanismLike(Protocol):
         ...
 
 
-def audit_words(
-    mechanism: WordMechanismLike,
+class RandomizerLike(Protocol):
+    """A choice of noise that becomes a channel for vectors of a dimension."""
+
+    def channel(self, dimension: int) -> Any:
+        """What draws the noise."""
+        ...
+
+    def statement(self, dimension: int) -> PrivacyStatement:
+        """The claim for one vector."""
+        ...
+
+
+class DeviceLike(Protocol):
+    """What a device runs: its channel is all that stands between a text and what is sent."""
+
+    @property
+    def channel(self) -> ChannelLike:
+        """What draws the noise."""
+        ...
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """The claim for one text."""
+        ...
+
+
+def audit(
+    mechanism: WordMechanismLike | RandomizerLike | DeviceLike | ChannelLike,
     claim: PrivacyStatement | None = None,
     *,
     words: Sequence[str] | None = None,
     distance: Distance | None = None,
     labels: Labels | None = None,
+    dimension: int | None = None,
+    pair: Pair | None = None,
+    score: VectorScore | None = None,
     samples: int = 200_000,
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """Try to refute what a word mechanism promises for one word.
+    """Try to refute what a mechanism promises, for one word or for one vector.
 
-    Exact where the mechanism shows its distribution (``log_distributions``, ``distributions`` or ``probabilities``):
-    every pair of the audited words, every output; then draws are compared with that distribution
-    (`dptext.audits.draws`). Else sampled: the pair of words whose promise is the tightest, as a black box.
+    A word mechanism: exact where it shows its distribution (``log_distributions``, ``distributions`` or
+    ``probabilities``), over every pair of the audited words and every output; then draws are compared with that
+    distribution (`dptext.audits.draws`). Else sampled: the pair of words whose promise is the tightest, as a black
+    box. A randomizer of vectors (`dptext.audits.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
-        mechanism: a word mechanism.
-        claim: the statement to put to the test; None: the mechanism's own.
+        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension; a `DeviceEncoder`, or
+            a fitted `PrivateEncoder`.
+        claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
         distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
@@ -90,22 +121,66 @@ def audit_words(
         labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
             (pairs of two groups are left out, as the claim leaves them out). For a claim in rank distance: the place of
             each word in the public list.
+        dimension: for a randomizer: of the vectors to audit it with.
+        pair: for vectors: which two; None: chosen.
+        score: for vectors: what ranks the outputs; None: chosen; ``"learnt"``: by a classifier.
         samples: outputs of each input that test a sampled bound; of an exact audit, draws in all that are compared with
             the shown distribution.
         error: how often a true claim may be refuted: by a sampled bound, or by draws that happen to disagree.
-        seed: for the choice of words and for draws; None for fresh randomness, of the mechanism's own.
+        seed: for the choice of inputs and for draws; None for fresh randomness.
 
     Raises:
-        ParameterError: the claim is not about one word, or promises nothing; it speaks of a metric that only its
-            caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``; the
-            mechanism breaks its contract.
+        ParameterError: the claim is not about one word or one vector, or promises nothing; it speaks of a metric that
+            only its caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``;
+            the mechanism breaks its contract; an option that is not for it.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    >>> verdict = audit_words(dptext.TEM(vectors, epsilon=2.0))
+    >>> verdict = audit(dptext.TEM(vectors, epsilon=2.0))
     >>> str(verdict.outcome), verdict.loss <= verdict.allowed
     ('exact', True)
     """
+    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+    of_words = {"words": words, "distance": distance, "labels": labels}
+    of_vectors = {"dimension": dimension, "pair": pair, "score": score}
+    if hasattr(mechanism, "vectors"):
+        _refuse(of_vectors, "a word mechanism")
+        return _audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
+    _refuse(of_words, "a mechanism of vectors")
+    given: Any = getattr(mechanism, "release_", mechanism)  # of a fitted estimator: what it sends
+    channel = getattr(given, "channel", None)
+    if callable(channel):
+        if dimension is None:
+            raise ParameterError("the loss of a randomizer depends on the dimension: say of which, dimension=64")
+        claim = given.statement(dimension) if claim is None else claim
+        given = channel(dimension)
+    elif dimension is not None:
+        raise ParameterError("a channel has its dimension already: leave dimension= out")
+    elif channel is not None:
+        claim = given.statement if claim is None else claim
+        given = channel
+    if claim is None:
+        raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
+    return audit_vectors(given, claim, pair=pair, score=score, **how)
+
+
+def _refuse(options: dict[str, Any], what: str) -> None:
+    foreign = [name for name, value in options.items() if value is not None]
+    if foreign:
+        raise ParameterError(f"{', '.join(f'{name}=' for name in foreign)} means nothing for {what}: leave it out")
+
+
+def _audit_words(
+    mechanism: WordMechanismLike,
+    claim: PrivacyStatement | None,
+    *,
+    words: Sequence[str] | None,
+    distance: Distance | None,
+    labels: Labels | None,
+    samples: int,
+    error: float,
+    seed: int | None,
+) -> Verdict:
     claim = checked_claim(mechanism.statement if claim is None else claim)
     if claim.unit is not Unit.WORD:
         raise ParameterError(
@@ -115,7 +190,7 @@ def audit_words(
     measure = None
     if isinstance(claim.guarantee, MetricDP) and not _in_ranks(claim):
         measure = distance_named(claim.guarantee.metric, distance, vectors.matrix)
-    label = _checked_labels(claim, vectors, labels)
+    label = _checked_labels(claim, len(vectors.words), labels)
     chosen = _chosen_words(vectors, RandomBits(seed), label) if words is None else list(words)
     if len(set(chosen)) < 2:
         raise ParameterError(f"expected at least two different words to compare, got {len(set(chosen))}")
@@ -167,7 +242,7 @@ class _Allowed:
         points: npt.NDArray[np.float64],
         words: Sequence[str],
         distance: Distance | None,
-        labels: npt.NDArray[np.int64] | None = None,
+        labels: npt.NDArray[np.int64] | None,
     ) -> None:
         guarantee = claim.guarantee
         self._claim, self._points, self._distance, self._labels = claim, points, distance, labels
@@ -215,9 +290,7 @@ def _in_ranks(claim: PrivacyStatement) -> bool:
     return isinstance(claim.guarantee, MetricDP) and claim.guarantee.metric.split(",")[0] == "rank"
 
 
-def _checked_labels(
-    claim: PrivacyStatement, vectors: WordVectorsLike, labels: Labels | None
-) -> npt.NDArray[np.int64] | None:
+def _checked_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> npt.NDArray[np.int64] | None:
     """(V,) the public number of each word, where the claim depends on it."""
     asked = _in_groups(claim) or _in_ranks(claim)
     if asked and labels is None:
@@ -229,13 +302,13 @@ def _checked_labels(
         raise ParameterError("the claim speaks of no groups and no list, so labels mean nothing: leave labels= out")
     if labels is None:
         return None
-    if len(labels) != len(vectors.words):
-        raise ParameterError(f"expected a label for each of {len(vectors.words):,} words, got {len(labels):,}")
+    if len(labels) != size:
+        raise ParameterError(f"expected a label for each of {size:,} words, got {len(labels):,}")
     return np.asarray(labels, dtype=np.int64)
 
 
-def _chosen_words(vectors: WordVectorsLike, bits: RandomBits, labels: npt.NDArray[np.int64] | None = None) -> list[str]:
-    words = vectors.words
+def _chosen_words(vectors: Any, bits: RandomBits, labels: npt.NDArray[np.int64] | None) -> list[str]:
+    words: tuple[str, ...] = vectors.words
     if len(words) <= _ALL_PAIRS_UP_TO:
         return list(words)
     if labels is not None:  # runs of words that are near by their labels: whole groups, stretches of a list
@@ -275,3 +348,97 @@ def _word_sampler(mechanism: WordMechanismLike, words: Sequence[str], row: dict[
 
 def _draw_of(sampler: Sampler, which: int) -> Draw:
     return lambda count, bits: np.asarray(sampler(np.full(count, which), bits))
+
+
+def distance_named(
+    metric: str, given: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
+) -> Distance:
+    """The distance of which a claim speaks: by its name, or ``given`` where it is a function of the caller.
+
+    The (V, d) public points of the ``vocabulary`` shape the regularized mahalanobis distance.
+
+    Raises:
+        ParameterError: a metric of which only the caller knows what it means, and no ``distance``; a ``distance``
+            for a metric whose meaning is known.
+    """
+    name = metric.split(",")[0]
+    known = _KNOWN.get(name)
+    elliptical = _ELLIPTICAL.fullmatch(name)
+    if elliptical is not None and vocabulary is not None:
+        known = _mahalanobis(vocabulary, float(elliptical[1]))
+    if known is not None and given is not None:
+        raise ParameterError(f"the claim is in {name} distance, which is computed here: leave distance= out")
+    if known is not None:
+        return known
+    if given is None:
+        what = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
+        raise ParameterError(
+            f"expected a claim in {', '.join(_KNOWN)} or regularized mahalanobis distance, got {name!r}, which {what}: "
+            "give the function as distance="
+        )
+    return given
+
+
+def _euclidean(rows: Points, matrix: Points) -> Points:
+    return np.stack([np.sqrt(((matrix - row) ** 2).sum(axis=1)) for row in rows])
+
+
+def _angular(rows: Points, matrix: Points) -> Points:
+    """Radians; a row of zeros lies on the first axis. An arc cosine would be wrong by 1e-8 near 0."""
+    ends = _directions(matrix)
+    found = [
+        np.arctan2(np.sqrt(((ends - start) ** 2).sum(axis=1)), np.sqrt(((ends + start) ** 2).sum(axis=1)))
+        for start in _directions(rows)
+    ]
+    return 2.0 * np.stack(found)
+
+
+def _directions(points: Points) -> Points:
+    points = points.copy()
+    points[~points.any(axis=1), 0] = 1.0
+    directions: Points = points / np.sqrt((points**2).sum(axis=1, keepdims=True))
+    return directions
+
+
+def _manhattan(rows: Points, matrix: Points) -> Points:
+    return np.stack([np.abs(matrix - row).sum(axis=1) for row in rows])
+
+
+def _chebyshev(rows: Points, matrix: Points) -> Points:
+    return np.stack([np.abs(matrix - row).max(axis=1) for row in rows])
+
+
+def _poincare(rows: Points, matrix: Points) -> Points:
+    """In the form with arsinh: arcosh(1 + 2 q) = 2 arsinh(sqrt(q)) without its cancellation."""
+    ends = 1.0 - (matrix**2).sum(axis=1)
+    found = [
+        2.0 * np.arcsinh(np.sqrt(((matrix - row) ** 2).sum(axis=1) / ((1.0 - (row**2).sum()) * ends))) for row in rows
+    ]
+    return np.stack(found)
+
+
+def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distance:
+    """By solving with lambda S + (1 - lambda) I, S the covariance of all words over its mean variance."""
+    points = vocabulary.astype(np.float64)
+    covariance = np.atleast_2d(np.cov(points, rowvar=False, bias=True))
+    variance = np.diag(covariance).mean()
+    identity = np.eye(points.shape[1])
+    shape = lambda_ * (covariance / variance if variance > 0 else identity) + (1 - lambda_) * identity
+    return partial(_elliptical, shape)
+
+
+def _elliptical(shape: Points, rows: Points, matrix: Points) -> Points:
+    found = []
+    for row in rows:
+        steps = (matrix - row).T
+        found.append(np.sqrt((steps * np.linalg.solve(shape, steps)).sum(axis=0)))
+    return np.stack(found)
+
+
+_KNOWN: dict[str, Distance] = {
+    "euclidean": _euclidean,
+    "angular": _angular,
+    "manhattan": _manhattan,
+    "chebyshev": _chebyshev,
+    "poincare": _poincare,
+}

@@ -1,4 +1,4 @@
-"""What every attack returns."""
+"""The score that every attack returns, with its interval and its baseline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class AttackScore:
     Higher is always better for the attacker, and worse for the people in the data.
 
     Attributes:
-        attack: its name.
         measure: what the number is ("AUC", "accuracy", "macro-F1", "share of words recovered").
         score: the number with its interval.
         baseline: what is reached without looking at the private output.

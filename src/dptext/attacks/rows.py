@@ -1,4 +1,4 @@
-"""What attacks are given, checked: rows of numbers, texts and bags of words, labels, people.
+"""The rows that attacks take, checked: numbers, texts and bags of words, labels, people.
 
 Every error names the argument and the row, never what stands in it.
 """
