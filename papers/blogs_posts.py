@@ -18,7 +18,7 @@ import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
 
 from dptext import DataError
-from dptext.evaluation.features import words_of
+from dptext.evaluation.utility import words_of
 from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
 

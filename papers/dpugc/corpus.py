@@ -10,7 +10,7 @@ from functools import cached_property
 from papers.blogs import Blogger, documents_of
 
 from dptext import DataError, Document
-from dptext.evaluation.features import words_of
+from dptext.evaluation.utility import words_of
 
 __all__ = ["Corpus", "corpus_of", "held_out"]
 

@@ -18,6 +18,7 @@ from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.corpus import corpus_of, held_out
 from papers.dpugc.mechanism import behaviour
 from papers.dpugc.models import INSTALL, LARGER, Model, Models, has_word2vec
+from papers.dpugc.neighbours import neighbour_table
 from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
@@ -25,7 +26,6 @@ from papers.dpugc.semantic import GOLD, LISTS, Semantic
 from papers.running import options_of, say_by_name
 
 from dptext import load_vectors
-from dptext.evaluation.neighbours import neighbour_table
 from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent

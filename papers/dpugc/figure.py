@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from papers.dpugc.models import Model
+from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.dpugc.new_words import BENCHMARKS as NEW_BENCHMARKS
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
 
 from dptext.estimates import Estimate
-from dptext.evaluation.neighbours import PAPER_QUERIES
 from dptext.evaluation.sweep_file import Setting
 from dptext.files.formats import extra
 

@@ -9,6 +9,7 @@ import numpy as np
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS
 from papers.dpugc.figure import draw
 from papers.dpugc.models import LARGER, Model
+from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.dpugc.probes import PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
 from papers.dpugc.semantic import LISTS
@@ -16,7 +17,6 @@ from papers.running import write_between
 
 from dptext import DataError
 from dptext.estimates import Estimate
-from dptext.evaluation.neighbours import PAPER_QUERIES
 from dptext.evaluation.sweep_file import Setting
 
 __all__ = ["write_report"]

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.intervals import crossed
 from papers.dpugc.models import Model, Models
+from papers.dpugc.neighbours import PAPER_QUERIES, map_score
 
 from dptext import WordVectors
-from dptext.evaluation.neighbours import PAPER_QUERIES, map_score
-from dptext.evaluation.semantic import BENCHMARKS, RatedPair, read_pairs, similarity
+from dptext.evaluation.word_similarity import BENCHMARKS, RatedPair, read_pairs, similarity
 from dptext.files.formats import extra
 
 __all__ = ["LISTS", "Semantic", "correlation", "cosines_of", "ranks", "rated"]

@@ -9,10 +9,10 @@ from typing import Any
 from papers.dpugc.age import WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.models import Model
+from papers.dpugc.neighbours import PAPER_QUERIES, character_precision, map_score, neighbours, word_precision
 from papers.dpugc.trained import Trainings
 
 from dptext import WordVectors
-from dptext.evaluation.neighbours import PAPER_QUERIES, character_precision, map_score, neighbours, word_precision
 from dptext.text.vocabulary import UNKNOWN
 
 __all__ = ["GOLD", "GOLD_SEED", "TOP", "Steps", "Stepwise"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.dpugc.results import over_things
 
 from dptext.estimates import Estimate
-from dptext.evaluation.neighbours import PAPER_QUERIES
 from dptext.evaluation.sweep import read_sweep
 from dptext.evaluation.sweep_file import Row, Setting
 

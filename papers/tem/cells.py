@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.tem.corpus import Corpus, Quarters, quarters
+from papers.tem.fasttext import FastTextClassifier, Ragged
 
 from dptext import TEM, Madlib, WordVectors
 from dptext.attacks.membership import (
@@ -23,7 +24,6 @@ from dptext.attacks.membership import (
     random_halves,
     shadow_membership,
 )
-from dptext.evaluation.fasttext import FastTextClassifier, Ragged
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from papers.imdb import Review
+from papers.tem.fasttext import Ragged
 
 from dptext import TEM, WordVectors
-from dptext.evaluation.fasttext import Ragged
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import pieces
 from dptext.words.rewriter import Codes

@@ -93,7 +93,7 @@ def test_texts_and_sparse_counts_are_bags_too(pairs):
         ({"bags": [["z"], ["y"], []]}, "bags must hold at least one word that can be named"),
         ({"bags": [[0, 1, 2]] * 3, "public_bags": [[1, 2]] * 12}, "bags must count 2 words as public_bags"),
         ({"top": 3}, "top, of 3 words, must be an integer from 1 to 2, got 3"),
-        ({"decoder": "gpt"}, "decoder must be 'ridge' or 'logistic'"),
+        ({"decoder": "gpt"}, "decoder must be one of 'ridge', 'logistic'"),
         ({"people": ["a"] * 2}, "people must be one for each of 3 rows"),
     ],
 )

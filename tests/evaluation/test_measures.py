@@ -118,7 +118,7 @@ def test_all_right_is_no_certainty():
 @pytest.mark.parametrize(
     ("name", "true", "predicted", "options", "says"),
     [
-        ("F2", [0, 1], [0, 1], {}, "measure must be one of accuracy, macro-F1, RMSE, MAE"),
+        ("F2", [0, 1], [0, 1], {}, "measure must be one of 'accuracy', 'macro-F1', 'RMSE', 'MAE'"),
         ("accuracy", [0, 1], [0], {}, "predicted must have one entry for each of 2 rows"),
         ("accuracy", [], [], {}, "predicted must be one entry a row"),
         ("accuracy", [0, None], [0, 1], {}, "missing entries"),

@@ -472,7 +472,7 @@ def test_tables_name_what_they_lack(path):
     found = run(path, seeds=[1])
     with pytest.raises(ParameterError, match="seeds must be at least two"):
         found.summary("score")
-    with pytest.raises(ParameterError, match="score, twice, got 'nothing'"):
+    with pytest.raises(ParameterError, match="'score', 'twice', got 'nothing'"):
         found.summary("nothing")
     with pytest.raises(ParameterError, match="first must single out one setting, it fits 2"):
         found.difference("score", {}, {"epsilon": 1.0})

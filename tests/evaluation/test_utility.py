@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dptext import Document, MissingExtraError, ParameterError
-from dptext.evaluation.features import BagOfWords, VectorFeatures, WordIds, words_of
 from dptext.evaluation.folds import Fold
-from dptext.evaluation.utility import predictions, utility
+from dptext.evaluation.utility import BagOfWords, VectorFeatures, WordIds, predictions, utility, words_of
 
 QUICK = {"resamples": 100, "seed": 1}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers.dpugc.neighbours import PAPER_QUERIES
 
 import dptext
-from dptext.evaluation.neighbours import PAPER_QUERIES
 from dptext.privacy.sampled_gaussian import SampledGaussian
 
 ROOT = Path(__file__).resolve().parents[2]

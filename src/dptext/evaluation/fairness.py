@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, difference
-from dptext.evaluation.folds import codes_of
+from dptext.evaluation.folds import codes_of, people_of
 from dptext.evaluation.measures import CLASS_MEASURES, class_score, codes_of_answers
 from dptext.evaluation.measures import measure as measured
 
@@ -135,13 +135,10 @@ def fairness(
     ('x', 0.5, True)
     """
     choice("measure", measure, CLASS_MEASURES)
-    confidence = number("confidence", confidence, above=0, below=1)
+    number("confidence", confidence, above=0, below=1)
     right, answer = codes_of_answers(true, predicted)
-    codes = codes_of("groups", groups)
-    whose = np.arange(right.size) if people is None else codes_of("people", people)
-    for name, values in (("groups", codes), ("people", whose)):
-        if values.size != right.size:
-            raise ParameterError(f"{name} must have one entry for each of {right.size} rows, got {values.size}")
+    codes = codes_of("groups", groups, rows=right.size)
+    whose = people_of(people, right.size)
     names = [str(each) for each in np.asarray(groups)[np.unique(codes, return_index=True)[1]]]
     sizes = _sizes(codes, whose, smallest)
     _check_classes(measure, right, codes)

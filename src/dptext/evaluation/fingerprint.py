@@ -54,9 +54,7 @@ class Fingerprint:
 def fingerprint_of(run: Callable[..., Any], not_compared: Iterable[str] = ()) -> Fingerprint:
     """The fingerprint of a function, a method, a partial or a callable object.
 
-    Args:
-        run: the function.
-        not_compared: names of held values that are left out; ``"self"`` for all of an instance.
+    Held values that ``not_compared`` names are left out; ``"self"`` stands for all of an instance.
 
     Raises:
         ParameterError: a value that cannot be compared is not among these; a name among these is not held.

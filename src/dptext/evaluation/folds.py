@@ -18,7 +18,7 @@ from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Fold", "checked_folds", "codes_of", "make_folds"]
+__all__ = ["Fold", "checked_folds", "codes_of", "make_folds", "people_of"]
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
@@ -64,11 +64,9 @@ def make_folds(
     >>> [fold.test.tolist() for fold in folds]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     """
-    count = whole("folds", count, least=2)
+    whole("folds", count, least=2)
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
-    whose = np.arange(codes.size) if people is None else codes_of("people", people)
-    if whose.size != codes.size:
-        raise ParameterError(f"people must have one entry for each of {codes.size} targets, got {whose.size}")
+    whose = people_of(people, codes.size)
     what = "rows" if people is None else "people"
     _check_counts(codes, whose, count, what=what, classes=classes)
     bits = RandomBits(seed)
@@ -88,7 +86,7 @@ def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | N
     Raises:
         ParameterError: an empty side, rows that do not exist or are tested twice, a row or a person on both sides.
     """
-    whose = np.arange(rows) if people is None else codes_of("people", people)
+    whose = people_of(people, rows)
     tested = np.zeros(rows, dtype=np.int64)
     checked = []
     for number, fold in enumerate(folds):
@@ -111,15 +109,22 @@ def checked_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | N
     return checked
 
 
-def codes_of(name: str, values: npt.ArrayLike) -> Rows:
+def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
+    """(rows,) a number for each row's person; everybody has one row where nothing is said."""
+    return np.arange(rows) if people is None else codes_of("people", people, rows=rows)
+
+
+def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
     """(rows,) the place of each value among the distinct ones.
 
     Raises:
-        ParameterError: no rows, several columns, or missing values.
+        ParameterError: no rows or another number of them, several columns, or missing values.
     """
     array = values if isinstance(values, np.ndarray) else _array(name, values)
     if array.ndim != 1 or not array.size:
         raise ParameterError(f"{name} must be one entry a row, got shape {array.shape}")
+    if rows is not None and array.size != rows:
+        raise ParameterError(f"{name} must have one entry for each of {rows} rows, got {array.size}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ParameterError(f"{name} must have no missing entries (NaN), row {int(np.argmin(np.isfinite(array)))} has")
     if array.dtype.kind == "O":

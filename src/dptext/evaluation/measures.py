@@ -1,7 +1,7 @@
 """Predictions measured: accuracy, macro-F1, RMSE and MAE, each with its interval and beside the best blind guess.
 
-**Baselines.** Whoever sees no features can still answer the same for every row, or draw an answer. The baseline is the
-best that he can do, *knowing how the tested targets are distributed*: a model that is below it has learnt nothing.
+**Baselines.** Somebody who sees no features can still answer the same for every row, or draw an answer. The baseline is
+the best such guess, *knowing how the tested targets are distributed*: a model that is below it has learnt nothing.
 
 * accuracy: the most frequent class of the tested rows;
 * macro-F1 over c classes: 1 / c. A guess that says class k for a share q_k of the rows, where a share p_k is right,
@@ -25,9 +25,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
-from dptext.evaluation.folds import codes_of
+from dptext.evaluation.folds import codes_of, people_of
 
 __all__ = [
     "CLASS_MEASURES",
@@ -55,7 +56,7 @@ class Measured:
         score: with its interval.
         baseline: of the best blind guess.
         baseline_name: which guess that is.
-        gain: how much better than the baseline, on the same rows; positive is better whatever the measure.
+        gain: how much better than the baseline, on the same rows; positive is better for every measure.
     """
 
     name: str
@@ -95,14 +96,13 @@ def measure(
     >>> print(found.score, found.baseline, found.baseline_name)
     0.750 [0.588, 0.873] 0.5 majority class
     """
-    if name not in (*CLASS_MEASURES, *NUMBER_MEASURES):
-        raise ParameterError(f"measure must be one of {', '.join((*CLASS_MEASURES, *NUMBER_MEASURES))}, got {name!r}")
+    choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
     if name in NUMBER_MEASURES:
         numbers = (checked_numbers("true", true), checked_numbers("predicted", predicted))
-        whose = _whose(people, numbers[0].size)
+        whose = people_of(people, numbers[0].size)
         return _of_numbers(name, *numbers, whose, {"resamples": resamples, "confidence": confidence, "seed": seed})
     right, answer = codes_of_answers(true, predicted)
-    whose = _whose(people, right.size)
+    whose = people_of(people, right.size)
     score = class_score(name, right, answer, None if people is None else whose, confidence=confidence)
     if name == "macro-F1":
         chance = 1.0 / np.unique(right).size
@@ -116,14 +116,7 @@ def measure(
 
 
 def class_score(name: str, right: Rows, answer: Rows, people: Rows | None, *, confidence: float = 0.95) -> Estimate:
-    """Accuracy or macro-F1 of checked codes (`codes_of_answers`), with its interval.
-
-    Args:
-        name: one of `CLASS_MEASURES`.
-        right, answer: (rows,) codes.
-        people: (rows,) whose row each is; None: everybody has one.
-        confidence: of the interval.
-    """
+    """Accuracy or macro-F1 of checked codes (`codes_of_answers`), with its interval."""
     hits = right == answer
     if name == "accuracy" and people is None:
         return share(int(hits.sum()), hits.size, confidence=confidence)
@@ -139,17 +132,10 @@ def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Row
     Raises:
         ParameterError: missing entries, unequal lengths, no row.
     """
-    told, answered = _labels(true), _labels(predicted)
-    _check_lengths(told, answered)
-    both = codes_of("predicted", np.concatenate([told, answered]))
-    return both[: told.size], both[told.size :]
-
-
-def _whose(people: npt.ArrayLike | None, count: int) -> Rows:
-    whose = np.arange(count) if people is None else codes_of("people", people)
-    if whose.size != count:
-        raise ParameterError(f"people must have one entry for each of {count} rows, got {whose.size}")
-    return whose
+    right, answered = _labels(true), _labels(predicted)
+    _check_lengths(right, answered)
+    both = codes_of("predicted", np.concatenate([right, answered]))
+    return both[: right.size], both[right.size :]
 
 
 def checked_numbers(name: str, values: npt.ArrayLike) -> Floats:

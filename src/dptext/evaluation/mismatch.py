@@ -36,7 +36,7 @@ class Mismatch:
         servers: for what each server was trained: an epsilon, or a name.
         users: at what users send.
         accuracies: for each server a row with an entry for each kind of user: the mean over runs with its interval.
-        baseline: the share of the most frequent class among those tested: what whoever sees no vector reaches.
+        baseline: the share of the most frequent class among those tested, which a guess without vectors reaches.
         rows: how many vectors were tested in each run.
     """
 
@@ -85,7 +85,7 @@ def mismatch(
     Args:
         train: (entry of ``servers``, seed) -> a server: anything with ``predict``.
         send: (entry of ``users``, seed) -> (n, k) private vectors of the *same* n test texts. Each call is a release
-            of them: for public data, or people who are told what all of them together promise.
+            of them: for public data, or people who know what all of these releases together promise.
         labels: (n,) of those texts.
         servers: epsilons, or names of trainings that know none ("plain", "adaptive").
         users: epsilons.

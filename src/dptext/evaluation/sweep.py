@@ -3,7 +3,8 @@
     found = sweep(measure, grid(epsilon=[1.0, 2.0, 4.0]), seeds=range(5), path="tem.jsonl", name="tem", processes=2)
 
 ``measure(settings, seed)`` returns a dict of numbers. A cell that is done is never done again: the same call goes on
-where it was, more settings or seeds add to what is there. What else decides about the numbers (which data, which
+where it was, more settings or seeds add to what is there. Its `Sweep` has a mean and an interval for each setting, and
+the difference of two settings seed by seed. What else decides about the numbers (which data, which
 vectors) belongs into ``constants``: a file of other constants, of a function whose code differs or of another version
 of dptext is refused (`dptext.evaluation.sweep_file`). The values that the function holds (its defaults, what it closes
 over, the arguments of a partial, the instance of a method) count by their content; one that cannot be compared has to
@@ -39,38 +40,128 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dptext.checks import whole
+from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
-from dptext.evaluation.sweep_table import Sweep
 from dptext.processes import leave_with_the_parent
 from dptext.threads import use_cores
 
-__all__ = ["Progress", "grid", "read_sweep", "sweep"]
+__all__ = ["Progress", "Summary", "Sweep", "grid", "read_sweep", "sweep"]
 
 Cell: TypeAlias = tuple[dict[str, Setting], int]
 Run: TypeAlias = Callable[[Mapping[str, Any], int], Mapping[str, float]]
-
 _AHEAD = 2  # cells that wait, for each process
 _NAMED = 5  # cells that a message names
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a sweep is.
+class Summary:
+    """One number of one setting: its mean over the seeds with Student's interval, and the mean time of a row."""
+
+    settings: Mapping[str, Setting]
+    estimate: Estimate
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """The rows of a sweep.
 
     Attributes:
-        done: cells that are done, those of earlier calls among them.
-        total: cells in all.
-        row: the one just done.
-        seconds_left: at the pace of this call, or None before its first cell.
+        rows: one for each setting and seed.
+        experiment: what was held constant, and by which software it was done.
     """
+
+    rows: tuple[Row, ...]
+    experiment: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was measured."""
+        return tuple(self.rows[0].numbers) if self.rows else ()
+
+    @property
+    def seconds(self) -> float:
+        """The time of all rows together."""
+        return sum(row.seconds for row in self.rows)
+
+    def summary(self, number: str, *, confidence: float = 0.95) -> list[Summary]:
+        """The mean of one number for each setting, with its interval over seeds.
+
+        Raises:
+            ParameterError: nothing of this name, or a setting with fewer than two seeds.
+        """
+        choice("number", number, self.names)
+        found = []
+        for rows in self._by_setting().values():
+            if len(rows) < 2:
+                raise ParameterError("seeds must be at least two for an interval over runs, a setting has 1")
+            estimate = mean_over_runs([row.numbers[number] for row in rows], confidence=confidence)
+            found.append(Summary(rows[0].settings, estimate, sum(row.seconds for row in rows) / len(rows)))
+        return found
+
+    def difference(
+        self, number: str, first: Mapping[str, Setting], second: Mapping[str, Setting], *, confidence: float = 0.95
+    ) -> Estimate:
+        """How much larger a number is for the first setting than for the second, seed by seed.
+
+        What a seed decides for both (folds, samples) cancels, so the interval is narrower than that of two means.
+
+        Of ``first`` and ``second``, settings that single out one setting of the sweep suffice.
+
+        Raises:
+            ParameterError: settings that fit none or several, or fewer than two seeds in common.
+        """
+        choice("number", number, self.names)
+        ones, others = (
+            {row.seed: row.numbers[number] for row in self._only(name, each)}
+            for name, each in (("first", first), ("second", second))
+        )
+        common = sorted(ones.keys() & others.keys())
+        if len(common) < 2:
+            raise ParameterError(f"first and second must have at least two seeds in common, got {len(common)}")
+        return mean_over_runs([ones[seed] - others[seed] for seed in common], confidence=confidence)
+
+    def table(self, *numbers: str) -> str:
+        """Settings, means with their intervals, and seconds a row, in Markdown."""
+        wanted = numbers or self.names
+        columns = [self.summary(number) for number in wanted]
+        names = list(self.rows[0].settings)
+        lines = [[*names, *wanted, "seconds"], ["---"] * (len(names) + len(wanted) + 1)]
+        for each in zip(*columns, strict=True):
+            found = [str(summary.estimate) for summary in each]
+            lines.append([*(str(each[0].settings[name]) for name in names), *found, f"{each[0].seconds:.3g}"])
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _by_setting(self) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(cell_name(row.settings, 0), []).append(row)
+        return found
+
+    def _only(self, name: str, wanted: Mapping[str, Setting]) -> list[Row]:
+        missing = object()
+        fitting = [
+            rows
+            for rows in self._by_setting().values()
+            if all(rows[0].settings.get(key, missing) == value for key, value in wanted.items())
+        ]
+        if len(fitting) != 1:
+            raise ParameterError(f"{name} must single out one setting, it fits {len(fitting)}")
+        return fitting[0]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is: cells that are done (those of earlier calls among them), and the row just done."""
 
     done: int
     total: int
     row: Row | None
     seconds_left: float | None
+    """At the pace of this call, or None before its first cell."""
 
 
 def grid(**settings: Sequence[Any]) -> list[dict[str, Any]]:
@@ -108,7 +199,7 @@ def sweep(
         seeds: distinct integers.
         path: the file of rows (``.jsonl``); its folder must be there.
         name: of the experiment.
-        constants: whatever else decides about the numbers, such as a digest of the data.
+        constants: what else decides about the numbers, such as a digest of the data.
         packages: further packages whose versions must be the same to go on ("scikit-learn").
         not_compared: names of values that ``run`` holds and that do not decide whether a file may be gone on with, such
             as an open file or a cache (``"self"`` for all that a method's instance holds); the file says which. What
@@ -187,7 +278,7 @@ def _cells(settings: Iterable[Mapping[str, Any]], seeds: Iterable[int]) -> list[
 def _check_pickle(run: Run) -> None:
     try:
         pickle.dumps(run)
-    except Exception:  # noqa: BLE001 - whatever a stranger's object raises
+    except Exception:  # noqa: BLE001 - an object may raise anything
         raise ParameterError(
             "run must be a function of a module to go to other processes (no lambda, no function in a function): move "
             "it there, or use processes=1"
@@ -224,7 +315,7 @@ def _work(run: Run, cells: Sequence[Cell], processes: int, *, stop_at_error: boo
             "that asks for processes needs the line: if __name__ == '__main__':"
         ) from None
     finally:
-        if not is_done:  # a cell may take hours: whoever stops the sweep does not want to wait for it
+        if not is_done:  # a cell may take hours, too long to wait for when the sweep is stopped
             for process in list((getattr(pool, "_processes", None) or {}).values()):
                 process.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
@@ -280,21 +371,21 @@ def _spelled(row: Row) -> str:
 
 
 class _Clock:
-    """Counts cells and tells whoever wants to know."""
+    """Counts cells, and reports them to ``progress``."""
 
     def __init__(self, total: int, todo: int, progress: Callable[[Progress], None] | None) -> None:
         self.total, self.done = total, total - todo
         self._left, self._worked, self._progress = todo, 0, progress
         self._begin = time.perf_counter()
-        self._tell(None)
+        self._report(None)
 
     def tick(self, row: Row) -> None:
         self.done += row.error is None
         self._left -= 1
         self._worked += 1
-        self._tell(row)
+        self._report(row)
 
-    def _tell(self, row: Row | None) -> None:
+    def _report(self, row: Row | None) -> None:
         if self._progress is not None:
             pace = (time.perf_counter() - self._begin) / self._worked if self._worked else None
             self._progress(Progress(self.done, self.total, row, None if pace is None else pace * self._left))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -37,8 +37,6 @@ class Row:
     """One cell of a sweep that was tried.
 
     Attributes:
-        settings: which.
-        seed: which.
         numbers: what came out; empty where it failed.
         seconds: how long it took.
         error: the class of the error where it failed (never its message, which may hold data).
@@ -114,15 +112,10 @@ def experiment_of(
 
 
 class SweepFile:
-    """The rows of one experiment, open for more. Use it as a context manager.
+    """The rows of one experiment (`experiment_of`), open for more: a context manager.
 
-    Args:
-        path: the file (``.jsonl``); made where it is missing.
-        experiment: see `experiment_of`.
-        restart: begin anew where the file is of another experiment; its rows are lost.
-
-    Attributes:
-        rows: the rows that are there, in the order of the file.
+    With ``restart``, the file of another experiment is begun anew; its rows are lost. ``rows`` are those that are
+    there, in the order of the file.
 
     Raises:
         RefusedError: the file is of another experiment; what differs is named.
@@ -139,7 +132,8 @@ class SweepFile:
         except OSError as error:
             raise StorageError.of("open", path, error) from None
         try:
-            _lock(self._stream, path)
+            if lock(self._stream.fileno()) is False:  # None on systems without such locks, which do without
+                raise StorageError(f"another process is writing {str(path)!r}: wait for it, or stop it")
             lines = _whole_lines(self._stream.read(), path)
             if lines and (difference := _difference(_header(lines[0], path), experiment)):
                 if not restart:
@@ -172,15 +166,11 @@ class SweepFile:
         except OSError as error:
             raise StorageError.of("write", self.path, error) from None
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._stream.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._stream.close()
 
 
 def read_rows(path: Path) -> tuple[dict[str, Any], list[Row]]:
@@ -224,9 +214,7 @@ def _header(line: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         is_ours = False
     if not is_ours:
-        raise DataError(
-            f"{path.name}: line 1 is not the head of a sweep of this version of dptext: choose another file"
-        )
+        raise _foreign(path)
     return {**entry, "digest": digest}
 
 
@@ -259,9 +247,3 @@ def _whole_lines(data: bytes, path: Path) -> list[bytes]:
 
 def _foreign(path: Path) -> DataError:
     return DataError(f"{path.name}: line 1 is not the head of a sweep of this version of dptext: choose another file")
-
-
-def _lock(stream: IO[bytes], path: Path) -> None:
-    """One process at a time; the lock falls with the process. Systems without such locks do without."""
-    if lock(stream.fileno()) is False:
-        raise StorageError(f"another process is writing {str(path)!r}: wait for it, or stop it")

@@ -4,28 +4,50 @@ Three numbers make a picture, and this module gives each in the same form: the s
 rows, that of one trained on the rows as they were, and the trivial baseline that needs no rows. A score without the
 last one says nothing: where three quarters of the rows are of one class, 75 per cent is what no model reaches.
 
-Nobody is on both sides (`dptext.evaluation.folds`); what a feature learns from rows it learns from those that train.
+Nobody is on both sides (`dptext.evaluation.folds`). A feature does its work in two steps: ``of`` looks at each row
+alone, once for all folds (cut into words, hash); ``fitted`` learns what is learnt from rows (how rare a word is, how
+far a coordinate spreads), from the rows that train and no others. A model is built anew for each fold, by a function of
+a seed. It gets class codes 0 .. c - 1, all of them present, or numbers of mean 0 and spread 1 (their scale is taken out
+before and put back after).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate
-from dptext.evaluation.features import BagOfWords, Features, VectorFeatures
 from dptext.evaluation.folds import Fold, checked_folds, codes_of, make_folds
 from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, checked_numbers, measure
-from dptext.evaluation.models import Builder, builder_of, trained
+from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
+from dptext.text.tokens import Kind, fold, kind_of, pieces
+from dptext.text.vocabulary import Vocabulary
 from dptext.threads import one_blas_thread
+from dptext.words.rewriter import checked_texts
 
-__all__ = ["Predictions", "UtilityScore", "predictions", "utility"]
+__all__ = [
+    "BagOfWords",
+    "Builder",
+    "Features",
+    "Predictions",
+    "UtilityScore",
+    "VectorFeatures",
+    "WordIds",
+    "predictions",
+    "utility",
+    "words_of",
+]
+
+Builder: TypeAlias = Callable[[int], Any]
+"""A seed -> a model with ``fit(features, targets)`` and ``predict(features)`` or ``predict_proba(features)``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +59,7 @@ class UtilityScore:
         score: the number with its interval.
         baseline: what the best blind guess reaches on the same rows.
         baseline_name: which guess that is ("majority class", "mean").
-        gain: how much better than the baseline, on the same rows; positive is better whatever the measure.
+        gain: how much better than the baseline, on the same rows; positive is better for every measure.
         model: its name.
         features: what it sees.
         trained_on, tested_on: in which form the rows came ("private", "raw").
@@ -99,15 +121,8 @@ class Predictions:
         self, name: str, *, resamples: int = 1000, confidence: float = 0.95, seed: int | None = None
     ) -> UtilityScore:
         """One measure of these predictions; see `dptext.evaluation.measures.measure`."""
-        found = measure(
-            name,
-            self.true,
-            self.predicted,
-            people=self.people,
-            resamples=resamples,
-            confidence=confidence,
-            seed=seed,
-        )
+        how: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence, "seed": seed}
+        found = measure(name, self.true, self.predicted, **how)
         return UtilityScore(
             measure=name,
             score=found.score,
@@ -152,9 +167,7 @@ def utility(
     >>> print(utility(texts, stars, seed=1, trained_on="raw"))
     accuracy 1.000 [0.912, 1.000] against 0.500 (majority class), logistic regression trained on raw, tested on raw
     """
-    if measure not in (*CLASS_MEASURES, *NUMBER_MEASURES):
-        names = ", ".join((*CLASS_MEASURES, *NUMBER_MEASURES))
-        raise ParameterError(f"measure must be one of {names}, got {measure!r}")
+    choice("measure", measure, (*CLASS_MEASURES, *NUMBER_MEASURES))
     found = predictions(rows, targets, classes=measure in CLASS_MEASURES, seed=seed, **options)
     return found.score(measure, resamples=resamples, confidence=confidence, seed=seed)
 
@@ -183,8 +196,10 @@ def predictions(
             the rows themselves.
         trained_on, tested_on: how the result names the two forms. Not given, ``tested_on`` is "raw" where there are
             ``test_rows`` and otherwise what ``trained_on`` says.
-        features: None: a bag of words for texts, the vectors for vectors.
-        model: see `dptext.evaluation.models.builder_of`.
+        features: `BagOfWords`, `WordIds`, `VectorFeatures` or another; None: a bag of words for texts, the vectors for
+            vectors.
+        model: ``"linear"`` (logistic or ridge regression, penalty 1), ``"mlp"`` (one hidden layer of 128, Adam, at
+            most 100 epochs), or a `Builder`.
         people: (rows,) whose row each is: folds go by them; None: everybody has one.
         folds: how many, or the caller's own (one `Fold` for a fixed training and test set).
         seed: of folds and models; None for fresh randomness.
@@ -202,21 +217,19 @@ def predictions(
     if tested.shape != seen.shape:
         raise ParameterError(f"test_rows must be the same rows, of shape {seen.shape}, got {tested.shape}")
     codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else checked_numbers("targets", targets)
-    whose = None if people is None else codes_of("people", people)
-    if whose is not None and whose.size != count:
-        raise ParameterError(f"people must have one entry for each of {count} rows, got {whose.size}")
+    whose = None if people is None else codes_of("people", people, rows=count)
     bits = RandomBits(seed)
     split = _split(codes, folds, whose, classes=classes, seed=_small_seed(bits))
-    name, build = builder_of(model, classes=classes)
+    name, build = _builder_of(model, classes=classes)
     how_many = int(codes.max()) + 1 if classes else 0
     answers = []
-    for fold in split:
+    for part in split:
         with one_blas_thread():
-            shown = made.fitted(seen[fold.train])
-            inputs = shown(seen[fold.train])
-            predict = trained(build, inputs, codes[fold.train], classes=how_many, seed=_small_seed(bits))
-            answers.append(_checked_answers(predict(shown(tested[fold.test])), fold.test.size))
-    which = np.concatenate([fold.test for fold in split])
+            shown = made.fitted(seen[part.train])
+            inputs = shown(seen[part.train])
+            predict = _trained(build, inputs, codes[part.train], classes=how_many, seed=_small_seed(bits))
+            answers.append(_checked_answers(predict(shown(tested[part.test])), part.test.size))
+    which = np.concatenate([part.test for part in split])
     answered = np.concatenate(answers)
     if classes:
         labels = wanted[np.unique(codes, return_index=True)[1]]
@@ -254,7 +267,7 @@ def _split(
     if isinstance(folds, int | np.integer):
         return make_folds(codes, count=folds, people=whose, classes=classes, seed=seed)
     checked = checked_folds(folds, codes.size, people=whose)
-    if classes and any(np.unique(codes[fold.train]).size <= codes.max() for fold in checked):
+    if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in checked):
         raise ParameterError("folds: the rows that train must hold every class")
     return checked
 
@@ -274,3 +287,162 @@ def _checked_codes(answers: npt.NDArray[Any], classes: int) -> npt.NDArray[np.in
 
 def _small_seed(bits: RandomBits) -> int:
     return int(bits.integers(1)[0] >> np.uint64(33))  # what scikit-learn takes
+
+
+# -- features and models -----------------------------------------------------------------------------------------------
+
+
+class Features(Protocol):
+    """What a feature offers, and its name for the reader of a score."""
+
+    name: str
+
+    def of(self, rows: Any) -> Any:
+        """Rows -> something of as many rows that an array of indices selects from."""
+
+    def fitted(self, train: Any) -> Callable[[Any], Any]:
+        """What turns a selection into what the model gets, learnt from the selection that trains."""
+
+
+class BagOfWords:
+    """How often each word stands in a text; frequent in the text and rare elsewhere weighs most (tf-idf).
+
+    Args:
+        vocabulary: public words, all others do not count; None: every word counts, hashed into a bucket.
+        buckets: for hashing; words that share one are not told apart.
+        tf_idf: weigh by rarity in the rows that train (1 + ln tf, smooth idf, unit length); otherwise counts.
+    """
+
+    def __init__(self, vocabulary: Sequence[str] | None = None, *, buckets: int = 1 << 16, tf_idf: bool = True) -> None:
+        whole("buckets", buckets, least=2)
+        if vocabulary is not None and not len(vocabulary):
+            raise ParameterError("vocabulary must hold at least one word, got none")
+        self._rows = (
+            None if vocabulary is None else {word: row for row, word in enumerate(dict.fromkeys(map(fold, vocabulary)))}
+        )
+        self._buckets, self._tf_idf = buckets, tf_idf
+        size = f"{buckets:,} buckets" if self._rows is None else f"{len(self._rows):,} public words"
+        self.name = f"bag of words ({size}{', tf-idf' if tf_idf else ''})"
+
+    def of(self, rows: Iterable[str | None]) -> Any:
+        """(rows, words) sparse counts."""
+        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
+        texts = ["" if each is None else each for each in checked_texts(rows)]
+        if self._rows is None:
+            counter = text.HashingVectorizer(
+                analyzer=words_of, n_features=self._buckets, norm=None, alternate_sign=False
+            )
+        else:
+            counter = text.CountVectorizer(analyzer=words_of, vocabulary=self._rows)
+        return counter.transform(texts)
+
+    def fitted(self, train: Any) -> Callable[[Any], Any]:
+        """Weights of words, from the counts of the rows that train."""
+        if not self._tf_idf:
+            return lambda counts: counts
+        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
+        transform: Callable[[Any], Any] = text.TfidfTransformer(sublinear_tf=True).fit(train).transform
+        return transform
+
+
+class WordIds:
+    """A text as the rows of its words in a public vocabulary, for models that read words in order (fastText).
+
+    Args:
+        words: a vocabulary with ``"<unk>"``, such as ``vectors.words``; unknown words have the row of this one.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._vocabulary = Vocabulary(words)
+        self.name = f"word ids ({len(words):,} public words)"
+
+    def of(self, rows: Iterable[str | None]) -> npt.NDArray[np.object_]:
+        """(rows,) objects: arrays of int64."""
+        texts = list(checked_texts(rows))
+        ids = np.empty(len(texts), dtype=object)
+        for row, text in enumerate(texts):
+            ids[row] = np.array([self._vocabulary.row(word) for word in words_of(text or "")], dtype=np.int64)
+        return ids
+
+    def fitted(self, train: Any) -> Callable[[Any], Any]:  # noqa: ARG002
+        """Nothing is learnt: a list of arrays."""
+        return list
+
+
+class VectorFeatures:
+    """Vectors, each coordinate scaled to mean 0 and spread 1 over the rows that train."""
+
+    name = "vectors"
+
+    def of(self, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """(rows, d) finite numbers.
+
+        Raises:
+            ParameterError: something else.
+        """
+        try:
+            vectors: npt.NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError("rows must be texts, or vectors of equal length: got something else") from None
+        if vectors.ndim != 2 or not vectors.size:
+            raise ParameterError(f"rows must be texts, or one vector a row, got shape {vectors.shape}")
+        if not np.isfinite(vectors).all():
+            row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
+            raise ParameterError(f"rows must be finite vectors, row {row} holds NaN or infinity")
+        return vectors
+
+    def fitted(self, train: npt.NDArray[np.float64]) -> Callable[[Any], Any]:
+        """The scaling of the rows that train."""
+        middle = train.mean(axis=0)
+        spread = train.std(axis=0)
+        spread[spread == 0] = 1.0
+        return lambda vectors: (vectors - middle) / spread
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, folded: no numbers, addresses, punctuation.
+
+    >>> words_of("Don't mail 7 DOCTORS!")
+    ['do', "n't", 'mail', 'doctors']
+    """
+    return [fold(piece) for piece in pieces(text) if kind_of(piece) is Kind.WORD]
+
+
+def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
+    """The name and the builder of a model that tells classes apart, or gives numbers."""
+    if callable(model):
+        return getattr(model, "__name__", type(model).__name__), model
+    if model == "linear":
+        linear = extra("sklearn.linear_model", "sklearn", "a linear model")
+        if classes:
+            return "logistic regression", lambda _seed: linear.LogisticRegression(C=1.0, max_iter=1000)
+        return "ridge regression", lambda _seed: linear.Ridge(alpha=1.0)
+    if model == "mlp":
+        network = extra("sklearn.neural_network", "sklearn", "a neural network")
+        kind = network.MLPClassifier if classes else network.MLPRegressor
+        return "MLP (128 hidden units)", lambda seed: kind(hidden_layer_sizes=(128,), max_iter=100, random_state=seed)
+    raise ParameterError(f"model must be 'linear', 'mlp' or a function that builds one from a seed, got {model!r}")
+
+
+def _trained(
+    build: Builder, features: Any, targets: npt.NDArray[Any], *, classes: int, seed: int
+) -> Callable[[Any], npt.NDArray[Any]]:
+    """What predicts codes 0 .. classes - 1 (or numbers, where ``classes`` is 0) from features, trained."""
+    middle, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
+    model = build(seed)
+    with warnings.catch_warnings():
+        # a fit that stops after the stated number of steps is what was asked for; the score says how good it is
+        warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
+        model.fit(features, targets if classes else (targets - middle) / spread)
+
+    def predict(rows: Any) -> npt.NDArray[Any]:
+        if hasattr(model, "predict"):
+            answers = np.asarray(model.predict(rows))
+            return answers if classes else answers * spread + middle
+        shares = np.asarray(model.predict_proba(rows))
+        if shares.ndim != 2 or shares.shape[1] != classes:
+            raise ParameterError(f"model: predict_proba must give one column for each of {classes} classes")
+        likeliest: npt.NDArray[Any] = shares.argmax(axis=1)
+        return likeliest
+
+    return predict

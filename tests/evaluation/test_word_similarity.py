@@ -1,19 +1,11 @@
-"""Correlations are scipy's, coverage is said, and MAP gives the numbers that its paper printed."""
+"""Correlations are scipy's, and coverage is said."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from dptext import DataError, ParameterError, StorageError, WordVectors
-from dptext.evaluation.neighbours import (
-    PAPER_QUERIES,
-    character_precision,
-    map_score,
-    neighbour_table,
-    neighbours,
-    word_precision,
-)
-from dptext.evaluation.semantic import compare_similarity, read_pairs, similarity
+from dptext.evaluation.word_similarity import compare_similarity, read_pairs, similarity
 
 QUICK = {"resamples": 100, "seed": 1}
 
@@ -115,44 +107,6 @@ def test_bad_pairs_are_named(vectors, pairs, options, says):
         similarity(vectors, pairs, **QUICK, **options)
 
 
-# Table 2 of the paper: query, gold, list, MAP-Word, MAP-Char
-TABLE_2 = [
-    ("four:two:five:seven", "zero:one:feeder:nine", 0, 0.3814),  # printed 3.814
-    ("seven:nine:six:four", "cornerback:four:stockholders:zero", 0.5, 0.2347),  # printed .1347
-    ("we:there:you:he", "morgan:century:contentious:ferroelectric", 0, 0.4237),
-    ("four:two:five:seven", "one:in:UNK:zero", 0, 0.1288),
-    ("seven:nine:six:four", "integrator:transfection:four:one", 0.33, 0.3561),
-    ("we:there:you:he", "that:monorail:it:lesbian", 0, 0.2341),
-]
-
-
-@pytest.mark.parametrize(("gold", "found", "word", "character"), TABLE_2)
-def test_map_gives_the_numbers_of_the_paper(gold, found, word, character):
-    assert word_precision(found.split(":"), gold.split(":")) == pytest.approx(word, abs=0.0034)
-    assert character_precision(found.split(":"), gold.split(":")) == pytest.approx(character, abs=1.5e-4)
-
-
-def test_precision_has_the_values_one_can_see():
-    assert word_precision(["a", "b"], ["b", "a"]) == 1.0
-    assert word_precision(["x", "a", "y", "b"], ["a", "b"]) == pytest.approx((1 / 2 + 2 / 4) / 2)
-    assert word_precision(["a", "x"], ["a", "b"], per="relevant") == 0.5
-    assert word_precision(["x"], ["a"]) == character_precision(["x"], ["a"]) == 0.0
-    assert character_precision(["ab"], ["ab"]) == 1.0
-    assert character_precision(["ba"], ["ab"]) == 0.5  # b has not been yet; a has
-
-
-def test_neighbours_are_the_nearest_by_cosine(vectors):
-    (found,) = neighbours(vectors, ["wa0"], top=5)
-    points = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
-    cosines = points @ points[1]
-    expected = [row for row in np.argsort(-cosines) if row > 1][:5]
-    assert list(found.words) == [vectors.words[row] for row in expected]
-    assert found.cosines == pytest.approx(cosines[expected].tolist(), abs=1e-6)
-    table = neighbour_table({"one": vectors, "two": vectors}, ["wa0", "wb1"], top=2).splitlines()
-    assert table[0] == "| query | one | two |"
-    assert len(table) == 4
-
-
 def test_a_perfect_order_of_a_few_pairs_is_no_certainty():
     """No resample of pairs in perfect order is in another order."""
     angles = np.linspace(0.1, 1.2, 12)
@@ -161,37 +115,3 @@ def test_a_perfect_order_of_a_few_pairs_is_no_certainty():
     found = similarity(vectors, [("cat", f"w{n}", -angles[n]) for n in range(12)], **QUICK).score
     assert found.value == pytest.approx(1.0)
     assert found.low < 0.6
-
-
-def test_noise_costs_map_word_and_hardly_map_char(glove):
-    """MAP-Char of vectors that know nothing is that of random words: .88 for GloVe and its noise alike."""
-    some = WordVectors(glove.words[:4000], glove.matrix[:4000]) if "<unk>" in glove.words[:4000] else glove
-    generator = np.random.default_rng(6)
-    noise = WordVectors(some.words, generator.normal(size=some.matrix.shape))
-    same = map_score(some, some, seed=1)
-    assert same.score.value == 1.0
-    assert set(same.by_query) == set(PAPER_QUERIES)
-    assert same.score.of == "queries"
-    word = map_score(noise, some, seed=1)
-    assert word.score.value < 0.2
-    assert word.score.low < word.baseline + 0.05
-    character = map_score(noise, some, measure="MAP-Char", seed=1)
-    assert character.score.value == pytest.approx(character.baseline, abs=0.05)
-    assert character.baseline > 0.8
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda v: neighbours(v, []), "queries must hold at least one"),
-        (lambda v: neighbours(v, ["wa0", "zebra"]), "queries: word 1 has no vector"),
-        (lambda v: neighbours(v, ["wa0"], top=400), "top must be an integer from 1 to 399"),
-        (lambda v: map_score(v, v), "queries: word 0 has no vector"),
-        (lambda v: map_score(v, v, queries=["wa0"]), "at least two of them, got 1"),
-        (lambda v: map_score(v, v, measure="MAP"), "measure must be"),
-        (lambda v: map_score(v, v, measure="MAP-Char", per="relevant"), "per must be"),
-    ],
-)
-def test_bad_queries_are_named(vectors, call, says):
-    with pytest.raises(ParameterError, match=says):
-        call(vectors)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
+from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_of_people
 from dptext.privacy.randomness import RandomBits
@@ -156,8 +156,7 @@ def map_score(
     Raises:
         ParameterError: an unknown measure, a query that has no vector, fewer than two queries.
     """
-    if measure not in ("MAP-Word", "MAP-Char"):
-        raise ParameterError(f"measure must be 'MAP-Word' or 'MAP-Char', got {measure!r}")
+    choice("measure", measure, ("MAP-Word", "MAP-Char"))
     if per not in ("hits", "relevant") or (measure == "MAP-Char" and per != "hits"):
         raise ParameterError(f"per must be 'hits', or for MAP-Word also 'relevant', got {per!r}")
     right = neighbours(gold, queries, top=top)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, over_people
 from dptext.files.formats import extra
@@ -37,8 +38,6 @@ BENCHMARKS = {
     "MEN": "EN-MEN-TR-3k.txt",
 }
 """Finkelstein et al. 2002, Hill et al. 2015, Bruni et al. 2014; files as in the collection of Faruqui and Dyer 2014."""
-
-_MISSING = ("left out", "average")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +72,7 @@ class SimilarityScore:
 
 
 def read_pairs(folder: str | Path, benchmark: str) -> list[RatedPair]:
-    """The pairs of a benchmark, from a folder that holds its file.
-
-    Args:
-        folder: with the files of `BENCHMARKS`.
-        benchmark: a name of these, or a file in the folder: two words and a number a line, tabs or spaces between.
+    """The pairs of a benchmark, from a folder that holds its file (`BENCHMARKS`, or two words and a number a line).
 
     Raises:
         StorageError: the file cannot be read.
@@ -133,8 +128,7 @@ def similarity(
     >>> found.score.value, found.covered, found.coverage
     (1.0, 3, 0.75)
     """
-    if missing not in _MISSING:
-        raise ParameterError(f"missing must be one of {', '.join(map(repr, _MISSING))}, got {missing!r}")
+    choice("missing", missing, ("left out", "average"))
     rated = list(pairs)
     ratings, cosines = _ratings(rated), _cosines(vectors, rated)
     there = np.isfinite(cosines)
@@ -145,14 +139,8 @@ def similarity(
         ratings, cosines = ratings[there], cosines[there]
     else:
         cosines = np.where(there, cosines, cosines[there].mean())
-    score = _over_pairs(
-        _spearman(ratings, cosines),
-        len(ratings),
-        bounds=(-1.0, 1.0),
-        resamples=resamples,
-        confidence=confidence,
-        seed=seed,
-    )
+    how: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    score = _over_pairs(_spearman(ratings, cosines), len(ratings), bounds=(-1.0, 1.0), **how)
     return SimilarityScore(benchmark=benchmark, score=score, pairs=len(rated), covered=covered, missing=missing)
 
 
@@ -179,13 +167,8 @@ def compare_similarity(
     if there.sum() < 3:
         raise ParameterError(f"pairs: both vectors must cover at least 3 of the same pairs, got {there.sum()}")
     ones, others = (_spearman(ratings[there], each[there]) for each in (one, other))
-    return _over_pairs(
-        lambda rows: ones(rows) - others(rows),
-        int(there.sum()),
-        resamples=resamples,
-        confidence=confidence,
-        seed=seed,
-    )
+    how: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    return _over_pairs(lambda rows: ones(rows) - others(rows), int(there.sum()), **how)
 
 
 def _ratings(pairs: Sequence[RatedPair]) -> Floats:
@@ -214,7 +197,7 @@ def _cosines(vectors: WordVectors, pairs: Sequence[RatedPair]) -> Floats:
 
 
 def _spearman(ratings: Floats, cosines: Floats) -> Callable[[npt.NDArray[np.int64]], float]:
-    rank = _ranks()
+    rank = extra("scipy.stats", "audit", "a rank correlation").rankdata
 
     def correlation(rows: npt.NDArray[np.int64]) -> float:
         one, other = rank(ratings[rows]), rank(cosines[rows])
@@ -227,8 +210,3 @@ def _spearman(ratings: Floats, cosines: Floats) -> Callable[[npt.NDArray[np.int6
 
 def _over_pairs(statistic: Callable[[npt.NDArray[np.int64]], float], count: int, **options: Any) -> Estimate:
     return replace(over_people(statistic, np.arange(count), **options), of="pairs")
-
-
-def _ranks() -> Callable[[Floats], Floats]:
-    rank: Callable[[Floats], Floats] = extra("scipy.stats", "audit", "a rank correlation").rankdata
-    return rank

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from papers.tem.fasttext import FastTextClassifier, Ragged
 
 from dptext import ParameterError
-from dptext.evaluation.fasttext import FastTextClassifier, Ragged
 
 WORDS = 200
 
