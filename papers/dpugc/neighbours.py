@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_of_people
 from dptext.privacy.randomness import RandomBits

@@ -16,34 +16,45 @@ TYPE_CHECKING = False  # as in typing, which takes longer to import than all of 
 if TYPE_CHECKING:
     from typing import Any
 
-    from dptext.audits.mechanisms import audit
-    from dptext.audits.verdict import Verdict
-    from dptext.calibration.calibration import Calibration, calibrate
-    from dptext.calibration.deniability import Deniability, deniability
-    from dptext.embeddings.cooccurrence import Cooccurrence
-    from dptext.embeddings.dpsgd.participation import personal_participation
-    from dptext.embeddings.levels import BudgetPolicy, fit_concerns
-    from dptext.embeddings.skipgram import SkipGram
-    from dptext.errors import (
-        DataError,
-        DptextError,
-        MissingExtraError,
-        ParameterError,
-        RefusedError,
-        StorageError,
-    )
-    from dptext.files.documents import Document
-    from dptext.files.table_kinds import strip_metadata
-    from dptext.hiding.autoencoder import AutoEncoder
-    from dptext.hiding.encoder import HidingEncoder
-    from dptext.privacy.budgets import PersonalBudgets
-    from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP
-    from dptext.privacy.restating import statement_for_user
-    from dptext.privacy.statement import PrivacyStatement
-    from dptext.privacy.unit import Relation, Trust, Unit
-    from dptext.release.release import Release
-    from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-    from dptext.representations.bits import OneBit, WeightedBits
+    from dptext.audits.mechanisms import audit as audit
+    from dptext.audits.verdict import Verdict as Verdict
+    from dptext.calibration.calibration import Calibration as Calibration
+    from dptext.calibration.calibration import calibrate as calibrate
+    from dptext.calibration.deniability import Deniability as Deniability
+    from dptext.calibration.deniability import deniability as deniability
+    from dptext.embeddings.cooccurrence import Cooccurrence as Cooccurrence
+    from dptext.embeddings.dpsgd.participation import personal_participation as personal_participation
+    from dptext.embeddings.levels import BudgetPolicy as BudgetPolicy
+    from dptext.embeddings.levels import fit_concerns as fit_concerns
+    from dptext.embeddings.skipgram import SkipGram as SkipGram
+    from dptext.errors import DataError as DataError
+    from dptext.errors import DptextError as DptextError
+    from dptext.errors import MissingExtraError as MissingExtraError
+    from dptext.errors import ParameterError as ParameterError
+    from dptext.errors import RefusedError as RefusedError
+    from dptext.errors import StorageError as StorageError
+    from dptext.files.documents import Document as Document
+    from dptext.files.table_kinds import strip_metadata as strip_metadata
+    from dptext.hiding.autoencoder import AutoEncoder as AutoEncoder
+    from dptext.hiding.encoder import HidingEncoder as HidingEncoder
+    from dptext.privacy.budgets import PersonalBudgets as PersonalBudgets
+    from dptext.privacy.guarantee import ZCDP as ZCDP
+    from dptext.privacy.guarantee import ApproxDP as ApproxDP
+    from dptext.privacy.guarantee import Guarantee as Guarantee
+    from dptext.privacy.guarantee import MetricDP as MetricDP
+    from dptext.privacy.guarantee import NoGuarantee as NoGuarantee
+    from dptext.privacy.guarantee import PureDP as PureDP
+    from dptext.privacy.restating import statement_for_user as statement_for_user
+    from dptext.privacy.statement import PrivacyStatement as PrivacyStatement
+    from dptext.privacy.unit import Relation as Relation
+    from dptext.privacy.unit import Trust as Trust
+    from dptext.privacy.unit import Unit as Unit
+    from dptext.release.release import Release as Release
+    from dptext.representations.additive import Gaussian as Gaussian
+    from dptext.representations.additive import L2Laplace as L2Laplace
+    from dptext.representations.additive import Laplace as Laplace
+    from dptext.representations.bits import OneBit as OneBit
+    from dptext.representations.bits import WeightedBits as WeightedBits
     from dptext.representations.classifiers import NoisyClassifier as NoisyClassifier
     from dptext.representations.cube import Hybrid as Hybrid
     from dptext.representations.cube import Piecewise as Piecewise
@@ -84,82 +95,58 @@ if TYPE_CHECKING:
 
 # Every public name, by where it is. A new one stands here, and in the imports above, which are for type checkers alone.
 _HOME = {
-    "TEM": "words.tem",
-    "ZCDP": "privacy.guarantee",
-    "ApproxDP": "privacy.guarantee",
-    "AutoEncoder": "hiding.autoencoder",
-    "BudgetPolicy": "embeddings.levels",
-    "Calibration": "calibration.calibration",
-    "CallableEncoder": "representations.encoders",
-    "Cooccurrence": "embeddings.cooccurrence",
-    "CusText": "words.custext",
-    "DataError": "errors",
-    "Deniability": "calibration.deniability",
-    "DeviceEncoder": "representations.release",
-    "Document": "files.documents",
-    "DptextError": "errors",
-    "Gaussian": "representations.additive",
-    "Guarantee": "privacy.guarantee",
-    "HidingEncoder": "hiding.encoder",
-    "Hybrid": "representations.cube",
-    "L2Laplace": "representations.additive",
-    "Laplace": "representations.additive",
-    "Madlib": "words.madlib",
-    "Mahalanobis": "words.mahalanobis",
-    "MeanOfWords": "representations.mean_of_words",
-    "MetricDP": "privacy.guarantee",
-    "MissingExtraError": "errors",
-    "NoGuarantee": "privacy.guarantee",
-    "OneBit": "representations.bits",
-    "OptimizedUnary": "representations.unary",
-    "OrderedList": "words.ordered",
-    "ParameterError": "errors",
-    "PersonalBudgets": "privacy.budgets",
-    "Piecewise": "representations.cube",
-    "PrivUnit": "representations.privunit",
-    "PrivUnitG": "representations.privunit",
-    "PrivacyStatement": "privacy.statement",
-    "PrivateBags": "words.bags",
-    "PrivateVocabulary": "users.private_vocabulary",
-    "PureDP": "privacy.guarantee",
-    "Recommendation": "representations.recommend",
-    "RefusedError": "errors",
-    "Relation": "privacy.unit",
-    "Release": "release.release",
-    "SanText": "words.santext",
-    "SanTextPlus": "words.santext_plus",
-    "SentenceEncoder": "representations.sentence_encoder",
-    "SkipGram": "embeddings.skipgram",
-    "StorageError": "errors",
-    "SymmetricUnary": "representations.unary",
-    "TruncatedGumbel": "words.gumbel",
-    "Trust": "privacy.unit",
-    "Unit": "privacy.unit",
-    "Verdict": "audits.verdict",
-    "Vickrey": "words.vickrey",
-    "WeightedBits": "representations.bits",
-    "WordVectors": "vectors.word_vectors",
-    "audit": "audits.mechanisms",
-    "batch_privatizer": "words.privatize",
-    "calibrate": "calibration.calibration",
-    "deniability": "calibration.deniability",
-    "encode_file": "representations.files",
-    "fit_concerns": "embeddings.levels",
-    "load_vectors": "vectors.formats",
-    "personal_participation": "embeddings.dpsgd.participation",
-    "private_vocabulary": "users.private_vocabulary",
-    "privatize": "words.privatize",
-    "privatize_bags": "words.bags",
-    "privatize_file": "words.privatize",
-    "recommend": "representations.recommend",
-    "save_vectors": "vectors.formats",
-    "statement_for_user": "privacy.restating",
-    "statement_with_training": "words.trained_vectors",
-    "strip_metadata": "files.table_kinds",
-    "vectors_in": "representations.files",
-    "NoisyClassifier": "representations.classifiers",
-    "PrivateEncoder": "representations.estimator",
-    "WordPrivatizer": "words.estimator",
+    name: home
+    for home, names in {
+        "audits.mechanisms": ("audit",),
+        "audits.verdict": ("Verdict",),
+        "calibration.calibration": ("Calibration", "calibrate"),
+        "calibration.deniability": ("Deniability", "deniability"),
+        "embeddings.cooccurrence": ("Cooccurrence",),
+        "embeddings.dpsgd.participation": ("personal_participation",),
+        "embeddings.levels": ("BudgetPolicy", "fit_concerns"),
+        "embeddings.skipgram": ("SkipGram",),
+        "errors": ("DataError", "DptextError", "MissingExtraError", "ParameterError", "RefusedError", "StorageError"),
+        "files.documents": ("Document",),
+        "files.table_kinds": ("strip_metadata",),
+        "hiding.autoencoder": ("AutoEncoder",),
+        "hiding.encoder": ("HidingEncoder",),
+        "privacy.budgets": ("PersonalBudgets",),
+        "privacy.guarantee": ("ApproxDP", "Guarantee", "MetricDP", "NoGuarantee", "PureDP", "ZCDP"),
+        "privacy.restating": ("statement_for_user",),
+        "privacy.statement": ("PrivacyStatement",),
+        "privacy.unit": ("Relation", "Trust", "Unit"),
+        "release.release": ("Release",),
+        "representations.additive": ("Gaussian", "L2Laplace", "Laplace"),
+        "representations.bits": ("OneBit", "WeightedBits"),
+        "representations.classifiers": ("NoisyClassifier",),
+        "representations.cube": ("Hybrid", "Piecewise"),
+        "representations.device_encoder": ("DeviceEncoder",),
+        "representations.encoders": ("CallableEncoder",),
+        "representations.files": ("encode_file", "vectors_in"),
+        "representations.mean_of_words": ("MeanOfWords",),
+        "representations.private_encoder": ("PrivateEncoder",),
+        "representations.privunit": ("PrivUnit", "PrivUnitG"),
+        "representations.recommend": ("Recommendation", "recommend"),
+        "representations.sentence_encoder": ("SentenceEncoder",),
+        "representations.unary": ("OptimizedUnary", "SymmetricUnary"),
+        "users.private_vocabulary": ("PrivateVocabulary", "private_vocabulary"),
+        "vectors.formats": ("load_vectors", "save_vectors"),
+        "vectors.word_vectors": ("WordVectors",),
+        "words.bags": ("PrivateBags", "privatize_bags"),
+        "words.custext": ("CusText",),
+        "words.gumbel": ("TruncatedGumbel",),
+        "words.madlib": ("Madlib",),
+        "words.mahalanobis": ("Mahalanobis",),
+        "words.ordered": ("OrderedList",),
+        "words.privatize": ("batch_privatizer", "privatize", "privatize_file"),
+        "words.santext": ("SanText",),
+        "words.santext_plus": ("SanTextPlus",),
+        "words.tem": ("TEM",),
+        "words.trained_vectors": ("statement_with_training",),
+        "words.vickrey": ("Vickrey",),
+        "words.word_privatizer": ("WordPrivatizer",),
+    }.items()
+    for name in names
 }
 _WITH_SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "WordPrivatizer")
 __all__ = [name for name in _HOME if name not in _WITH_SCIKIT_LEARN]  # so that ``import *`` does without it

@@ -92,7 +92,7 @@ def test_texts_and_sparse_counts_are_bags_too(pairs):
         ({"bags": [[], [], []]}, "bags must hold at least one word"),
         ({"bags": [["z"], ["y"], []]}, "bags must hold at least one word that can be named"),
         ({"bags": [[0, 1, 2]] * 3, "public_bags": [[1, 2]] * 12}, "bags must count 2 words as public_bags"),
-        ({"top": 3}, "top, of 3 words, must be an integer from 1 to 2, got 3"),
+        ({"top": 3}, "top must be an integer from 1 to 2"),
         ({"decoder": "gpt"}, "decoder must be one of 'ridge', 'logistic'"),
         ({"people": ["a"] * 2}, "people must be one for each of 3 rows"),
     ],

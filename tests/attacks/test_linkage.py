@@ -275,7 +275,7 @@ def test_who_names_the_most_frequent_authors_is_the_baseline():
         (lambda: linkage([[1.0], [2.0]], [[1.0]] * 3), "truth must be given"),
         (lambda: linkage([[1.0], [2.0]], [[1.0]], truth=[2]), "truth must lie between 0 and 1"),
         (lambda: linkage([[1.0], [2.0]], [[1.0]], truth=[0, 1]), "truth must hold one for each of 1 rows"),
-        (lambda: linkage([[1.0], [2.0]], [[1.0]], top=[0]), "top must be an integer of at least 1, got 0"),
+        (lambda: linkage([[1.0], [2.0]], [[1.0]], top=[0]), "each of top must be an integer of at least 1"),
         (lambda: linkage([[1.0], [2.0]], [[1.0]], similarity="l3"), "similarity must be one of"),
         (lambda: linkage_of_scores([[1.0, float("nan")]] * 2), "scores must be numbers or minus infinity, got NaN"),
         (lambda: linkage_of_scores([1.0]), "scores must be a matrix"),

@@ -191,7 +191,7 @@ def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
     for arguments, code, message in (
         (("linkage", "short.jsonl", "out.jsonl"), 1, "must have as many rows as short.jsonl, 59, got 60"),
         (("linkage", "one.jsonl", "one.jsonl"), 1, "at least two rows"),
-        (("linkage", "in.jsonl", "out.jsonl", "--top", "0"), 2, "top must be an integer of at least 1, got 0"),
+        (("linkage", "in.jsonl", "out.jsonl", "--top", "0"), 2, "each of top must be an integer of at least 1"),
         (("linkage", "in.jsonl", "none.jsonl"), 4, "none.jsonl"),
         (("linkage", "in.jsonl", "in.jsonl", "--informed"), 4, "in.jsonl.privacy.json"),
         (

@@ -158,7 +158,7 @@ def test_the_baseline_is_that_of_the_group():
         ({"people": [1, 2]}, "people must have one entry for each of 80 rows"),
         ({"people": [0] * 80}, "groups: somebody has rows in two groups"),
         ({"people": [*range(36), *[36] * 4, *range(40, 80)], "smallest": 38}, "smallest has 37 people"),
-        ({"measure": "RMSE"}, "measure must be one of 'accuracy', 'macro-F1'"),
+        ({"measure": "RMSE"}, "measure must be one of 'accuracy', 'macro-F1', got"),
         ({"measure": "macro-F1", "true": [0] * 40 + [0, 1] * 20}, "groups: macro-F1 .* one lacks a class"),
         ({"predicted": [0]}, "predicted must have one entry for each of 80 rows"),
         ({"true": [float("nan")] * 80}, "missing entries"),

@@ -177,7 +177,7 @@ def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterato
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
         raise ParameterError(f"labels must be of at least two kinds, got {kinds}: there is nothing to tell apart")
-    whole("folds", folds, least=2)
+    folds = whole("folds", folds, least=2)
     people = int(whose.max()) + 1
     rarest = int(np.bincount(np.unique(codes * people + whose) // people, minlength=kinds).min())
     if rarest < folds:

@@ -73,7 +73,7 @@ def bag_inversion(
     if len(learnt) < 10:
         raise ParameterError(f"public_vectors must be at least 10 to learn from, got {len(learnt)}")
     shown, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
-    whole(f"top, of {shown.shape[1]:,} words,", top, least=1, most=shown.shape[1] - 1)
+    top = whole("top", top, least=1, most=shown.shape[1] - 1)
     whose = as_people(people, len(private))
     asked = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)

@@ -106,9 +106,9 @@ def linkage_of_scores(
     pairs, (rows, originals) = _as_pairs(scores, shape)
     if originals < 2:
         raise ParameterError(f"original must hold at least two candidates, got {originals}: nothing to choose from")
+    top = [whole("each of top", k, least=1) for k in top]
     if not top:
         raise ParameterError("top must hold at least one integer, got none")
-    named = {whole("top", k, least=1) for k in top}
     if truth is None and rows > originals:
         raise ParameterError(f"truth must be given: there are {rows:,} private rows and {originals:,} originals")
     true = np.arange(rows) if truth is None else as_ids("truth", truth, originals, rows)
@@ -124,7 +124,7 @@ def linkage_of_scores(
             baseline_name="chance",
             detail=f"{rows:,} private rows, {originals:,} originals to choose from",
         )
-        for k in sorted({k for k in named if k < originals} | {1})
+        for k in sorted({k for k in top if k < originals} | {1})
     ]
     reciprocal = 1.0 / (ranks + 1)
     scored.append(

@@ -160,7 +160,7 @@ def nearest_recovery(
     pairs, (rows, words) = similarities(
         as_rows("candidates", candidates), points, similarity="euclidean", names=("candidates", "points")
     )
-    whole("k", k, least=1, most=words - 1)
+    k = whole("k", k, least=1, most=words - 1)
     given = as_ids("true", true, words, rows)
     frequencies = np.full(words, 1 / words) if prior is None else _prior(prior, words)
     found = rank_scores(pairs, given, words, RandomBits(seed)) < k
@@ -235,10 +235,10 @@ def cross_corpus_recovery(
         raise ParameterError(
             f"attacker must have vectors of the victim's dimension, {points.shape[1]}, got {candidates.shape[1]}"
         )
-    whole("k", k, least=1, most=len(known) - 1)
+    k = whole("k", k, least=1, most=len(known) - 1)
     row_of = {word: row for row, word in enumerate(known)}
     shared = np.array([row for row, word in enumerate(words) if word in row_of], dtype=np.int64)
-    whole(f"anchors, of {shared.size:,} shared words,", anchors, least=0, most=max(shared.size - 1, 0))
+    anchors = whole("anchors", anchors, least=0, most=max(shared.size, 1) - 1)  # some shared word is to be recovered
     points, candidates = unit_rows(points), unit_rows(candidates)
     there = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:

@@ -150,7 +150,7 @@ def sampled_loss(
     Raises:
         ParameterError: the mechanism raises, returns another shape, is not random; too few samples.
     """
-    whole("samples", samples, least=100)
+    samples = whole("samples", samples, least=100)
     bits = RandomBits(seed)
     draws = [_Checked(draw_first, "first"), _Checked(draw_second, "second")]
     for draw in draws:

@@ -108,7 +108,7 @@ def audit_vectors(
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
         raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
-    whole("samples", samples, least=100)
+    samples = whole("samples", samples, least=100)
     bits = RandomBits(seed)
     size = next(iter(pairs.values()))[0].size
     comparable = _width(draw, pairs, bits) == size

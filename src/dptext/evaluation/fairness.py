@@ -135,7 +135,7 @@ def fairness(
     ('x', 0.5, True)
     """
     choice("measure", measure, CLASS_MEASURES)
-    number("confidence", confidence, above=0, below=1)
+    confidence = number("confidence", confidence, above=0, below=1)
     right, answer = codes_of_answers(true, predicted)
     codes = codes_of("groups", groups, rows=right.size)
     whose = people_of(people, right.size)

@@ -64,7 +64,7 @@ def make_folds(
     >>> [fold.test.tolist() for fold in folds]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     """
-    whole("folds", count, least=2)
+    count = whole("folds", count, least=2)
     codes = codes_of("targets", targets) if classes else np.zeros(len(np.asarray(targets)), dtype=np.int64)
     whose = people_of(people, codes.size)
     what = "rows" if people is None else "people"

@@ -314,7 +314,7 @@ class BagOfWords:
     """
 
     def __init__(self, vocabulary: Sequence[str] | None = None, *, buckets: int = 1 << 16, tf_idf: bool = True) -> None:
-        whole("buckets", buckets, least=2)
+        buckets = whole("buckets", buckets, least=2)
         if vocabulary is not None and not len(vocabulary):
             raise ParameterError("vocabulary must hold at least one word, got none")
         self._rows = (
