@@ -20,7 +20,7 @@ from papers.dpugc.trained import behaviour
 
 from dptext import SkipGram, WordVectors
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
-from dptext.embeddings.skipgram_plan import SkipGramPlan
+from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import users_of
 from dptext.users.store import UserStore, stored_users

@@ -22,7 +22,7 @@ from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
 from dptext.embeddings.dpsgd.recipe import CELLS
 from dptext.embeddings.dpsgd.training import Tables, Training
-from dptext.embeddings.skipgram_plan import SkipGramPlan
+from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import users_of
 from dptext.users.store import UserStore, stored_users

@@ -110,8 +110,14 @@ def test_levels_have_their_own_statements_and_the_strictest_counts(vectors):
     assert model.statement_.guarantee.epsilon == 8.0
     assert {name: each.guarantee.epsilon for name, each in model.statements_.items()} == levels
     plan = dptext.Cooccurrence(vectors, epsilon=levels, delta=1e-6).plan()
-    assert plan.norm(("open", "strict")) == plan.norm(("strict",)) == plan.norm((None,)) < plan.norm(("open",)) == 1.0
-    assert plan.norm(()) == plan.norm(("strict",))
+    assert (
+        plan.clipping_norm(("open", "strict"))
+        == plan.clipping_norm(("strict",))
+        == plan.clipping_norm((None,))
+        < plan.clipping_norm(("open",))
+        == 1.0
+    )
+    assert plan.clipping_norm(()) == plan.clipping_norm(("strict",))
     # its statement may be all that somebody sees: an epsilon of 1 is not everybody's
     assert model.statements_["strict"].neighbours.endswith("of one more user of the level 'strict'")
     assert model.statements_["open"].neighbours.endswith("of one more user")

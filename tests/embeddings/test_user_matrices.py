@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.embeddings.context_features import UNIT, ContextFeatures, features_of_vectors, random_features
-from dptext.embeddings.user_matrices import CELL, UserMatrixSum, UserText, _allowed, _bounded
+from dptext.embeddings.user_matrices import CELL, UserMatrixSum, UserText, _allowed, clipped_matrices
 from dptext.text.vocabulary import Vocabulary
 
 WORDS = Vocabulary([f"w{n}" for n in range(39)] + ["<unk>"])
@@ -110,7 +110,7 @@ def test_a_sum_that_forgets_a_row_in_the_norm_is_caught(features, monkeypatch):
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.trunc(rows / np.where(lengths > 0, lengths, 1) / CELL).astype(np.int64)
 
-    monkeypatch.setattr("dptext.embeddings.user_matrices._bounded", row_by_row)
+    monkeypatch.setattr("dptext.embeddings.user_matrices.clipped_matrices", row_by_row)
     cells = total(features, [UserText([chunk(ADVERSARIES["every word once"])])])
     assert squared_length(cells) > CELL**-2
 
@@ -121,7 +121,7 @@ def test_rounding_that_lengthens_is_cut_back():
     for scale in (1e-300, 1e-160, 1.0, 1e150, 1e300):
         rows = generator.normal(size=(50, 8)) * scale
         with np.errstate(over="ignore"):
-            cells = _bounded(rows, np.array([0, 20]), np.array([1.0, 0.3]))
+            cells = clipped_matrices(rows, np.array([0, 20]), np.array([1.0, 0.3]))
         assert squared_length(cells[:20]) <= CELL**-2
         assert squared_length(cells[20:]) <= (0.3 / CELL) ** 2
 

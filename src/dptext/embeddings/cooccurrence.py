@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, get_args
 
@@ -81,20 +81,11 @@ class Plan(ReleasePlan):
             ParameterError: a user's level is none of the budgets'.
         """
         total = UserMatrixSum(self.features, self.weights, self.window)
-        seen = False
-
-        def bounded() -> Iterator[UserText]:
-            nonlocal seen
-            for person in users:
-                seen = True
-                yield UserText(person.chunks(), self.norm(person.levels))
-
-        total.add(bounded())
-        if not seen:
+        if total.add(UserText(person.chunks(), self.clipping_norm(person.levels)) for person in users) == 0:
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
-    def norm(self, levels: Iterable[Any]) -> float:
+    def clipping_norm(self, levels: Iterable[Any]) -> float:
         """C of a user who declared these levels: the strictest counts."""
         named = [None if level is None else str(level) for level in levels]
         return min(self.budgets.clipping_norm(level) for level in named or [None])
@@ -142,9 +133,9 @@ class Plan(ReleasePlan):
 class Cooccurrence(Shareable):
     """Word vectors from the texts of users, by one noisy release of what words stand beside what words.
 
-    Every user's texts become one matrix, from their own texts and public numbers alone, whose norm is bounded by
-    `dptext.embeddings.user_matrices._bounded`; the matrices are added up, and so is Gaussian noise, once, on all rows
-    (`dptext.embeddings.user_matrices.noisy_matrix`). Everything after that is post-processing
+    Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by
+    `dptext.embeddings.user_matrices.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
+    all rows (`dptext.embeddings.user_matrices.noisy_matrix`). Everything after that is post-processing
     (`dptext.embeddings.refinement`).
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP. *Proof.* The sum moves by at most C = 1 in

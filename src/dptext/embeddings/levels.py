@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
 from dptext.embeddings.dpsgd.participation import Participation, personal_participation
-from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document
+from dptext.files.formats import extra
 from dptext.noise.categories import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement
@@ -37,6 +38,7 @@ _CHECKED_AT = 0.5  # any delta will do to check names and epsilons
 _BUCKETS = 2**16  # of hashed words: no vocabulary is learned from the texts of volunteers
 _PENALTIES = np.logspace(-2, 4, 7)
 _MOST_FOLDS = 1000
+_LABELS = "the labels and features that levels are predicted with were given by volunteers for publication"
 
 
 class BudgetPolicy:
@@ -267,9 +269,6 @@ def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon:
         )
 
 
-_LABELS = "the labels and features that levels are predicted with were given by volunteers for publication"
-
-
 @dataclass(frozen=True)
 class Levels:
     """The levels of one release: whom a statement is about, how users came by their levels, and what that cost.
@@ -386,12 +385,8 @@ class Levels:
 
 @dataclass(frozen=True)
 class PredictionError:
-    """Root mean squared error of predicted concerns on volunteers who were held out.
-
-    Attributes:
-        folds: (folds,) of the regressor.
-        mean: (folds,) of always predicting the mean of the other folds.
-    """
+    """Root mean squared error of predicted concerns on volunteers who were held out, by fold: of the regressor, and of
+    always predicting the mean of the other folds."""
 
     folds: tuple[float, ...]
     mean: tuple[float, ...]
@@ -408,11 +403,9 @@ class PredictionError:
 
 @dataclass(frozen=True, eq=False)
 class ConcernModel:
-    """A fitted regressor, from features to concerns. **It is as private as what it was fitted on.**
+    """A fitted regressor, from features to concerns, and its error on volunteers who were held out.
 
-    Attributes:
-        regressor: fitted.
-        error: on volunteers who were held out.
+    **It is as private as what it was fitted on.**
     """
 
     regressor: Any
@@ -459,7 +452,7 @@ def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = N
         raise DataError(f"expected one finite concern for each of the {rows:,} rows of features")
     if folds < 2 or rows < 2 * folds:
         raise DataError(f"expected 2 folds or more and two volunteers a fold, got {folds} folds and {rows:,} rows")
-    given, clone = _readable(features), _cloner()
+    given, clone = _readable(features), extra("sklearn.base", "sklearn", "predicting concerns").clone
     made = _default(given) if regressor is None else regressor
     if not hasattr(made, "fit") or not hasattr(made, "predict"):
         raise ParameterError(f"regressor must have fit and predict, got {type(made).__name__}")
@@ -506,13 +499,3 @@ def _default(features: Any) -> Any:
 
     first = HashingVectorizer(n_features=_BUCKETS) if _are_texts(features) else StandardScaler()
     return make_pipeline(first, RidgeCV(alphas=_PENALTIES))
-
-
-def _cloner() -> Any:
-    try:
-        from sklearn.base import clone
-    except ImportError:
-        raise MissingExtraError(
-            "predicting concerns needs the package 'scikit-learn'; install it with: pip install \"dptext[sklearn]\""
-        ) from None
-    return clone

@@ -122,11 +122,7 @@ def save_release(
 
 
 def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
-    """Whether the copy for gensim can hold these words; raised before the work, not after it.
-
-    Raises:
-        DataError: it cannot; the row is named.
-    """
+    """Raise a `DataError`, before the work, where the copy for gensim cannot hold these words; the row is named."""
     try:
         if word2vec is not None:
             check_words(words)
@@ -135,7 +131,7 @@ def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Where the folder will lie; raised before the work, not after it.
+    """Where the folder will lie; raised before the work.
 
     Raises:
         ParameterError: something is there already: with ``replace``, something that `save_release` did not write.

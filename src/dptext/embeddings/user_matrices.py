@@ -1,5 +1,5 @@
-"""One matrix a user, whose norm `_bounded` bounds; their sum, the only thing that is computed from private texts; and
-the noise on it.
+"""One matrix a user, clipped to a norm by `clipped_matrices`; their sum, the only thing that is computed from private
+texts; and the noise on it.
 
 For a user u and a word w of the vocabulary, let n be how often u wrote w and s_w the sum over these occurrences of the
 features of the words at most ``window`` places before or after, in the same document. The user's matrix has the rows
@@ -7,8 +7,8 @@ features of the words at most ``window`` places before or after, in the same doc
     x_w = omega_w s_w / n,                                                                                    (rows)
 
 omega_w a public weight of the word: what stands around the word in their texts, on average. (More weight for what they
-say often adds more of their own topic than of the word's meaning.) The whole matrix is then scaled to the norm C, all
-words of the user together,
+say often adds more of their own topic than of the word's meaning.) The whole matrix is then scaled to the clipping
+norm C, all words of the user together,
 
     y = C x / ||x||,                                                                                         (scaled)
 
@@ -18,9 +18,9 @@ matter who is worked on together with them.
 
 **Sensitivity.** For every user (one word repeated, every word once, no word, a million words) the Euclidean length of
 their rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25 in size,
-the sum of m^2 is at most C^2 2^48 (no overflow: see `_bounded`), else the matrix is cut until it is. Nothing of it
-depends on anybody else: features, weights, window and C are public. The sum over users is one of integers, so it is
-exact in any order: with and without a user it differs by their matrix, to the last bit, and by at most C under
+the sum of m^2 is at most C^2 2^48 (no overflow: see `clipped_matrices`), else the matrix is cut until it is. Nothing
+of it depends on anybody else: features, weights, window and C are public. The sum over users is one of integers, so it
+is exact in any order: with and without a user it differs by their matrix, to the last bit, and by at most C under
 add/remove, C + C' under substitution. (A sum of floating-point numbers has no such bound: the roundings of all later
 additions change with one user.) |
 
@@ -43,7 +43,7 @@ from dptext.embeddings.context_features import UNIT, ContextFeatures
 from dptext.noise.rounded import rounded_gaussian
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText", "noisy_matrix"]
+__all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText", "clipped_matrices", "noisy_matrix"]
 
 CELL = 2.0**-24
 """The grid of a user's numbers."""
@@ -65,7 +65,7 @@ _SQUARE_UNITS = 2.0**34  # of a squared length: 4e8 squares of at most 1 add up 
 
 @dataclass(frozen=True)
 class UserText:
-    """What one user wrote, as chunks of whole documents, and the norm C that their matrix may have."""
+    """What one user wrote, as chunks of whole documents, and the clipping norm C of their matrix."""
 
     chunks: Iterable[Chunk]
     norm: float = 1.0
@@ -94,11 +94,12 @@ class UserMatrixSum:
         self.cells = np.zeros((self.features.words, self.features.dimension), dtype=np.int64)
         self._by_dimension = np.ascontiguousarray(self.features.matrix.T)
 
-    def add(self, users: Iterable[UserText]) -> None:
-        """Add the matrices of users; each must bring all their texts at once."""
+    def add(self, users: Iterable[UserText]) -> int:
+        """Add the matrices of users, each of whom must bring all their texts at once; how many there were."""
         batch: list[tuple[Chunk, float]] = []
-        size = 0
+        size = count = 0
         for user in users:
+            count += 1
             chunks = iter(user.chunks)
             first = next(chunks, None)
             if first is None:
@@ -113,6 +114,7 @@ class UserMatrixSum:
             batch.append((first, user.norm))
             size += len(first[0]) + len(first[1])
         self._add_batch(batch)
+        return count
 
     def _add_batch(self, batch: list[tuple[Chunk, float]]) -> None:
         """Users who wrote little, several at once."""
@@ -158,7 +160,7 @@ class UserMatrixSum:
         owner, words = np.divmod(keys, self.features.words)
         rows = sums * (UNIT * self.weights[words] / counts)[:, None]  # (rows)
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        cells = _bounded(rows, starts, norms[owner[starts]])
+        cells = clipped_matrices(rows, starts, norms[owner[starts]])
         words, _, order, first = _grouped(words)
         self.cells[words] += np.add.reduceat(cells[order], first, axis=0)
 
@@ -166,7 +168,7 @@ class UserMatrixSum:
 def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -> npt.NDArray[np.float64]:
     """(V, k) float64: cells in units of `CELL`, plus N(0, sigma^2) on each, rounded to a public grid.
 
-    **Guarantee.** That of the real-valued Gaussian mechanism of this sigma on a sum whose sensitivity is the length C
+    **Guarantee.** That of the real-valued Gaussian mechanism of this sigma on a sum whose sensitivity is the norm C
     of a user's matrix (above), exactly: cells are integers that doubles hold (for at most
     `MOST_USERS` users), and the outcome has the law of the rounded real number (`dptext.noise.rounded`), so finite
     arithmetic adds nothing to epsilon. Assumption: `dptext.noise.rounded.ELEMENTARY`.
@@ -231,11 +233,11 @@ def _merged(parts: tuple[Summed, Summed]) -> Summed:
     return keys, np.add.reduceat(sums[order], first, axis=0), np.add.reduceat(counts[order], first)
 
 
-def _bounded(rows: Floats, starts: Integers, norms: Floats) -> Integers:
-    """(m, k) int64 in units of `CELL`: the rows of each user scaled to their norm, rounded towards zero, and checked.
+def clipped_matrices(rows: Floats, starts: Integers, norms: Floats) -> Integers:
+    """(m, k) int64 in units of `CELL`: the rows of each user scaled to their clipping norm C, rounded towards zero, and
+    checked, from (m, k) finite numbers.
 
     Args:
-        rows: (m, k) finite numbers.
         starts: (u,) the first row of each user.
         norms: (u,) C, above 0 and at most 1.
     """

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -152,16 +153,16 @@ class CellNoise:
             rate: what a unit of the sum moves.
             bits: of this step alone.
         """
-        count, dimension = len(rows), tables.shape[1]
         step = self.step
-        noise, inverse, factor = self.sigma / step, 1.0 / step, rate * step
+        noise, inverse = self.sigma / step, 1.0 / step
         # what is off in units of the grid: the noise, and three roundings of numbers that are no larger
         doubt = noise * _DOUBT + 2.0**-51 * (MOST * inverse + _FARTHEST * noise)
+        grid = _Grid(noise, inverse, doubt, rate * step)
         found = np.empty((_DOUBTFUL, 5), dtype=np.int64)
         kept = np.empty(_DOUBTFUL, dtype=np.float32)
-        for first, last, words in _pieces(count * dimension, bits):
-            missed = descend(tables, rows, cells, first, last, words, noise, inverse, doubt, factor, found, kept)
-            self._settle(tables, rows, factor, words, found[:missed].tolist(), kept, bits)
+        for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
+            missed = _descend(tables, rows, cells, first, last, words, grid, found, kept)
+            self._settle(tables, rows, grid.factor, words, found[:missed].tolist(), kept, bits)
 
     def _settle(
         self,
@@ -198,28 +199,34 @@ def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
         yield first, last, words
 
 
+class _Grid(NamedTuple):
+    """Of a step: sigma in units of the grid, 1 / step, what leaves a number in doubt, and what a grid point moves."""
+
+    noise: float
+    inverse: float
+    doubt: float
+    factor: float
+
+
 @compiled
-def descend(
+def _descend(
     tables: Singles,
     rows: Rows,
     cells: Cells,
     first: int,
     last: int,
     words: Words,
-    noise: float,
-    inverse: float,
-    doubt: float,
-    factor: float,
+    grid: _Grid,
     found: npt.NDArray[np.int64],
     kept: Singles,
 ) -> int:
     """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt.
 
     Args:
-        noise: sigma in units of the grid; ``inverse``: 1 / step; ``factor``: what a grid point moves.
         found: (n, 5) of each in doubt: slot, axis, where its block of words starts, its place in the block, its sum.
         kept: (n,) what stood there in the tables.
     """
+    noise, inverse, doubt, factor = grid
     dimension = tables.shape[1]
     values = np.empty(2 * _PAIRS, dtype=np.float64)
     missed: int = 0
@@ -265,11 +272,11 @@ def drift(tables: Singles, rows: Rows, spreads: Floats, bits: RandomBits) -> Non
     """tables[rows] += N(0, spreads^2), a spread a row, for distinct rows: the noise of several steps, in double
     precision, from bits of this call alone."""
     for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
-        add_noise(tables, rows, spreads, first, last, words)
+        _add_noise(tables, rows, spreads, first, last, words)
 
 
 @compiled
-def add_noise(tables: Singles, rows: Rows, spreads: Floats, first: int, last: int, words: Words) -> None:
+def _add_noise(tables: Singles, rows: Rows, spreads: Floats, first: int, last: int, words: Words) -> None:
     """Numbers ``first`` to ``last`` of the rows, one row after the other."""
     dimension = tables.shape[1]
     values = np.empty(2 * _PAIRS, dtype=np.float64)

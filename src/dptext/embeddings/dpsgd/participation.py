@@ -58,8 +58,6 @@ class Participation:
 
     Attributes:
         noise_multiplier: z; 0: no noise, and no promise.
-        steps: T.
-        delta: of all levels.
         rates: by level, 2^-32 to 1.
         default: the level of users who declared none.
     """
@@ -169,11 +167,9 @@ def personal_participation(
     a wish for privacy is better met by leaving somebody out.
 
     Args:
-        levels: public names and their epsilons.
-        delta: of all levels.
-        steps: of the training.
-        sampling_rate: of the level with the largest epsilon: the noise follows from it. Or:
-        noise_multiplier: z: all rates follow from it.
+        levels: public names and their epsilons; ``delta`` is that of all.
+        sampling_rate: of the level with the largest epsilon: the noise follows from it. Or ``noise_multiplier``: z,
+            from which all rates follow.
         default: the level of users who declared none; None: the one with the least epsilon.
         floor: the least epsilon that a level may have.
 
@@ -188,21 +184,19 @@ def personal_participation(
     if (sampling_rate is None) == (noise_multiplier is None):
         raise ParameterError("either sampling_rate or noise_multiplier must be given, and not both")
     budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
-    rates: dict[str, float] = {}
     if noise_multiplier is None:
         assert sampling_rate is not None
-        open_to_most = least_noise_multiplier(
-            epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps
-        )
-        noise_multiplier = open_to_most.noise_multiplier
-        rates = {level: sampling_rate for level, epsilon in budgets.levels.items() if epsilon == budgets.cap}
+        least = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
+        noise_multiplier = least.noise_multiplier
+    rates: dict[str, float] = {}
     for level, epsilon in budgets.levels.items():
-        if level not in rates:
-            found = greatest_sampling_rate(epsilon=epsilon, delta=delta, noise_multiplier=noise_multiplier, steps=steps)
-            rates[level] = found.sampling_rate
-    ordered = {level: rates[level] for level in budgets.levels}
+        if sampling_rate is not None and epsilon == budgets.cap:
+            rates[level] = sampling_rate
+            continue
+        found = greatest_sampling_rate(epsilon=epsilon, delta=delta, noise_multiplier=noise_multiplier, steps=steps)
+        rates[level] = found.sampling_rate
     return Participation(
-        noise_multiplier=noise_multiplier, steps=steps, delta=delta, rates=ordered, default=budgets.default
+        noise_multiplier=noise_multiplier, steps=steps, delta=delta, rates=rates, default=budgets.default
     )
 
 
@@ -210,7 +204,7 @@ def personal_participation(
 class PublishedAccount:
     """What algorithm 1-b of the paper charges a user for a training, beside what they lose.
 
-    For each step in which a sample of his is in the lot of L it charges (epsilon_t, delta_t) / L, where epsilon_t is
+    For each step in which a sample of theirs is in the lot of L it charges (epsilon_t, delta_t) / L, where epsilon_t is
     what one noisy step costs. Two mistakes: the noise is shared, not divided, so each who takes part loses all of
     epsilon_t; and a user with many samples in a lot is charged for one. (That users leave when their budget is spent,
     which depends on the texts that were drawn, tells of them as well.)
@@ -222,7 +216,6 @@ class PublishedAccount:
         lot: L, samples of a step.
         taken_part: steps in which the user had a sample.
         samples: of theirs in each of these, at most: together they move the sum by as many clipping norms.
-        delta: for both numbers.
 
     >>> account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
     >>> round(account.claimed, 1), round(account.true, 1)

@@ -92,10 +92,8 @@ ALONE = Ranks()
 
 
 class TorchRanks(Ranks):
-    """The ranks of a process group of torch.distributed (on the CPU: gloo), for `dptext.SkipGram.fit`.
-
-    **Trust**: the ranks and the network between them belong to whoever holds the texts. Sums without noise go over it,
-    and torch does not encrypt them.
+    """The ranks of a process group of torch.distributed (on the CPU: gloo), for `dptext.SkipGram.fit`. Whom it trusts
+    stands above.
 
     Raises:
         MissingExtraError: torch is not installed.
@@ -126,11 +124,8 @@ class TorchRanks(Ranks):
             )
 
     def own(self, documents: Documents, unit: UserUnit) -> Iterator[Document]:
-        """The documents of the users that this rank holds; which, follows from their names alone.
-
-        Single documents are dealt by what they say: by their place, one more document would move all that follow to
-        other ranks, and a rank that reads them in another order would take what others have.
-        """
+        """See `Ranks`. Single documents are dealt by what they say: by their place, one more document would move all
+        that follow to other ranks, and a rank that reads them in another order would take what others have."""
         check_users_are_read(documents, unit)
         return self._own(documents, unit)
 

@@ -87,19 +87,14 @@ class Clipping:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What happens to a unit in a step, and what the step does.
+    """What happens to a unit in a step, and what the step does: see `dptext.SkipGram`.
 
     Attributes:
-        unit: whose gradient is bounded.
+        unit: whose gradient is clipped.
         pairs: drawn from the texts of a unit that takes part; 1 where the unit is a pair.
-        window: words on either side.
-        negatives: negative words beside a pair.
-        subsample: the frequency above which a word is left out now and then; 0: never.
-        clip: C, the clipping norm of a unit's gradient; or one for words and one for contexts.
         distance: the sum of the learning rates of all steps: so far the tables go at most, in Euclidean length, if in
             every step as many units take part as are expected, and all pull in one direction. The learning rate falls
             in a straight line to nothing.
-        most_words: of a user that are looked at.
         noise: "dense" or "lazy" (`dptext.embeddings.dpsgd.training.Tables`); None: the one that is less work.
 
     Raises:
