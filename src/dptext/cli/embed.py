@@ -19,8 +19,7 @@ from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
 from dptext.embeddings.release_plan import ReleasePlan
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
-from dptext.embeddings.skipgram import Progress, SkipGram
-from dptext.embeddings.skipgram_plan import SkipGramPlan
+from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents
 from dptext.files.folders import find_files
