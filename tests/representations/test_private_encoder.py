@@ -165,7 +165,7 @@ def test_the_bound_is_what_the_randomizer_takes(encoder):
     assert not encoder.set_params(centre=False).fit().release_.bound.mean.any()
     for options, message in (
         ({"bound": "clip"}, "takes vectors of the unit sphere"),
-        ({"bound": "squash"}, "bound must be 'auto' or one of"),
+        ({"bound": "squash"}, "bound must be one of 'auto'"),
         ({"bound": "auto", "projection": "umap"}, "projection must be one of"),
         ({"projection": "pca", "dimension": 0}, "dimension must be an integer of at least 1"),
         ({"dimension": 2.5}, "dimension must be an integer"),

@@ -313,9 +313,9 @@ def test_the_statement_of_a_word(glove, mechanism):
         ({"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "threshold": 1.0}, "not both"),
         (
             {"epsilon": 5.0, "document_epsilon": 5.0, "max_words": 3, "beyond": "keep"},
-            "beyond must be 'unk', or 'drop'",
+            "beyond must be one of 'unk', 'drop'",
         ),
-        ({"epsilon": 5.0, "beyond": "drop"}, "'drop' together with max_words"),
+        ({"epsilon": 5.0, "beyond": "drop"}, "beyond says what becomes of the words after max_words"),
         ({"epsilon": 5.0, "unknown": "keep"}, "unknown must be one of 'unk', 'uniform'"),
     ],
 )

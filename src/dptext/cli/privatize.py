@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,10 +23,18 @@ from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
 from dptext.words.privatize import privatize_file
-from dptext.words.registry import MECHANISMS
+from dptext.words.registry import MECHANISMS, options_of
 from dptext.words.tem import TEM
 
 __all__ = ["privatize", "promise_before_start"]
+
+
+_OF_TEM = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
+_OF_OTHERS = ", ".join(
+    f"{', '.join(options_of(each))} ({name})"
+    for name, each in MECHANISMS.items()
+    if each is not TEM and options_of(each)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +59,7 @@ class WordOptions:
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="An option of another mechanism: lambda_ (mahalanobis), t (vickrey), sensitive, p, reach (santext+), "
-            "size (custext), order (orderedlist). May be repeated.",
+            help=f"An option of another mechanism: {_OF_OTHERS}. May be repeated.",
         ),
     ] = ()
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
@@ -71,7 +77,7 @@ class WordOptions:
         given = {name: getattr(self, name) for name in _OF_TEM} | options.parse_settings(self.settings)
         given = {name: value for name, value in given.items() if value is not None}
         build: Any = MECHANISMS[self.mechanism]
-        known = set(signature(build).parameters) - {"vectors", "epsilon", "unknown", "unsafe_as_published"}
+        known = set(options_of(build))
         foreign = sorted(given.keys() - known)
         if foreign:
             names = ", ".join(f"--{each.replace('_', '-')}" if each in _OF_TEM else each for each in foreign)
@@ -80,9 +86,6 @@ class WordOptions:
         vectors = load_vectors(self.vectors, limit=self.limit)
         mechanism: WordMechanism = build(vectors, epsilon=self.epsilon, unknown=self.unknown, **given)
         return mechanism
-
-
-_OF_TEM = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
 
 
 @options.collected

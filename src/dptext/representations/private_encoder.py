@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.representations.bounds import BOUNDS, Bound, fit_bound
@@ -150,14 +150,10 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         public_texts: Iterable[str | None] | None,
         labels: Sequence[Any] | None,
     ) -> Bound:
-        kind = (
-            _NATURAL[randomizer.natural_domain] if isinstance(self.bound, str) and self.bound == "auto" else self.bound
-        )
-        if kind not in BOUNDS:
-            raise ParameterError(f"bound must be 'auto' or one of {', '.join(map(repr, BOUNDS))}, got another")
-        dimension = self.dimension
-        if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1:
-            raise ParameterError("dimension must be an integer of at least 1")
+        kind = choice("bound", self.bound, ("auto", *BOUNDS))
+        if kind == "auto":
+            kind = _NATURAL[randomizer.natural_domain]
+        dimension = whole("dimension", self.dimension, least=1)
         supervised = self.projection == "supervised"
         if supervised and (labels is None or public_texts is None):
             raise ParameterError(
@@ -176,7 +172,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         return fit_bound(
             public,
             bound=kind,
-            dimension=None if self.projection is None else min(int(dimension), encoder.dimension),
+            dimension=None if self.projection is None else min(dimension, encoder.dimension),
             projection=self.projection,
             labels=labels if supervised else None,
             centre=bool(self.centre),

@@ -7,6 +7,7 @@ these tables.
 from __future__ import annotations
 
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dptext.words.santext_plus import SanTextPlus
 from dptext.words.tem import TEM
 from dptext.words.vickrey import Vickrey
 
-__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement"]
+__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of"]
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each for each in (TEM, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey, OrderedList)
@@ -36,6 +37,12 @@ PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): 
 """Those of which nothing sound remains: for comparisons, with ``unsafe_as_published=True``."""
 
 _BY_NAME = {each.name: each for each in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
+_OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
+
+
+def options_of(mechanism: type[WordMechanism]) -> tuple[str, ...]:
+    """What can be set of a mechanism besides what can be set of all."""
+    return tuple(name for name in signature(mechanism).parameters if name not in _OF_ALL)
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:

@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number, whole
+from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, IndexPlace, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
@@ -99,9 +99,9 @@ class TEM(SelectingMechanism):
         if document_epsilon is not None:
             self.document_epsilon = number("document_epsilon", document_epsilon, above=0)
         self.max_words = max_words
-        if beyond not in get_args(BeyondWords) or (beyond != "unk" and max_words is None):
-            raise ParameterError(f"beyond must be 'unk', or 'drop' together with max_words, got {beyond!r}")
-        self.beyond = beyond
+        self.beyond = choice("beyond", beyond, get_args(BeyondWords))
+        if self.beyond != "unk" and max_words is None:
+            raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
         if document_epsilon is not None or max_words is not None:
             self.threshold = self._budgeted_threshold(threshold)
         elif threshold is not None:
