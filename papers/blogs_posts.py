@@ -18,8 +18,8 @@ import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
 
 from dptext import DataError
+from dptext.errors import extra
 from dptext.evaluation.utility import words_of
-from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "age_group", "drawn", "posts_for"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from papers.data_sets import LabelledTexts
 
-from dptext.files.formats import extra
+from dptext.errors import extra
 
 __all__ = ["ON_THE_HUB", "from_hub"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from papers.dpnr.results import Rows, at_true_epsilon, decided
 
+from dptext.errors import extra
 from dptext.estimates import Estimate
-from dptext.files.formats import extra
 
 __all__ = ["draw"]
 

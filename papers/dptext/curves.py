@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from papers.dptext import methods
 
+from dptext.errors import extra
 from dptext.evaluation.sweep_file import Row
-from dptext.files.formats import extra
 
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows

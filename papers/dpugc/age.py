@@ -19,8 +19,8 @@ from papers.dpugc.intervals import crossed
 from papers.dpugc.models import Model, Source
 
 from dptext import WordVectors
+from dptext.errors import extra
 from dptext.evaluation.utility import Builder, predictions
-from dptext.files.formats import extra
 
 __all__ = ["LEARNERS", "WORDS", "WORDS_AND_CHARACTERS", "Age", "character_vectors", "mean_vectors"]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from dptext.files.formats import extra
+from dptext.errors import extra
 from dptext.privacy.accounting import gaussian_epsilon
 
 __all__ = ["EPSILON", "LOSSES", "PRINTED", "costs", "moments_delta"]

@@ -19,8 +19,8 @@ from papers.dpugc.models import Model, Models
 from papers.dpugc.neighbours import PAPER_QUERIES, map_score
 
 from dptext import WordVectors
+from dptext.errors import extra
 from dptext.evaluation.word_similarity import BENCHMARKS, RatedPair, read_pairs, similarity
-from dptext.files.formats import extra
 
 __all__ = ["LISTS", "Semantic", "correlation", "cosines_of", "ranks", "rated"]
 

@@ -11,7 +11,7 @@ from papers.dpugc.figure import STYLES
 from papers.dpugc.published import EPSILON, LOSSES, MOST_ORDER, PRINTED
 from papers.dpugc.training_results import Found
 
-from dptext.files.formats import extra
+from dptext.errors import extra
 
 __all__ = ["draw"]
 

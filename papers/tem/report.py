@@ -11,8 +11,8 @@ from typing import Any
 from papers.running import write_between
 
 from dptext import DataError
+from dptext.errors import extra
 from dptext.estimates import Estimate, mean_over_runs
-from dptext.files.formats import extra
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 ATTACKS = {

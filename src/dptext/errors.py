@@ -6,7 +6,13 @@ the place. The command line turns each class into its exit code.
 
 from __future__ import annotations
 
-__all__ = ["DataError", "DptextError", "MissingExtraError", "ParameterError", "RefusedError", "StorageError"]
+from importlib import import_module
+
+TYPE_CHECKING = False  # as in dptext/__init__.py: typing costs start-up
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["DataError", "DptextError", "MissingExtraError", "ParameterError", "RefusedError", "StorageError", "extra"]
 
 
 class DptextError(Exception):
@@ -48,3 +54,17 @@ class MissingExtraError(DptextError, ImportError):
     """An optional package is not installed; the message holds the line that installs it."""
 
     exit_code = 2
+
+
+def extra(module: str, name: str, what: str) -> Any:
+    """An optional module, imported where it is needed; ``name`` is the extra of dptext that brings it.
+
+    Raises:
+        MissingExtraError: it is not installed, and ``what`` needs it; the message has the install line.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        pass
+    package = module.partition(".")[0]
+    raise MissingExtraError(f'{what} needs the package {package!r}; install it with: pip install "dptext[{name}]"')

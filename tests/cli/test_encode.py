@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.files import vectors_in
 from stopping import held

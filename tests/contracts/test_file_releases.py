@@ -13,7 +13,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files import blocks, documents, parquet
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import rejects_path, statement_path

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.ledger.ledger import RELEASED, Ledger
 from dptext.release.job import Job
 from faults.injection import How, Injection, Operation

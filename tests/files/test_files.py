@@ -18,19 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext import own_files
-from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
+from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError, extra
 from dptext.files.documents import read_documents
-from dptext.files.formats import (
-    STANDARD,
-    FileFormat,
-    OpenedFile,
-    compress,
-    digest_of_parts,
-    extra,
-    file_digest,
-    file_format,
-    folder_digest,
-)
+from dptext.files.formats import FileFormat, file_format
+from dptext.files.streams import STANDARD, OpenedFile, compress, digest_of_parts, file_digest, folder_digest
 from dptext.files.writers import DocumentWriter
 from dptext.own_files import HashedFile, beside, replacing
 from files.sample_files import LINES, SUFFIXES, put, raw, read, table

@@ -8,7 +8,7 @@ import pytest
 from dptext.errors import DataError
 from dptext.files import documents as rows
 from dptext.files.documents import BadRow, rows_of
-from dptext.files.formats import OpenedFile
+from dptext.files.streams import OpenedFile
 from files.sample_files import KINDS, packed, put, raw, read
 from files.secrecy import MARKER, assert_error
 

@@ -14,7 +14,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files import blocks, documents
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.own_files import beside
 from dptext.privacy.unit import Relation, Trust, Unit

@@ -504,7 +504,7 @@ def test_places_where_nothing_can_be_written_or_read(device, saved, tmp_path, mo
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dptext.files.formats.os.fsync", full)
+    monkeypatch.setattr("dptext.files.streams.os.fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
         device.save(tmp_path / "other")
     assert [file.name for file in tmp_path.iterdir()] == ["saved"]

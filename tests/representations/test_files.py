@@ -15,7 +15,7 @@ import dptext
 from dptext import statement_for_user
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files import blocks, documents, parquet
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.release.release import statement_path
 from dptext.representations.files import VECTOR, encode_file, vectors_in

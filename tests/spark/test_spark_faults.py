@@ -17,7 +17,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.files.documents import read_documents
-from dptext.files.formats import folder_digest
+from dptext.files.streams import folder_digest
 from dptext.ledger.ledger import Ledger
 from dptext.spark import folder as folder_module
 from dptext.spark.folder import Appeared, OutputFolder

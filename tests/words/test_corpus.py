@@ -12,7 +12,7 @@ import pytest
 import dptext
 from dptext.errors import ParameterError, StorageError
 from dptext.files import blocks, documents, parquet
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.release.release import statement_path
 from dptext.words.privatize import privatize_file
 from stopping import HOLD, killed

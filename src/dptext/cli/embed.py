@@ -23,7 +23,7 @@ from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents
 from dptext.files.folders import find_files
-from dptext.files.formats import is_pipe
+from dptext.files.streams import is_pipe
 from dptext.own_files import check_target
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.public_users import DeltaWarning, delta_too_large

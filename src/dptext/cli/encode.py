@@ -16,7 +16,7 @@ from dptext.cli.console import say, stopped_with_notes
 from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import read_documents
-from dptext.files.formats import STANDARD, is_pipe
+from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.wording import before_vectors
 from dptext.release.run import is_released

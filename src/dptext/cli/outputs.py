@@ -16,7 +16,8 @@ from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import NoDocumentsError, read_documents
 from dptext.files.folders import find_files
-from dptext.files.formats import FORMATS, STANDARD, file_format, is_pipe
+from dptext.files.formats import FORMATS, file_format
+from dptext.files.streams import STANDARD, is_pipe
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.release.run import Progress, check_output
 

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, whole
 from dptext.embeddings.dpsgd.participation import Participation, personal_participation
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, extra
 from dptext.files.documents import Document
-from dptext.files.formats import extra
 from dptext.noise.categories import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.condition import Condition, LevelIsSent, OfLevel, Requirement

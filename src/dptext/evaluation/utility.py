@@ -22,11 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, whole
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
 from dptext.evaluation.folds import Fold, checked_folds, codes_of, make_folds
 from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, checked_numbers, measure
-from dptext.files.formats import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary

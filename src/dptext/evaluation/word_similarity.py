@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.estimates import Estimate, over_people
-from dptext.files.formats import extra
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["BENCHMARKS", "RatedPair", "SimilarityScore", "compare_similarity", "read_pairs", "similarity"]

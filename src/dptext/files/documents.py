@@ -20,8 +20,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import BLOCK_CHARACTERS, BLOCK_REJECTS, BLOCK_ROWS, Block, Reject, add_reject
 from dptext.files.column import is_missing
-from dptext.files.formats import STANDARD, FileFormat, OpenedFile, file_format, is_pipe
+from dptext.files.formats import FileFormat, file_format
 from dptext.files.parquet import ParquetSource, as_lists
+from dptext.files.streams import STANDARD, OpenedFile, is_pipe
 
 __all__ = [
     "BadRow",

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.formats import STANDARD, file_format
+from dptext.files.formats import file_format
+from dptext.files.streams import STANDARD
 
 __all__ = ["find_files"]
 

@@ -21,8 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError
-from dptext.files.formats import extra
+from dptext.errors import DataError, extra
 
 __all__ = ["rebuilt_column", "rebuilt_values", "unknown_type"]
 

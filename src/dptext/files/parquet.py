@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, DptextError, StorageError
+from dptext.errors import DataError, DptextError, StorageError, extra
 from dptext.files.blocks import (
     BLOCK_CHARACTERS,
     BLOCK_REJECTS,
@@ -27,8 +27,8 @@ from dptext.files.blocks import (
     add_reject,
     is_no_text,
 )
-from dptext.files.formats import extra, shown
 from dptext.files.kept_columns import rebuilt_column
+from dptext.files.streams import shown
 
 __all__ = [
     "ParquetSource",

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files.formats import open_stored
+from dptext.files.streams import open_stored
 
 __all__ = ["read_tensors", "tensor_bytes"]
 

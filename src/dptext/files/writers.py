@@ -16,11 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, extra
 from dptext.files.blocks import Columns, is_no_text
 from dptext.files.documents import check_kept_columns
-from dptext.files.formats import compress, extra, file_format
+from dptext.files.formats import file_format
 from dptext.files.parquet import as_lists, as_table, assemble, segment
+from dptext.files.streams import compress
 from dptext.own_files import HashedFile
 
 __all__ = ["DocumentWriter"]

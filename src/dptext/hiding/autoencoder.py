@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
-from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files.formats import extra
+from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.hiding.held_out import TradeOff
 from dptext.hiding.inputs import Rows, content_of
 from dptext.hiding.options import AutoEncoderOptions, with_options

@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
-from dptext.files.formats import extra
+from dptext.errors import ParameterError, extra
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
 from dptext.hiding.held_out import Reader, parted

@@ -22,7 +22,7 @@ from typing import IO, Any, Self
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files.blocks import Reject, in_runs
-from dptext.files.formats import file_digest
+from dptext.files.streams import file_digest
 from dptext.own_files import HashedFile, beside, give_usual_rights, open_new, open_own, publish
 from dptext.privacy.randomness import NoiseKey
 

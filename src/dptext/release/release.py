@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError
-from dptext.files.formats import file_digest, folder_digest, read_stored
+from dptext.files.streams import file_digest, folder_digest, read_stored
 from dptext.own_files import check_released, replacing
 from dptext.privacy.statement import PrivacyStatement
 

@@ -22,7 +22,7 @@ from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files.blocks import Block, Reject
 from dptext.files.documents import DocumentReader, OnError, PathLike, read_documents
-from dptext.files.formats import STANDARD, file_digest
+from dptext.files.streams import STANDARD, file_digest
 from dptext.own_files import HashedFile, check_target, replacing, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey

@@ -12,9 +12,8 @@ import numpy as np
 
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Deniability
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
-from dptext.files.formats import extra
 from dptext.own_files import check_target, replacing
 
 __all__ = ["calibration_figure", "figure_format", "promise_figure", "scores_figure"]

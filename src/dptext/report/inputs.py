@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, StorageError
+from dptext.errors import DataError, StorageError, extra
 from dptext.files.documents import read_documents
-from dptext.files.formats import extra, file_format
+from dptext.files.formats import file_format
 from dptext.files.parquet import pyarrow, vector_blocks
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.files import VECTOR

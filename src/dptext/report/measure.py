@@ -21,10 +21,10 @@ from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, extra
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
-from dptext.files.formats import extra, shown
+from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import data_and_statement, read_statement

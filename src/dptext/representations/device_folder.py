@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.formats import file_digest, read_stored
+from dptext.files.streams import file_digest, read_stored
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import check_released, sweep, whole_folder
 from dptext.privacy.agreement import disagreements, same_value

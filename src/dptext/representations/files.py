@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.files.blocks import Block
 from dptext.files.documents import OnError, PathLike, check_kept_columns
-from dptext.files.formats import extra, file_format
+from dptext.files.formats import file_format
 from dptext.files.parquet import as_vectors, assemble, segment, vector_blocks
 from dptext.own_files import HashedFile
 from dptext.privacy.randomness import NoiseKey

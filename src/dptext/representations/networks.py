@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import number, whole
-from dptext.errors import ParameterError
-from dptext.files.formats import extra
+from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.embedding_bag import Buckets, Rows

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dptext.checks import whole
-from dptext.errors import MissingExtraError, ParameterError
-from dptext.files.formats import extra, file_digest
+from dptext.errors import MissingExtraError, ParameterError, extra
+from dptext.files.streams import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
 

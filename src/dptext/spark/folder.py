@@ -21,7 +21,7 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from dptext.errors import DptextError, ParameterError, StorageError
-from dptext.files.formats import digest_of_parts
+from dptext.files.streams import digest_of_parts
 from dptext.own_files import beside
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -161,7 +161,7 @@ class OutputFolder:
     # -- after ---------------------------------------------------------------------------------------------------
 
     def digest(self) -> str:
-        """One digest of all parts (`dptext.files.formats.digest_of_parts`), read as a stream by the driver's Java."""
+        """One digest of all parts (`dptext.files.streams.digest_of_parts`), read as a stream by the driver's Java."""
         found = {}
         for status in self._system.listStatus(self._work(_ROWS)):
             name = str(status.getPath().getName())

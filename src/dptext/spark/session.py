@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dptext.errors
-from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, StorageError
-from dptext.files.formats import extra
+from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, StorageError, extra
 from dptext.own_files import scratch_folder
 
 __all__ = ["check_frame", "session", "told_in_one_line"]

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from dptext.errors import DataError, StorageError
-from dptext.files.formats import open_stored, read_stored
+from dptext.files.streams import open_stored, read_stored
 from dptext.own_files import check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.vocabulary import UNKNOWN

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.formats import OpenedFile
+from dptext.files.streams import OpenedFile
 from dptext.own_files import HashedFile
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors
 

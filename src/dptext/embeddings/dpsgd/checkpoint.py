@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, RefusedError, StorageError
-from dptext.files.formats import shown
+from dptext.files.streams import shown
 from dptext.own_files import replacing
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numpy.typing as npt
 
-from dptext.files.formats import extra
+from dptext.errors import extra
 
 __all__ = ["compiled", "prefetch"]
 

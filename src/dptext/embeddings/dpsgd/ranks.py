@@ -33,9 +33,8 @@ import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint
 from dptext.embeddings.dpsgd.recipe import MOST
-from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError, extra
 from dptext.files.documents import Document, DocumentReader
-from dptext.files.formats import extra
 from dptext.users.grouping import UserUnit, check_users_are_read, user_name
 
 __all__ = ["ALONE", "RANKS", "Ranks", "TorchRanks"]
