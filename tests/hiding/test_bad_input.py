@@ -44,11 +44,19 @@ def small(**options):
         ({"encoder": None}, "without an encoder, fit takes vectors"),
         ({"encoder": 7}, "encoder must be a known name"),
         ({"public": "yes"}, "public must be true or false"),
+        ({"checkpoint": 7}, "checkpoint must be a path, got 7"),
     ],
 )
 def test_arguments_that_cannot_be_are_named(options, message):
     with pytest.raises(ParameterError, match=message):
         small(**options)
+
+
+def test_options_are_checked_where_they_are_given():
+    with pytest.raises(ParameterError, match="patience must be an integer of at least 1, got 0"):
+        hiding(patience=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
+        hiding(epoch=3)
 
 
 def test_bad_rows_are_named_and_never_shown():

@@ -228,6 +228,21 @@ def test_it_goes_into_other_encoders_and_comes_back_from_a_folder(glove, tmp_pat
         again.layers = None
 
 
+def test_what_was_learnt_is_frozen_and_stays_when_it_is_trained_again():
+    trained = small()
+    before = trained.trained_
+    sha256 = before.layers.sha256
+    with pytest.raises(AttributeError):
+        before.layers = None
+    trained.randomizer = None
+    trained.fit(WORDS[::-1], **LABELS)
+    assert before.layers.sha256 == sha256
+    assert before.statement().epsilon == 6.0
+    assert not hasattr(trained, "release_")  # nothing of the training before is left
+    assert trained.transform(["a"]).shape == (1, 2)
+    assert isinstance(trained.statement_.guarantee, NoGuarantee)
+
+
 def test_a_device_needs_numpy_only(glove, tmp_path):
     texts = [" ".join(glove.words[row : row + 5]) for row in range(0, 400, 5)]
     labels = {"task": [0, 1] * 40, "attributes": {"group": [0, 1, 1, 0] * 20}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from dptext.checks import choice, number, whole
+from dptext.checks import choice, number, path, whole
 from dptext.representations.encoders import Provenance
 from dptext.representations.gru import POOLINGS
 from dptext.vectors.word_vectors import WordVectors
@@ -56,6 +56,8 @@ class RunOptions:
         self._take("dimension", whole("dimension", self.dimension, least=2, most=2**20))
         self._take_counts("epochs", "batch_size")
         number("learning_rate", self.learning_rate, above=0)
+        if self.checkpoint is not None:
+            path("checkpoint", self.checkpoint)
         Provenance(trained_on=self.public_name, public=self.public)
 
     def decisive(self) -> dict[str, Any]:
