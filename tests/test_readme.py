@@ -14,6 +14,7 @@ import dptext
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
 def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
     blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)

@@ -340,6 +340,7 @@ def test_what_is_there_stays_without_force(work, embed):
     assert (code, "would delete that" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_standard_input(work, vectors):
     command = [sys.executable, "-m", "dptext", "embed", "-", "-o", "shared", "--format", ".jsonl", "--vectors", vectors]
     command += ["--user", "author", "--epsilon", "8"]

@@ -172,6 +172,7 @@ def test_a_folder_goes_to_a_folder(work, encode):
     assert (code, "is of another run" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_standard_input_and_other_formats(work, vectors):
     command = [sys.executable, "-m", "dptext", "encode", "-", "-o", "out.parquet", "--format", ".jsonl", "-q"]
     with open("in.jsonl", "rb") as stream:

@@ -95,7 +95,7 @@ def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
 
 
 @given(st.lists(st.none() | st.text(max_size=40), max_size=5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_never_fewer_words_are_counted_than_there_were(small, texts):
     mechanism = TEM(small, epsilon=5.0)
     rewriter = Rewriter(mechanism)
