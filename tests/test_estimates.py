@@ -314,8 +314,10 @@ def test_an_estimate_reads_as_a_number_with_its_interval():
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: share(1, 0), "successes"),
+        (lambda: share(1, 0), "trials"),
         (lambda: share(3, 2), "successes"),
+        (lambda: share(1, 2, confidence=95), "confidence must be a number above 0 and below 1"),
+        (lambda: over_people(np.mean, range(9), resamples=0), "resamples must be an integer of at least 1"),
         (lambda: mean_over_runs([1.0]), "two runs, got 1"),
         (lambda: mean_over_runs([1.0, float("nan")]), "finite"),
         (lambda: over_people(lambda rows: 1.0, ["a", "a"]), "two of them, got 1"),

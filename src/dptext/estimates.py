@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number, whole
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
@@ -73,9 +74,9 @@ def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Est
     >>> print(share(50, 100))
     0.500 [0.398, 0.602]
     """
-    if not 0 <= successes <= trials or trials < 1:
-        raise ParameterError(f"expected 0 to {trials} successes in at least 1 trial, got {successes}")
-    low, high = _clopper_pearson(successes, trials, 1 - confidence)
+    trials = whole("trials", trials, least=1)
+    successes = whole("successes", successes, least=0, most=trials)
+    low, high = _clopper_pearson(successes, trials, _error(confidence))
     return Estimate(successes / trials, low, high, trials, "rows")
 
 
@@ -91,9 +92,9 @@ def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confide
     runs = _finite("values", values)
     if runs.size < 2:
         raise ParameterError(f"an interval needs at least two runs, got {runs.size}")
-    reach = float(_stats().t.ppf((1 + confidence) / 2, runs.size - 1)) * runs.std(ddof=1) / np.sqrt(runs.size)
+    reach = float(_stats().t.isf(_error(confidence) / 2, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size))
     mean = float(runs.mean())
-    return Estimate(mean, mean - float(reach), mean + float(reach), runs.size, "runs")
+    return Estimate(mean, mean - reach, mean + reach, runs.size, "runs")
 
 
 def over_people(
@@ -126,7 +127,7 @@ def over_people(
     Raises:
         ParameterError: fewer than two people, or a statistic that is no number.
     """
-    whose = np.asarray(people)
+    error, whose = _error(confidence), np.asarray(people)
     value = float(statistic(np.arange(len(whose))))
     found = [statistic(rows) for rows in resampled_rows(whose, resamples=resamples, seed=seed)]
     # a resample without any row of a class has no value: it says nothing
@@ -134,22 +135,22 @@ def over_people(
     if not np.isfinite(value) or not values.size:
         raise ParameterError("the statistic must give a finite number for all rows, it gave none")
     everybody = len(np.unique(whose))
-    tail = 100 * _tail_of(everybody, confidence)
+    tail = 100 * _tail_of(everybody, error)
     low, high = (float(each) for each in np.percentile(values, [tail, 100 - tail]))
     if bounds is not None:
-        seen = ((1 - confidence) / 2) ** (1 / _equal_people(whose))
+        seen = (error / 2) ** (1 / _equal_people(whose))
         low = min(low, bounds[0] + (value - bounds[0]) * seen)
         high = max(high, bounds[1] - (bounds[1] - value) * seen)
     return Estimate(value, low, high, everybody, "people")
 
 
-def _tail_of(people: int, confidence: float) -> float:
+def _tail_of(people: int, error: float) -> float:
     """How much of a bootstrap distribution to cut off at each end: Phi(-sqrt(n / (n - 1)) t), n people, t Student's.
 
     The bootstrap divides by n where n - 1 is right, and knows no doubt about the spread.
     """
     stats = _stats()
-    reach = float(stats.t.ppf((1 + confidence) / 2, people - 1)) * np.sqrt(people / (people - 1))
+    reach = float(stats.t.isf(error / 2, people - 1)) * np.sqrt(people / (people - 1))
     return float(stats.norm.sf(reach))
 
 
@@ -176,8 +177,8 @@ def mean_of_people(
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
         raise ParameterError("values must be at least one number from 0 to 1, got others or none")
     value = min(float(rows.mean()), 1.0)
-    how: dict[str, float] = {"units": _equal_people(people), "confidence": confidence, "design_effect": design_effect}
-    return of_influence(value, (rows - value) / rows.size, people, **how)
+    influence, units = (rows - value) / rows.size, _equal_people(people)
+    return of_influence(value, influence, people, units=units, confidence=confidence, design_effect=design_effect)
 
 
 def macro_f1(
@@ -215,12 +216,8 @@ def macro_f1(
         # the derivative of the ratio: 2 dh / t - f1 dt / t
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
         weights += occurs / occurs.sum()  # each class counts alike: few people of one class weigh much
-    how: dict[str, float] = {
-        "units": _equal_people(whose, weights),
-        "confidence": confidence,
-        "design_effect": design_effect,
-    }
-    return of_influence(found, influence, whose, **how)
+    units = _equal_people(whose, weights)
+    return of_influence(found, influence, whose, units=units, confidence=confidence, design_effect=design_effect)
 
 
 def area(
@@ -347,11 +344,15 @@ def of_influence(
     count = len(names)
     if count < 2:
         raise ParameterError(f"an interval over people needs at least two of them, got {count}")
-    error, influence = 1 - confidence, influence * np.sqrt(design_effect)
+    error, influence = _error(confidence), influence * np.sqrt(number("design_effect", design_effect, above=0))
     effective = _effective(value, influence, np.bincount(whose, influence).astype(np.float64), units, error)
     low, high = _clopper_pearson(value * effective, effective, error)
     seen = (error / 2) ** (1 / units)
     return Estimate(value, min(low, value * seen), max(high, 1 - (1 - value) * seen), count, "people")
+
+
+def _error(confidence: float) -> float:
+    return 1 - number("confidence", confidence, above=0, below=1)
 
 
 def _clopper_pearson(successes: float, trials: float, error: float) -> tuple[float, float]:
@@ -469,7 +470,7 @@ def resampled_rows(
     sizes = np.bincount(whose)
     starts = np.cumsum(sizes) - sizes
     bounds = np.full(len(names), len(names), dtype=np.uint64)
-    bits = RandomBits(seed)
+    bits, resamples = RandomBits(seed), whole("resamples", resamples, least=1)
     return (_rows_of(bits.below(bounds).astype(np.int64), order, starts, sizes) for _ in range(resamples))
 
 
