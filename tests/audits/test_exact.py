@@ -59,6 +59,7 @@ def test_randomised_response_has_exactly_its_epsilon_and_no_delta(epsilon):
     # below its epsilon a delta is needed: p - e^eps' (1 - p)
     delta, _, _ = exact_delta(np.log(shares), epsilon=epsilon / 2)
     assert delta == pytest.approx(truth - math.exp(epsilon / 2) * (1 - truth))
+    assert exact_delta(np.log(shares), epsilon=1e4)[0] == 0  # beyond what e^epsilon can be as a float
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.threads import for_each_block
 
@@ -141,7 +142,8 @@ def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[fl
         (delta, i, j).
     """
     shares = np.exp(_checked(log_probabilities))
-    factor = math.exp(epsilon)
+    # beyond 700 it is no float any more; a smaller epsilon needs more delta, so this errs to the safe side
+    factor = math.exp(min(number("epsilon", epsilon, least=0, infinite=True), 700.0))
     best: list[tuple[float, int, int]] = []
 
     def row(i: int) -> None:

@@ -21,7 +21,6 @@ others are done, then the sweep ends with a `DataError` that names the cells. Th
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import pickle
@@ -33,14 +32,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice, product
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dptext.checks import choice, whole
+from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
@@ -337,12 +335,9 @@ def _measured(run: Run, settings: dict[str, Setting], seed: int, *, stop_at_erro
 def _checked_numbers(found: object) -> dict[str, float]:
     if not isinstance(found, Mapping) or not found:
         raise ParameterError(f"run must return a dict of numbers, got {type(found).__name__}")
-    for key, value in found.items():
-        if not isinstance(key, str) or isinstance(value, bool) or not isinstance(value, Real):
-            raise ParameterError("run must return numbers by name, got something else")
-        if not math.isfinite(value):
-            raise ParameterError(f"run must return finite numbers, {key!r} is not")
-    return {key: float(value) for key, value in found.items()}
+    if not all(isinstance(key, str) for key in found):
+        raise ParameterError("run must return numbers by name, got something else")
+    return {key: number(f"what run returns as {key!r}", value) for key, value in found.items()}
 
 
 def _since(begin: float) -> float:
