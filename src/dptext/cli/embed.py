@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -38,7 +38,6 @@ from dptext.vectors.word_vectors import WordVectors
 __all__ = ["embed"]
 
 Model: TypeAlias = Cooccurrence | SkipGram
-_STEPS, _RATE = 1000, 0.05
 _SHOWN = 20  # times in a training, what was spent is worked out: each takes some tenths of a second
 
 
@@ -177,16 +176,18 @@ class TrainingOptions:
         Path | None, typer.Option(metavar="FILE", help="Keep where skip-gram has come to: private, deleted at the end.")
     ] = None
 
-    def given(self, method: str, *, resume: bool, new_words: bool) -> dict[str, Any]:
-        """Those that were given, with ``resume``.
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def check(self, method: str, *, resume: bool, new_words: bool) -> None:
+        """Whether there is such a training.
 
         Raises:
-            ParameterError: they are for another method, or for no such training.
+            ParameterError: they are for another method, or no run could go on in this way.
         """
-        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        said = {name: value for name, value in found.items() if value is not None}
-        if resume:
-            said["resume"] = True
+        said = [*self.given, *["resume"] * resume]
         if said and method != "skip-gram":
             names = ", ".join(f"--{name.replace('_', '-')}" for name in said)
             raise ParameterError(f"{names}: for --method skip-gram, which goes step by step; give that too")
@@ -197,7 +198,6 @@ class TrainingOptions:
                 "new words are drawn anew in each run, so no run goes on with those of another: leave out --checkpoint "
                 "or --new-words"
             )
-        return said
 
 
 @options.collected
@@ -236,7 +236,7 @@ def embed(
     files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
     protection.check(method)
     new.check(unit=protection.unit, seed=run.seed)
-    of_training = training.given(method, resume=run.resume, new_words=new.new_words is not None)
+    training.check(method, resume=run.resume, new_words=new.new_words is not None)
     if any(map(is_pipe, files)) and (new.new_words is not None or ledger is not None):
         given = "--new-words" if new.new_words is not None else "--ledger"
         raise ParameterError(f"{given} reads the input twice, and what went through a pipe is gone: name files as IN")
@@ -269,7 +269,7 @@ def embed(
     public = load_vectors(vectors, limit=limit)
     copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
     check_copy(public.words, copy)
-    plan, begin = _planned(method, public, protection, {} if window is None else {"window": window}, of_training)
+    plan, begin = _planned(method, public, protection, training, window)
     more = new.budget(protection.delta)
     promises = _promises(plan, more, seeded=run.seed is not None)
     head, *further = _announced(plan, public)
@@ -294,14 +294,7 @@ def embed(
         for seen in readings:
             charges.check_same(seen)
         model.save(place, word2vec=copy, replace=run.force)
-    new_ones = model.statement_.parameters.get("new_words")
-    brought = "" if new_ones is None else f" ({new_ones:,} of them new)"
-    # neither users nor texts are counted: what is printed may be shared, and these are protected
-    output.say(
-        f"Wrote vectors of {len(model.vectors_):,} words{brought} to {out}, and beside them what was promised and a "
-        "card (README.md)."
-    )
-    output.say(f"Explained by: dptext explain {out}/privacy.json")
+    output.say(_written(model, out))
     if output.as_json:
         print_json(_summary(model, out))
 
@@ -369,28 +362,22 @@ def parse_levels(given: Sequence[str]) -> dict[str, float]:
 
 
 def _planned(
-    method: str, public: WordVectors, protection: ProtectionOptions, window: dict[str, int], training: dict[str, Any]
+    method: str, public: WordVectors, protection: ProtectionOptions, training: TrainingOptions, window: int | None
 ) -> tuple[ReleasePlan, Callable[..., Model]]:
     """All that is decided before a text is read, and what makes the model: called with new words and how it is run."""
-    how: dict[str, Any] = window | {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
+    how: dict[str, Any] = {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
+    how |= {} if window is None else {"window": window}
     epsilon = protection.budgets
     if method != "skip-gram":
         how |= {"epsilon": epsilon, "default_level": protection.default_level}
         return Cooccurrence(public, **how).plan(), partial(Cooccurrence, public, **how)
-    steps, rate = training.get("steps", _STEPS), training.get("sampling_rate", _RATE)
+    costs: dict[str, Any] = {"steps": 1000, "sampling_rate": 0.05}
+    for name, value in training.given.items():
+        if name != "checkpoint":
+            (costs if name in costs else how)[name] = value
     if isinstance(epsilon, dict):
-        default = protection.default_level
-        epsilon = personal_participation(
-            epsilon, delta=protection.delta, steps=steps, sampling_rate=rate, default=default
-        )
-    how |= {name: training[name] for name in ("dimension", "trained_words", "pairs") if name in training}
-    costs: dict[str, Any] = {
-        "epsilon": epsilon,
-        "steps": steps,
-        "sampling_rate": rate,
-        "public_users": protection.public_users,
-    }
-    plan = SkipGram(public, **how, **costs).plan()
+        epsilon = personal_participation(epsilon, delta=protection.delta, default=protection.default_level, **costs)
+    plan = SkipGram(public, epsilon=epsilon, public_users=protection.public_users, **how, **costs).plan()
     import dptext.embeddings.dpsgd.training  # noqa: F401  # needs numba: said before anything is read
 
     return plan, partial(SkipGram, public, **how, epsilon=plan.participation)  # found once: it takes a second
@@ -484,6 +471,15 @@ def _charge(plan: ReleasePlan, more: ApproxDP | None) -> tuple[Guarantee, dict[s
     statement = plan.statement(plan.levels.most, seeded=False)
     guarantee = statement.guarantee if more is None else compose(statement.guarantee, more)
     return guarantee, {"unit": statement.unit, "relation": statement.relation, "mechanism": statement.mechanism}
+
+
+def _written(model: Model, out: str) -> str:
+    """What was written. Neither users nor texts are counted: what is printed may be shared, and these are protected."""
+    new = model.statement_.parameters.get("new_words")
+    return (
+        f"Wrote vectors of {len(model.vectors_):,} words{'' if new is None else f' ({new:,} of them new)'} to {out}, "
+        f"and beside them what was promised and a card (README.md).\nExplained by: dptext explain {out}/privacy.json"
+    )
 
 
 def _summary(model: Model, out: str) -> dict[str, Any]:
