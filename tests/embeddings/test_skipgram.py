@@ -145,6 +145,14 @@ def test_new_words_come_after_known_ones_and_their_promise_is_composed_in(vector
         fitted(documents, vectors, vocabulary=learned(("teabag",), unit=Unit.DOCUMENT))
 
 
+def test_learned_words_do_not_pass_for_public_ones(vectors):
+    """Their promise would get lost, and a list of words of these people would be said to be public."""
+    new = learned(("teabag",))
+    for words in (new, new.vocabulary, new.after(vectors.vocabulary)):
+        with pytest.raises(ParameterError, match="promise of their own"):
+            model(words, dimension=4).plan()
+
+
 def test_vectors_that_were_released_before_are_composed_in(vectors):
     before = fitted(people(20), vectors)
     again = fitted(people(20, seed=2), before.vectors_)
