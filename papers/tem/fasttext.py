@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import number, whole
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["FastTextClassifier", "Ragged"]
@@ -267,10 +267,4 @@ def _softmax(logits: Any) -> Any:
 
 
 def _sparse() -> Any:
-    try:
-        from scipy import sparse
-    except ImportError:
-        raise MissingExtraError(
-            'the classifier needs the package scipy; install it with: pip install "dptext[audit]"'
-        ) from None
-    return sparse
+    return extra("scipy.sparse", "audit", "the classifier")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import number, whole
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
 __all__ = [
@@ -498,10 +498,4 @@ def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:
 
 
 def _stats() -> Any:
-    try:
-        from scipy import stats
-    except ImportError:
-        raise MissingExtraError(
-            'intervals need the package scipy; install it with: pip install "dptext[audit]"'
-        ) from None
-    return stats
+    return extra("scipy.stats", "audit", "an interval")

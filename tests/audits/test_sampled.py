@@ -182,6 +182,6 @@ def test_too_few_samples_are_refused():
 
 
 def test_missing_packages_are_answered_with_their_install_line(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "scipy", None)
+    monkeypatch.setitem(__import__("sys").modules, "scipy.special", None)
     with pytest.raises(dptext.MissingExtraError, match=r'pip install "dptext\[audit\]"'):
         strongest_bound(1000, error=0.05)

@@ -176,9 +176,6 @@ class _Even:
             columns = np.clip((rows - self._middle) / self._spread, -_FAR, _FAR)
         return np.hstack([columns, unit_rows(rows)]) if self._directions else columns
 
-    def fit_transform(self, rows: Any, labels: Any = None) -> Any:
-        return self.fit(rows, labels).transform(rows)
-
 
 class _EvenSparse:
     """Sparse rows in units of their median length, cut off far beyond; where lengths differ much, also at length 1."""
@@ -200,9 +197,6 @@ class _EvenSparse:
         with np.errstate(over="ignore"):
             columns.data = np.clip(columns.data / self._length, -_FAR, _FAR)
         return learning("scipy.sparse").hstack([columns, unit_rows(rows)]).tocsr() if self._directions else columns
-
-    def fit_transform(self, rows: Any, labels: Any = None) -> Any:
-        return self.fit(rows, labels).transform(rows)
 
 
 def _differ(lengths: npt.NDArray[np.float64]) -> bool:
@@ -226,9 +220,6 @@ class _Narrow:
 
     def transform(self, rows: Any) -> Any:
         return rows.toarray() if self._reduce is None else self._reduce.transform(rows)
-
-    def fit_transform(self, rows: Any, labels: Any = None) -> Any:
-        return self.fit(rows, labels).transform(rows)
 
 
 def quiet_fit(model: Any, rows: Any, labels: Any, **options: Any) -> Any:

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from dptext.attacks.learners import words_to_numbers
 from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, learning, lengths_of, unit_rows
+from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_of_people, share
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
 __all__ = [
-    "SIMILARITIES",
     "Pairs",
     "Similarity",
     "rank_scores",
@@ -37,7 +37,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = Callable[[int, int], npt.NDArray[Any]]
 """(start, stop) -> (stop - start, originals): scores of some private rows; higher means likelier."""
 
-SIMILARITIES = ("cosine", "dot", "euclidean")
 _ENTRIES = 1 << 21  # scores in memory at a time, for each thread
 _LEAST_ROWS = 8
 _EPS = float(np.finfo(np.float64).eps)
@@ -79,8 +78,7 @@ def similarities(
     names: tuple[str, str] = ("original", "private"),
 ) -> tuple[Similarity, tuple[int, int]]:
     """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
-    if similarity not in SIMILARITIES:
-        raise ParameterError(f"similarity must be one of {', '.join(SIMILARITIES)}, got {similarity!r}")
+    choice("similarity", similarity, ("cosine", "dot", "euclidean"))
     left, right = side_by_side(original, private, names=names)
     sparse = hasattr(left, "tocsr") or hasattr(right, "tocsr")
     if sparse:

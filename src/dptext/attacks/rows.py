@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError, extra
 
 __all__ = [
     "Rows",
@@ -38,16 +37,8 @@ Rows: TypeAlias = Any
 
 
 def learning(module: str) -> Any:
-    """A module of scikit-learn or scipy, imported where an attack needs it.
-
-    Raises:
-        MissingExtraError: it is not installed; the message has the install line.
-    """
-    try:
-        return import_module(module)
-    except ImportError:
-        package = {"sklearn": "scikit-learn"}.get(module.partition(".")[0], module.partition(".")[0])
-    raise MissingExtraError(f'this attack needs the package {package}; install it with: pip install "dptext[audit]"')
+    """A module of scikit-learn or scipy, imported where an attack needs it."""
+    return extra(module, "audit", "an attack")
 
 
 def are_texts(values: Rows) -> bool:

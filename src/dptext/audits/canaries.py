@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.sampled import _missing
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
 __all__ = ["CanaryBound", "canary_loss", "one_run_bound", "p_value"]
@@ -47,10 +46,7 @@ def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta:
     beta + 2 m delta max_i P(correct > W >= correct - i) / i with W ~ Binomial(guesses, e^epsilon / (1 + e^epsilon))
     and beta = P(W >= correct) (Theorem 5.2).
     """
-    try:
-        from scipy.stats import binom
-    except ImportError:
-        raise _missing() from None
+    binom = extra("scipy.stats", "audit", "a canary audit").binom
     chance = 1.0 / (1.0 + math.exp(-epsilon))
     beta = float(binom.sf(correct - 1, guesses, chance))
     if delta == 0.0 or correct == 0:

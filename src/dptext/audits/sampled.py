@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import whole
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 
 __all__ = [
@@ -67,7 +67,7 @@ def clopper_pearson(
     successes: npt.ArrayLike, trials: int, error: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(low, high) bounds on a probability; each is wrong with probability at most ``error`` (Clopper, Pearson 1934)."""
-    special = _scipy_special()
+    special = extra("scipy.special", "audit", "a sampled audit")
     k = np.asarray(successes, dtype=np.float64)
     low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), trials - k + 1, error), 0.0)
     high = np.where(k < trials, special.betaincinv(k + 1, np.maximum(trials - k, 1), 1 - error), 1.0)
@@ -259,14 +259,6 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.metrics import log_loss
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError:
-        raise _missing() from None
     if first.ndim == 1 and first.dtype.kind in "iu":
         return _histogram_score(first, second)
     half = len(first) // 2
@@ -274,11 +266,13 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     labels = np.repeat([1, 0], [len(first), len(second)])
     trained = np.concatenate([np.arange(half), len(first) + np.arange(half)])
     held = np.setdiff1d(np.arange(len(labels)), trained)
+    linear = _scikit_learn("linear_model").LogisticRegression(C=10.0, max_iter=200)
     models = [
-        make_pipeline(StandardScaler(), LogisticRegression(C=10.0, max_iter=200)),
-        HistGradientBoostingClassifier(max_iter=60, random_state=0),
+        _scikit_learn("pipeline").make_pipeline(_scikit_learn("preprocessing").StandardScaler(), linear),
+        _scikit_learn("ensemble").HistGradientBoostingClassifier(max_iter=60, random_state=0),
     ]
     fitted = [model.fit(features[trained], labels[trained]) for model in models]
+    log_loss = _scikit_learn("metrics").log_loss
     best = min(fitted, key=lambda model: log_loss(labels[held], model.predict_proba(features[held])[:, 1]))
     return lambda outputs: np.asarray(best.decision_function(_flat(outputs)), dtype=np.float64)
 
@@ -295,15 +289,5 @@ def _flat(outputs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return outputs.reshape(len(outputs), -1).astype(np.float64)
 
 
-def _scipy_special() -> Any:
-    try:
-        from scipy import special
-    except ImportError:
-        raise _missing() from None
-    return special
-
-
-def _missing() -> MissingExtraError:
-    return MissingExtraError(
-        'sampled audits need scipy and scikit-learn; install them with: pip install "dptext[audit]"'
-    )
+def _scikit_learn(module: str) -> Any:
+    return extra(f"sklearn.{module}", "audit", "a learnt score")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +40,8 @@ class GroupScore:
     """How well one group is served.
 
     Attributes:
-        group: its name.
         score: with its interval.
-        baseline: of the best blind guess within the group.
-        baseline_name: which guess that is.
+        baseline, baseline_name: of the best blind guess within the group.
         people: of how many people the group is; rows where everybody has one.
     """
 
@@ -59,7 +57,6 @@ class Gap:
     """How much better one group is served than another.
 
     Attributes:
-        better, worse: the two groups.
         gap: the difference of their scores, with an interval that holds for all pairs together.
     """
 
@@ -79,7 +76,6 @@ class Fairness:
 
     Attributes:
         measure: "accuracy" or "macro-F1".
-        groups: by name.
         gaps: of all pairs, the largest first.
     """
 
@@ -120,7 +116,6 @@ def fairness(
             (`dptext.evaluation.utility.predictions`).
         groups: (rows,) the group of each row's person.
         people: (rows,) whose row each is; None: everybody has one.
-        measure: "accuracy" or "macro-F1".
         smallest: people that a group must have. Of fewer than about 30 the score is rather about these people.
         confidence: of each group's interval, and of all gaps together.
 
@@ -148,15 +143,8 @@ def fairness(
         here = codes == group
         rows = right[here], answer[here], None if people is None else whose[here]
         found = measured(measure, rows[0], rows[1], people=rows[2], confidence=confidence)
-        scores.append(
-            GroupScore(
-                group=name,
-                score=found.score,
-                baseline=found.baseline,
-                baseline_name=found.baseline_name,
-                people=int(sizes[group]),
-            )
-        )
+        blind: dict[str, Any] = {"baseline": found.baseline, "baseline_name": found.baseline_name}
+        scores.append(GroupScore(group=name, score=found.score, **blind, people=int(sizes[group])))
         spreads.append(class_score(measure, *rows, confidence=1 - (1 - confidence) / len(pairs)))
     gaps = []
     for pair in pairs:

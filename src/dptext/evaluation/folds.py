@@ -25,12 +25,7 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Which rows train and which test.
-
-    Attributes:
-        train: indices of rows.
-        test: indices of other rows.
-    """
+    """Which rows train and which test, by their indices."""
 
     train: Rows
     test: Rows
@@ -52,10 +47,8 @@ def make_folds(
 
     Args:
         targets: (rows,) class labels, or numbers with ``classes=False``.
-        count: how many folds.
         people: (rows,) whose row each is; None: everybody has one.
-        classes: whether targets are classes.
-        seed: of the order in which rows are dealt; None for fresh randomness.
+        seed: of the order in which rows are dealt.
 
     Raises:
         ParameterError: fewer rows (people) than folds, one class only, a class with fewer rows (people) than folds.

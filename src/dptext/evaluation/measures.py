@@ -52,14 +52,14 @@ class Measured:
     """A measure of predictions, beside the best blind guess.
 
     Attributes:
-        name: of the measure.
-        score: with its interval.
-        baseline: of the best blind guess.
-        baseline_name: which guess that is.
+        measure: what the number is ("accuracy", "macro-F1", "RMSE", "MAE").
+        score: the number with its interval.
+        baseline: what the best blind guess reaches on the same rows.
+        baseline_name: which guess that is ("majority class", "mean").
         gain: how much better than the baseline, on the same rows; positive is better for every measure.
     """
 
-    name: str
+    measure: str
     score: Estimate
     baseline: float
     baseline_name: str
@@ -80,14 +80,13 @@ def measure(
 
     Args:
         name: one of `CLASS_MEASURES` (true and predicted are labels) or `NUMBER_MEASURES` (numbers).
-        true: (rows,) what is right.
-        predicted: (rows,) what was predicted.
+        true, predicted: (rows,) what is right, and what was predicted.
         people: (rows,) whose row each is; None: everybody has one, and accuracy gets the exact interval of Clopper
             and Pearson.
         resamples: of people, for the intervals of RMSE and MAE; those of the others are computed without
             (`dptext.estimates`).
         confidence: of the intervals.
-        seed: of the resamples; None for fresh randomness.
+        seed: of the resamples.
 
     Raises:
         ParameterError: an unknown measure, no rows, unequal lengths, NaN; the argument is named.
@@ -107,12 +106,11 @@ def measure(
     if name == "macro-F1":
         chance = 1.0 / np.unique(right).size
         gain = replace(score, value=score.value - chance, low=score.low - chance, high=score.high - chance)
-        return Measured(
-            name=name, score=score, baseline=chance, baseline_name="classes guessed as often as they occur", gain=gain
-        )
+        blind_name = "classes guessed as often as they occur"
+        return Measured(measure=name, score=score, baseline=chance, baseline_name=blind_name, gain=gain)
     blind = right == np.bincount(right).argmax()
     gain = paired_difference(right == answer, blind, whose, confidence=confidence)
-    return Measured(name=name, score=score, baseline=float(blind.mean()), baseline_name="majority class", gain=gain)
+    return Measured(measure=name, score=score, baseline=float(blind.mean()), baseline_name="majority class", gain=gain)
 
 
 def class_score(name: str, right: Rows, answer: Rows, people: Rows | None, *, confidence: float = 0.95) -> Estimate:
@@ -165,7 +163,7 @@ def _of_numbers(name: str, true: Floats, predicted: Floats, whose: Rows, options
         return float(values[rows].mean() ** (1 / power))
 
     return Measured(
-        name=name,
+        measure=name,
         score=over_people(lambda rows: of(errors, rows), whose, **options),
         baseline=of(blind, np.arange(true.size)),
         baseline_name=guess,

@@ -23,9 +23,8 @@ import numpy.typing as npt
 
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError, extra
-from dptext.estimates import Estimate
 from dptext.evaluation.folds import Fold, checked_folds, codes_of, make_folds
-from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, checked_numbers, measure
+from dptext.evaluation.measures import CLASS_MEASURES, NUMBER_MEASURES, Measured, checked_numbers, measure
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.text.vocabulary import Vocabulary
@@ -50,15 +49,10 @@ Builder: TypeAlias = Callable[[int], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class UtilityScore:
+class UtilityScore(Measured):
     """How good a model trained on some rows is, beside somebody who sees none.
 
     Attributes:
-        measure: what the number is ("accuracy", "macro-F1", "RMSE", "MAE").
-        score: the number with its interval.
-        baseline: what the best blind guess reaches on the same rows.
-        baseline_name: which guess that is ("majority class", "mean").
-        gain: how much better than the baseline, on the same rows; positive is better for every measure.
         model: its name.
         features: what it sees.
         trained_on, tested_on: in which form the rows came ("private", "raw").
@@ -66,11 +60,6 @@ class UtilityScore:
         folds: how often a model was trained.
     """
 
-    measure: str
-    score: Estimate
-    baseline: float
-    baseline_name: str
-    gain: Estimate
     model: str
     features: str
     trained_on: str
@@ -123,11 +112,7 @@ class Predictions:
         how: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence, "seed": seed}
         found = measure(name, self.true, self.predicted, **how)
         return UtilityScore(
-            measure=name,
-            score=found.score,
-            baseline=found.baseline,
-            baseline_name=found.baseline_name,
-            gain=found.gain,
+            **vars(found),
             model=self.model,
             features=self.features,
             trained_on=self.trained_on,
@@ -153,8 +138,7 @@ def utility(
         rows: texts (strings, `dptext.Document`, None), or (rows, d) vectors.
         targets: (rows,) classes for "accuracy" and "macro-F1", numbers for "RMSE" and "MAE".
         measure: one of these four.
-        resamples, confidence: of the intervals.
-        seed: of folds, models and resamples; None for fresh randomness.
+        seed: of folds, models and resamples.
         **options: of `predictions` (``test_rows``, ``trained_on``, ``tested_on``, ``features``, ``model``,
             ``people``, ``folds``).
 
@@ -190,7 +174,6 @@ def predictions(
     Args:
         rows: texts or vectors, as in `utility`: what models are trained on.
         targets: (rows,) classes, or numbers with ``classes=False``.
-        classes: whether targets are classes.
         test_rows: the same rows in another form (as they were before they were made private), to be tested on; None:
             the rows themselves.
         trained_on, tested_on: how the result names the two forms. Not given, ``tested_on`` is "raw" where there are
@@ -201,7 +184,7 @@ def predictions(
             most 100 epochs), or a `Builder`.
         people: (rows,) whose row each is: folds go by them; None: everybody has one.
         folds: how many, or the caller's own (one `Fold` for a fixed training and test set).
-        seed: of folds and models; None for fresh randomness.
+        seed: of folds and models.
 
     Raises:
         ParameterError: see `utility`.
@@ -374,11 +357,7 @@ class VectorFeatures:
     name = "vectors"
 
     def of(self, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """(rows, d) finite numbers.
-
-        Raises:
-            ParameterError: something else.
-        """
+        """(rows, d) finite numbers."""
         try:
             vectors: npt.NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError):

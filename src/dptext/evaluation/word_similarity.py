@@ -111,12 +111,11 @@ def similarity(
     """Spearman's correlation of ratings with cosines.
 
     Args:
-        vectors: word vectors; words are looked up with case folded.
+        vectors: words are looked up with case folded.
         pairs: (word, word, rating); see `read_pairs`.
         benchmark: its name, for the result.
         missing: what happens to pairs without a cosine: "left out" or "average".
-        resamples, confidence: of the interval.
-        seed: of the resamples; None for fresh randomness.
+        resamples, confidence, seed: of the interval.
 
     Raises:
         ParameterError: fewer than three pairs with both words, ratings that are no numbers or all the same.
