@@ -57,7 +57,7 @@ def attribute_inference(
 
     Baselines. Accuracy: the majority class, of the training rows or of all, whichever is right more often (with few
     people a fold may lack what the others have most of, and the first alone would flatter the attacker). Macro-F1:
-    guessing blindly with the frequencies of the k classes, which gives 1 / k, whatever these are: with q_c the share of
+    guessing blindly with the frequencies of the k classes, which gives 1 / k for any frequencies: with q_c the share of
     guesses for class c and p_c its frequency, its F1 is 2 p_c q_c / (p_c + q_c) up to chance, and the sum is largest at
     q = p. (Naming the majority alone gives less, and would make an attacker who guesses look clever.) AUC: one half.
 

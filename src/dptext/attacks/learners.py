@@ -94,7 +94,7 @@ class Learner:
         self._shares: npt.NDArray[np.float64] = np.empty(0)
 
     def fit(self, rows: Any, labels: npt.NDArray[np.int64]) -> Learner:
-        """Learn; whatever turns words into numbers learns from these rows alone."""
+        """Learn; what turns words into numbers learns from these rows alone."""
         steps: list[Any] = []
         if rows.dtype == object:
             steps.append(words_to_numbers(pairs=True))
@@ -147,7 +147,7 @@ class Learner:
 
 
 def evened() -> list[Any]:
-    """Steps that bring dense columns to one scale, whatever theirs is, and however far out a few rows lie."""
+    """Steps that bring dense columns to one scale, however far out a few rows lie."""
     return [_Even(), learning("sklearn.preprocessing").StandardScaler()]
 
 

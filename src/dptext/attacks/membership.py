@@ -31,7 +31,6 @@ from dptext.estimates import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
 
 __all__ = [
-    "Mask",
     "Membership",
     "likelihood_ratio_membership",
     "loss_membership",
@@ -83,7 +82,7 @@ def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: s
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ParameterError("scores must be a row of finite numbers, got something else")
     truth = _members("members", members, values.size)
-    # members and others alternate between the halves, whatever the order of the rows
+    # members and others alternate between the halves, in any order of the rows
     half = np.zeros(truth.size, dtype=bool)
     for side in (truth, ~truth):
         half[np.flatnonzero(side)[::2]] = True

@@ -7,7 +7,7 @@ may be wrong with a fifth of the error:
 - an output of probability 0, or one that the distribution does not have (never wrong);
 - the counts of one input (the error is divided by the number of inputs), or those of all inputs together. With the
   outputs of an input in k groups and n draws, G = n KL(shares of the draws || shown chances) is half the
-  likelihood-ratio chi-square statistic. Whatever n and the chances are, E exp(t G) <= (1 - t)^-(k - 1) for
+  likelihood-ratio chi-square statistic. For every n and all chances, E exp(t G) <= (1 - t)^-(k - 1) for
   0 <= t < 1 (Agrawal 2020, arXiv:1904.02291), so with K = k - 1, for x > K,
 
       P(G >= x) <= exp(-(x - K)) (x / K)^K,                                                              (tail)
@@ -46,7 +46,7 @@ Sampler: TypeAlias = Callable[[Rows, RandomBits], npt.ArrayLike]
 """((n,) numbers of inputs, bits) -> (n,) numbers of outputs, drawn independently; another number is no output."""
 
 _TESTS = 5
-_EXPECTED = 5.0  # draws of a group: fewer tell little
+_EXPECTED = 5.0  # draws of a group: fewer say little
 _ALONE = 48  # outputs that are groups of their own
 _TOGETHER = 16  # groups of all others, by their chances
 

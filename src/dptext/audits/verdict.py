@@ -336,7 +336,7 @@ def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float,
 
 
 def require_refutable(claim_loss: float, samples: int, *, error: float, delta: float = 0.0) -> None:
-    """Refuse, before it runs, a sampled audit that could not refute the claim whatever it saw.
+    """Refuse, before it runs, a sampled audit that could not refute the claim with any sample.
 
     Raises:
         ParameterError: with how much this many samples can show.

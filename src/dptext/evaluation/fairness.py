@@ -5,7 +5,7 @@ rows are of one class has a high accuracy for nothing. Groups are compared in pa
 and of many pairs some differ a lot by chance: the intervals of the gaps hold *together* (each at confidence
 1 - error / pairs; Bonferroni), so that where all groups are served equally a gap is shown with probability at most
 ``error``. An interval of a gap is made of those of the two groups (`dptext.estimates.difference`): a small group that
-happens to be all right keeps the doubt that a small group leaves, whatever it is compared with. Where everybody has one
+happens to be all right keeps the doubt that a small group leaves in every comparison. Where everybody has one
 row the probability of a false gap was computed; where people have many rows it was simulated.
 
 A group of a few people has an interval that says little and a score that says something about these people: groups

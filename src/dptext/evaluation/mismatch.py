@@ -96,19 +96,6 @@ def mismatch(
     Raises:
         ParameterError: nothing to compare, something twice, fewer than two seeds, more or fewer answers than
             labels.
-
-    >>> from dptext.representations.classifiers import NoisyClassifier
-    >>> from dptext.representations.privunit import PrivUnit
-    >>> clean, labels = np.tile([[1.0, 0.2, 0.1], [-1.0, 0.2, 0.1]], (100, 1)), np.tile([1, 0], 100)
-    >>> found = mismatch(
-    ...     lambda epsilon, _: NoisyClassifier(channel=PrivUnit(epsilon=epsilon)).fit_public(clean, labels),
-    ...     lambda epsilon, seed: PrivUnit(epsilon=epsilon).randomize(clean, seed=seed),
-    ...     labels,
-    ...     servers=[2.0, 20.0],
-    ...     users=[2.0, 20.0],
-    ... )
-    >>> found.baseline, found.of(20.0, 20.0).value > 0.9
-    (0.5, True)
     """
     rows, columns = _distinct("servers", servers), _distinct("users", users)
     runs = _distinct("seeds", list(seeds))

@@ -10,7 +10,7 @@ of dptext is refused (`dptext.evaluation.sweep_file`). The values that the funct
 over, the arguments of a partial, the instance of a method) count by their content; one that cannot be compared has to
 be named in ``not_compared``. Code that it *calls*, and global names that it reads, are not looked at.
 
-**Equal conditions.** Every cell has one thread for BLAS and OpenMP, whatever the number of processes, so a table does
+**Equal conditions.** Every cell has one thread for BLAS and OpenMP with any number of processes, so a table does
 not depend on how many cores there were. Several processes are started afresh (spawn): the function and its settings
 go there by pickling, so it must be a function of a module, and a script needs ``if __name__ == "__main__":``.
 
