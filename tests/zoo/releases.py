@@ -57,7 +57,7 @@ def _run(release, *, his=HIM, noise=1.0):
 
 
 CASES = [
-    Case("co-occurrences", False, _run(whole), "one user comes, all his words at once"),
+    Case("co-occurrences", False, _run(whole), "one user comes, all their words at once"),
     Case("co-occurrences, 3 times too little noise", True, _run(whole, noise=1 / 3), "claims 2, spends 7"),
     Case(
         "co-occurrences, bounded word by word",

@@ -84,7 +84,7 @@ def _run(score=along, key=NoiseKey, **options):
 
 
 CASES = [
-    Case("SkipGram", False, _run(), "one user comes, with all his pairs"),
+    Case("SkipGram", False, _run(), "one user comes, with all their pairs"),
     Case("SkipGram, looked at step by step", False, _run(difference), "each step has noise of its own"),
     Case("SkipGram, no noise", True, _run(mode="clipped"), "bounded gradients, and nothing that hides them"),
     Case("SkipGram, reused counter", True, _run(difference, RepeatingKey), "the noise of two steps cancels"),
