@@ -66,5 +66,6 @@ def extra(module: str, name: str, what: str) -> Any:
         return import_module(module)
     except ImportError:
         pass
-    package = module.partition(".")[0]
+    first = module.partition(".")[0]
+    package = "scikit-learn" if first == "sklearn" else first
     raise MissingExtraError(f'{what} needs the package {package!r}; install it with: pip install "dptext[{name}]"')
