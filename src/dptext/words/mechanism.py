@@ -343,6 +343,10 @@ class SelectingMechanism(ShownMechanism):
         exact = f"{self._space.functions} by at most 4 units in the last place (IEEE 754, numpy)"
         return (*super().assumptions(), exact, *self._space.assumptions)
 
+    def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
+        """(n, V) uint64: the integers from which the exponential mechanism draws for each of n words."""
+        return self._selection.weights(self._rows(words))
+
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
         weights = self._selection.weights(rows)  # each row's sum fits into 64 bits
         shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from dptext.checks import number
 from dptext.noise.selection import TruncatedExponential, largest_exponent
 from dptext.privacy.guarantee import Guarantee, MetricDP
@@ -84,7 +81,3 @@ class SanText(SelectingMechanism):
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""
         return {"metric": "euclidean", "reach": self.reach, **super().parameters()}
-
-    def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
-        """(n, V) uint64: the integers from which the exponential mechanism draws for each of n words."""
-        return self._selection.weights(self._rows(words))

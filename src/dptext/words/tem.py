@@ -124,9 +124,8 @@ class TEM(SelectingMechanism):
             raise ParameterError("document_epsilon and max_words belong together: give both or none")
         if threshold is not None:
             raise ParameterError("document_epsilon sets the threshold: give one of the two, not both")
-        return self.document_epsilon / (
-            whole("max_words", self.max_words, least=1) * self.epsilon
-        )  # epsilon * g = E / n
+        words = whole("max_words", self.max_words, least=1)
+        return self.document_epsilon / (words * self.epsilon)  # epsilon * g = E / n
 
     @property
     def beta(self) -> float:
@@ -181,7 +180,6 @@ class TEM(SelectingMechanism):
         Raises:
             ParameterError: an unknown word under the policy ``"uniform"``, which draws from no single row.
         """
-        rows = self._rows(words)
-        if self.unknown == "uniform" and (rows == self.vectors.vocabulary.unknown_row).any():
+        if self.unknown == "uniform" and (self._rows(words) == self.vectors.vocabulary.unknown_row).any():
             raise ParameterError("under the policy 'uniform' an unknown word has no weights of its own: distributions")
-        return self._selection.weights(rows)
+        return super().weights(words)
