@@ -187,7 +187,7 @@ def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
 @pytest.mark.parametrize("unit", [Unit.WORD, Unit.EXAMPLE])
 def test_units_of_which_a_person_has_any_number_are_refused(unit):
     mechanism, statement = released(training(unit=unit))
-    with pytest.raises(RefusedError, match="train them with the user as unit"):
+    with pytest.raises(RefusedError, match="train the vectors with the user as unit"):
         statement_with_training(statement, mechanism.vectors)
 
 
