@@ -12,7 +12,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.files import blocks, documents, parquet
+from dptext.files import blocks
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
@@ -72,8 +72,7 @@ KINDS = {
 def kind(request, tmp_path, monkeypatch):
     """In an empty folder, with blocks of ten rows."""
     monkeypatch.chdir(tmp_path)
-    for module in (blocks, documents, parquet):
-        monkeypatch.setattr(module, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
     return KINDS[request.param]
 
 

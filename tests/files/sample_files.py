@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import zstandard
 from hypothesis import strategies as st
 
-from dptext.files.documents import read_documents
-from dptext.files.writers import DocumentWriter
+from dptext.files.documents import DocumentWriter, read_documents
 from dptext.own_files import HashedFile
 
 KINDS = [".txt", ".jsonl", ".csv", ".tsv"]

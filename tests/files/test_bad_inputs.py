@@ -16,11 +16,10 @@ import pytest
 import zstandard
 
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.files import documents as rows
+from dptext.files import formats
 from dptext.files.blocks import Reject, in_runs
-from dptext.files.documents import read_documents
+from dptext.files.documents import DocumentWriter, read_documents
 from dptext.files.folders import find_files
-from dptext.files.writers import DocumentWriter
 from files.sample_files import damage, not_utf8, packed, put, raw, rows_and_rejects, table
 from files.secrecy import MARKER, assert_error
 
@@ -396,7 +395,7 @@ LENGTH = "{}, line {}: expected rows of at most 50 bytes, got more"
     ],
 )
 def test_a_row_that_is_too_long_is_never_skipped(tmp_path, monkeypatch, on_error, name, data, message):
-    monkeypatch.setattr(rows, "LONGEST", 50)
+    monkeypatch.setattr(formats, "LONGEST", 50)
     path = raw(tmp_path / name, data)
     assert assert_error(DataError, lambda: read(path, on_error=on_error)) == message
 
@@ -437,7 +436,7 @@ ASKED = {
         {"user": "n"},
         "a .txt file has no columns to keep ('a.txt.zst'): use .jsonl or .csv, or keep nothing",
     ),
-    "on_error": ("a.txt", {"on_error": "ignore"}, "on_error must be 'fail' or 'skip', got 'ignore'"),
+    "on_error": ("a.txt", {"on_error": "ignore"}, "on_error must be one of 'fail', 'skip', got 'ignore'"),
     "unknown format told": ("a.txt", {"suffix": ".xml"}, UNKNOWN.format("x.xml")),
     "standard input without a format": ("-", {}, UNKNOWN.format("-")),
     "parquet from standard input": (

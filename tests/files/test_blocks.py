@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dptext.files import blocks, documents, parquet
+from dptext.files import blocks, parquet
 from dptext.files.blocks import Block, Reject, in_blocks
 from dptext.files.documents import read_documents
 from dptext.files.parquet import as_lists
@@ -24,11 +24,8 @@ lists = st.lists(
 
 def limits(rows, characters):
     """Smaller blocks, and smaller pieces of a parquet file."""
-    stack = mock.patch.multiple(documents, BLOCK_ROWS=rows, BLOCK_CHARACTERS=characters)
-    other = mock.patch.multiple(
-        parquet, BLOCK_ROWS=rows, BLOCK_CHARACTERS=characters, _ROWS_AT_A_TIME=max(1, rows // 2)
-    )
-    return stack, other
+    limit = mock.patch.multiple(blocks, BLOCK_ROWS=rows, BLOCK_CHARACTERS=characters)
+    return limit, mock.patch.object(parquet, "_ROWS_AT_A_TIME", max(1, rows // 2))
 
 
 # -- digest ---------------------------------------------------------------------------------------------------

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from dptext import own_files
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError, extra
-from dptext.files.documents import read_documents
+from dptext.files.documents import DocumentWriter, read_documents
 from dptext.files.formats import FileFormat, file_format
 from dptext.files.streams import STANDARD, OpenedFile, compress, digest_of_parts, file_digest, folder_digest
-from dptext.files.writers import DocumentWriter
 from dptext.own_files import HashedFile, beside, replacing
 from files.sample_files import LINES, SUFFIXES, put, raw, read, table
 from files.secrecy import MARKER, assert_error
@@ -338,7 +337,7 @@ def test_a_read_only_folder_is_a_storage_error(tmp_path):
 ABANDON = """
 import pathlib, sys
 from dptext.own_files import replacing
-from dptext.files.writers import DocumentWriter
+from dptext.files.documents import DocumentWriter
 
 for suffix in (".txt.gz", ".jsonl.zst", ".csv.gz"):
     path = pathlib.Path(sys.argv[1]) / f"a{suffix}"

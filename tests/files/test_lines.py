@@ -6,8 +6,8 @@ import json
 import pytest
 
 from dptext.errors import DataError
-from dptext.files import documents as rows
-from dptext.files.documents import BadRow, rows_of
+from dptext.files import formats
+from dptext.files.formats import FORMATS, BadRow, Lines
 from dptext.files.streams import OpenedFile
 from files.sample_files import KINDS, packed, put, raw, read
 from files.secrecy import MARKER, assert_error
@@ -18,7 +18,7 @@ COMPRESSIONS = ["", ".gz", ".zst"]
 def rows_in(path, columns=("text",)):
     file = OpenedFile(path)
     try:
-        return list(rows_of(path.suffix, file, columns))
+        return list(FORMATS[path.suffix].read(Lines(file), columns))
     finally:
         file.close()
 
@@ -187,19 +187,19 @@ def test_rows_before_the_cut_are_counted_by_their_lines(tmp_path):
     ],
 )
 def test_a_line_without_end_is_not_read_into_memory(tmp_path, monkeypatch, name, data, line):
-    monkeypatch.setattr(rows, "LONGEST", 101)
+    monkeypatch.setattr(formats, "LONGEST", 101)
     assert assert_error(DataError, lambda: read(raw(tmp_path / name, data))) == (
         f"{name}, line {line}: expected rows of at most 101 bytes, got more"
     )
 
 
 def test_a_quote_that_was_never_closed_is_not_read_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "LONGEST", 101)
+    monkeypatch.setattr(formats, "LONGEST", 101)
     path = raw(tmp_path / "a.csv", 'text\n"' + f"{MARKER}\n" * 50)
     message = assert_error(DataError, lambda: read(path), "a.csv, row 1 (line ", "a field of more than 101 bytes")
     assert message.endswith("where the next one starts is uncertain; repair it, or copy the file again if it was cut")
 
 
 def test_a_row_that_is_as_long_as_allowed_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "LONGEST", 101)
+    monkeypatch.setattr(formats, "LONGEST", 101)
     assert read(raw(tmp_path / "a.txt", "x" * 100 + "\n" + "x" * 101)) == ["x" * 100, "x" * 101]

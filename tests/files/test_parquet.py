@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext.errors import DataError, StorageError
-from dptext.files.documents import read_documents
+from dptext.files.documents import DocumentWriter, read_documents
 from dptext.files.parquet import as_lists
-from dptext.files.writers import DocumentWriter
 from files.sample_files import damage, joined, not_utf8, rows_and_rejects, table
 from files.secrecy import MARKER, assert_error
 
@@ -89,7 +88,7 @@ COLUMNS = {
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("rows", [100, 2, 1])
 def test_a_kept_column_keeps_its_values_and_its_type(tmp_path, monkeypatch, name, rows):
-    monkeypatch.setattr("dptext.files.parquet.BLOCK_ROWS", rows)
+    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", rows)
     monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", rows)
     source = table(tmp_path / "in.parquet", {"text": ["a", None, "b", ""], name: COLUMNS[name]}, row_group_size=3)
     blocks = carried(source, tmp_path / "out.parquet", keep=(name,))
@@ -101,7 +100,7 @@ def test_a_kept_column_keeps_its_values_and_its_type(tmp_path, monkeypatch, name
 
 
 def test_all_columns_at_once_keep_their_types_their_order_and_their_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.files.parquet.BLOCK_ROWS", 2)
+    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 2)
     monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", 2)
     source = table(tmp_path / "in.parquet", {"dropped": [1, 2, 3, 4], **COLUMNS, "text": list("abcd")})
     keep = tuple(reversed(COLUMNS))
@@ -242,7 +241,7 @@ def test_metadata_of_the_source_is_dropped(tmp_path):
 
 
 def test_many_segments_become_few_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("dptext.files.parquet.BLOCK_ROWS", 10)
+    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 10)
     monkeypatch.setattr("dptext.files.parquet._ROWS_AT_A_TIME", 10)
     source = table(tmp_path / "in.parquet", {"text": [str(n) for n in range(95)], "n": range(95)}, row_group_size=30)
     out = tmp_path / "out.parquet"

@@ -17,8 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document, read_documents
-from dptext.files.writers import DocumentWriter
+from dptext.files.documents import Document, DocumentWriter, read_documents
 from files.sample_files import (
     KINDS,
     LINES,

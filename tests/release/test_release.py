@@ -13,7 +13,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.files import blocks, documents
+from dptext.files import blocks, documents, formats
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.own_files import beside
@@ -69,8 +69,7 @@ class Turned:
 def work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Turned, "made", [])
-    for module in (blocks, documents):
-        monkeypatch.setattr(module, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
     write("in.jsonl", [{"text": f"{MARKER} {n}", "id": n} for n in range(10)])
     return tmp_path
 
@@ -341,7 +340,7 @@ def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
 
 
 def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK_REJECTS", 8)
+    monkeypatch.setattr(formats, "BLOCK_REJECTS", 8)
     monkeypatch.setattr(documents, "_REJECTS_KEPT", 10)
     Path("in.jsonl").write_text("\n{\n" * 50 + json.dumps({"text": "a"}) + "\n")
     with contextlib.closing(documents.read_documents("in.jsonl", on_error="skip")) as reader:

@@ -14,7 +14,7 @@ import pytest
 import dptext
 from dptext import statement_for_user
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.files import blocks, documents, parquet
+from dptext.files import blocks, parquet
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.release.release import statement_path
@@ -54,8 +54,7 @@ def encoder():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (blocks, documents, parquet):
-        monkeypatch.setattr(module, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
 
 
 @pytest.fixture
@@ -126,7 +125,7 @@ def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, e
     "suffix", [".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".jsonl.gz", ".csv.zst", ".tsv.gz", ".txt.zst"]
 )
 def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
-    from dptext.files.writers import DocumentWriter
+    from dptext.files.documents import DocumentWriter
     from dptext.own_files import HashedFile
 
     keep = [] if suffix.startswith(".txt") else ["id"]
@@ -193,8 +192,7 @@ def test_other_parameters_get_other_noise_under_one_seed(work):
 
 def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
     """A block ends after so many characters of text; a row group that ends there would tell how long they were."""
-    for module in (blocks, documents, parquet):
-        monkeypatch.setattr(module, "BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(blocks, "BLOCK_CHARACTERS", 300)
     monkeypatch.setattr("dptext.representations.files._ROW_GROUP", 16)
     shapes = set()
     for text in ("cat", "y" * 250):
@@ -246,8 +244,8 @@ import sys
 sys.path[:0] = {folders!r}
 from test_files import StandIn
 from dptext.representations.files import encode_file
-from dptext.files import documents
-documents.BLOCK_ROWS = 500
+from dptext.files import blocks
+blocks.BLOCK_ROWS = 500
 encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, resume=True)
 """
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError
+from dptext.files import blocks
 from dptext.files.column import spelled_key
 from dptext.files.documents import Document, read_documents
 from dptext.text.tokens import Kind, kind_of, pieces
@@ -130,7 +131,7 @@ def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
 
 
 def test_a_row_without_a_user_is_counted_over_blocks(monkeypatch, tmp_path):
-    monkeypatch.setattr(grouping, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 10)
     documents = [Document("cat", user="a")] * 25 + [Document("cat")]
     with pytest.raises(DataError, match="row 26 has no user"), users_of(documents, WORDS):
         pass
@@ -203,7 +204,7 @@ def test_wrong_levels_are_refused(tmp_path):
 def test_the_first_words_of_a_user_are_looked_at_and_no_more(monkeypatch, batch, most):
     monkeypatch.setattr(sorting, "BATCH_WORDS", batch)
     monkeypatch.setattr(sorting, "RUN_DOCUMENTS", 1 if batch == 4 else 100)
-    monkeypatch.setattr(grouping, "BLOCK_ROWS", 1 if batch == 4 else 100)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 1 if batch == 4 else 100)
     texts = ["cat zebra", "", "dog", "tax tax tax", "", "cat cat", ""]
     full = [[0, -1], [], [1], [2, 2, 2], [], [0, 0], []]
     ((found, _),) = collected([Document(text, user="a") for text in texts], most_words=most)
@@ -317,8 +318,8 @@ def test_memory_stays_flat_in_the_number_of_users():
         sorting.PART_RECORDS = 1 << 10
         count = int(sys.argv[1])
         documents = (Document("cat dog", user=str(place)) for place in range(count))
-        from dptext.users import grouping
-        grouping.BLOCK_ROWS = 1 << 10
+        from dptext.files import blocks
+        blocks.BLOCK_ROWS = 1 << 10
         with users_of(documents, Vocabulary(["cat", "<unk>"])) as users:
             assert sum(1 for person in users for _ in person.chunks()) == count
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

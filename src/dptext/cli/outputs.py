@@ -16,7 +16,7 @@ from dptext.cli.console import print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import NoDocumentsError, read_documents
 from dptext.files.folders import find_files
-from dptext.files.formats import FORMATS, file_format
+from dptext.files.formats import SUFFIXES, file_format
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.release.run import Progress, check_output
@@ -70,8 +70,8 @@ def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Plac
 
 
 def _renamed(path: Path, suffix: str) -> Path:
-    for ending in (".gz", ".zst", *FORMATS, ".ndjson"):
-        if ending and path.name.lower().endswith(ending):
+    for ending in SUFFIXES:
+        if path.name.lower().endswith(ending):
             path = path.with_name(path.name[: -len(ending)])
     return path.with_name(path.name + suffix)
 

@@ -16,9 +16,9 @@ from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
 from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import ParameterError
+from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.files.writers import DocumentWriter
 from dptext.privacy.wording import before_words
 from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors

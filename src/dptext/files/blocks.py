@@ -19,6 +19,7 @@ __all__ = [
     "add_reject",
     "in_blocks",
     "in_runs",
+    "is_full",
     "is_no_text",
 ]
 
@@ -80,6 +81,11 @@ class Block:
         return content.digest()
 
 
+def is_full(rows: int, characters: int, by_rows: int | None = None) -> bool:
+    """Whether a block of so much ends here; ``by_rows``: after this many rows, and for no other reason."""
+    return characters >= BLOCK_CHARACTERS or rows >= BLOCK_ROWS if by_rows is None else rows >= by_rows
+
+
 def in_runs(rejects: Iterable[Reject]) -> Iterator[Reject]:
     """Rejects in order, those of rows in a row with one reason as one."""
     run: Reject | None = None
@@ -111,7 +117,7 @@ def in_blocks(texts: Iterable[str | None]) -> Iterator[Block]:
     for text in texts:
         waiting.append(text)
         characters += 0 if text is None else len(text)
-        if characters >= BLOCK_CHARACTERS or len(waiting) >= BLOCK_ROWS:
+        if is_full(len(waiting), characters):
             yield Block(waiting, {})
             waiting, characters = [], 0
     if waiting:

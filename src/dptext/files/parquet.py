@@ -6,7 +6,6 @@ source's schema is dropped: it may name, or hold, what was not kept.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,13 +17,12 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, DptextError, StorageError, extra
 from dptext.files.blocks import (
-    BLOCK_CHARACTERS,
     BLOCK_REJECTS,
-    BLOCK_ROWS,
     Block,
     Columns,
     Reject,
     add_reject,
+    is_full,
     is_no_text,
 )
 from dptext.files.kept_columns import rebuilt_column
@@ -123,7 +121,6 @@ class ParquetSource:
 
     def blocks(self, by_rows: int | None) -> Iterator[Block]:
         """The rows in blocks, in order."""
-        most_rows, most_characters = (BLOCK_ROWS, BLOCK_CHARACTERS) if by_rows is None else (by_rows, math.inf)
         tables: list[Any] = []
         texts: list[str | None] = []
         rejects: list[Reject] = []
@@ -139,7 +136,7 @@ class ParquetSource:
             characters += sum(len(text) for text in part if text is not None)
             if len(tables) > 1 and not part:
                 tables.pop()  # rows without texts, all left out
-            if characters >= most_characters or len(texts) >= most_rows:
+            if is_full(len(texts), characters, by_rows):
                 yield Block(texts, self._arrow.concat_tables(tables), tuple(rejects))
                 tables, texts, rejects, characters = [], [], [], 0
         if texts or rejects:

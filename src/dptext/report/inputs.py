@@ -58,12 +58,12 @@ def _holds_vectors(path: Path, vector: str | None) -> bool:
 
 def columns_of(path: Path, *, text: str, wanted: Sequence[str]) -> list[str]:
     """Those of the wanted columns that the file has in its first row."""
-    kind = file_format(path).kind
-    if kind == ".parquet":
+    announced = file_format(path)
+    if announced.kind == ".parquet":
         names = _schema(path)
         return [each for each in wanted if each in names]
     found = []
-    for each in wanted if kind != ".txt" else ():
+    for each in wanted if announced.format.has_columns else ():
         with closing(read_documents(path, text=text, keep=() if each == text else (each,))) as reader:
             try:
                 next(reader, None)

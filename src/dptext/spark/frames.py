@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.formats import FORMATS, announced_by
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.release import Tally, with_columns
@@ -225,11 +227,6 @@ def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey
     return SparkRelease(vectors, (), promise, lambda _: promise, source.df, source.text, once=source.once, missing="")
 
 
-KINDS = (".parquet", ".jsonl", ".csv", ".tsv", ".txt")
-"""Formats that Spark reads here; text formats may be compressed (.gz, .zst), as Spark tells by the name."""
-_OTHER_NAMES = {".ndjson": ".jsonl", ".json": ".jsonl"}
-
-
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
     """A DataFrame of files, read as `dptext.files.documents.read_documents` reads them; what cannot be is an error.
 
@@ -245,22 +242,20 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
         StorageError: no such files where Spark looks.
         MissingExtraError: pyspark or Java is not installed.
     """
-    found = kind or _kind(sources[0])
+    named = announced_by(Path(sources[0])).kind
+    found = kind or _OTHER_NAMES.get(named, named)
     if found not in KINDS:
         raise ParameterError(f"Spark reads {', '.join(KINDS)} here, got {found!r}: name the format of the input")
     reader = session().read.option("mode", "FAILFAST")
-    paths = list(sources)
     with told_in_one_line():
-        if found == ".parquet":
-            return reader.parquet(*paths)
-        if found == ".jsonl":
-            return _json(reader, paths, text)
-        if found == ".txt":
-            return _lines(reader, paths, text)
-        return _separated(reader, paths, (text, *keep), tabs=found == ".tsv")
+        return _READERS[found](reader, list(sources), text, keep)
 
 
-def _json(reader: Any, paths: list[str], text: str) -> Any:
+def _parquet(reader: Any, paths: list[str], _text: str, _keep: Sequence[str]) -> Any:
+    return reader.parquet(*paths)
+
+
+def _json(reader: Any, paths: list[str], text: str, _keep: Sequence[str]) -> Any:
     """Spark makes strings of numbers and lists where some texts are strings: so the text is taken as it is written."""
     from pyspark.sql import functions
     from pyspark.sql.types import StringType, StructField, StructType, VariantType
@@ -292,20 +287,27 @@ def _refusal(message: str) -> Any:
     return functions.raise_error(functions.lit(f"dptext.errors.DataError: {message}")).cast("string")
 
 
-def _lines(reader: Any, paths: list[str], text: str) -> Any:
+def _lines(reader: Any, paths: list[str], text: str, _keep: Sequence[str]) -> Any:
     from pyspark.sql import functions
 
     lines = reader.option("lineSep", "\n").text(paths)
     return lines.select(functions.rtrim(functions.col("value"), functions.lit("\r")).alias(text))
 
 
-def _separated(reader: Any, paths: list[str], columns: Sequence[str], *, tabs: bool) -> Any:
+def _csv(reader: Any, paths: list[str], text: str, keep: Sequence[str]) -> Any:
+    return _separated(reader.option("multiLine", "true").option("escape", '"'), paths, (text, *keep))
+
+
+def _tsv(reader: Any, paths: list[str], text: str, keep: Sequence[str]) -> Any:
+    # nothing quotes, and only a line feed ends a line
+    reader = reader.option("sep", "\t").option("quote", "").option("lineSep", "\n")
+    return _separated(reader, paths, (text, *keep))
+
+
+def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
     # every header is compared with the first one: by their place alone, columns of another file may be the texts
     reader = reader.option("header", "true").option("enforceSchema", "false").option("columnPruning", "false")
-    if tabs:  # nothing quotes, and only a line feed ends a line
-        frame = reader.option("sep", "\t").option("quote", "").option("lineSep", "\n").csv(paths)
-    else:
-        frame = reader.option("multiLine", "true").option("escape", '"').csv(paths)
+    frame = reader.csv(paths)
     for name in columns:
         if name not in frame.columns:  # what stands in a header may be a text: none of it is shown
             raise DataError(
@@ -314,7 +316,7 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str], *, tabs: b
     return frame.fillna("", subset=[quoted(each) for each in frame.columns])  # no cell is an empty one, not null
 
 
-def _kind(source: str) -> str:
-    name = source.rstrip("/").lower().removesuffix(".gz").removesuffix(".zst")
-    ending = f".{name.rsplit('.', 1)[-1]}"
-    return _OTHER_NAMES.get(ending, ending)
+_READERS = {".parquet": _parquet, ".jsonl": _json, ".csv": _csv, ".tsv": _tsv, ".txt": _lines}
+KINDS = tuple(each for each in _READERS if each in FORMATS)
+"""Formats that Spark reads here; text formats may be compressed (.gz, .zst), as Spark tells by the name."""
+_OTHER_NAMES = {".json": ".jsonl"}  # as Spark writes it

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import BLOCK_CHARACTERS, BLOCK_ROWS
+from dptext.files.blocks import is_full
 from dptext.files.column import is_missing, spelled_key
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
@@ -119,7 +119,7 @@ def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: st
         if level is not None:
             levels.append((document.attributes or {})[level])
         characters += len(document.text or "")
-        if characters >= BLOCK_CHARACTERS or len(texts) >= BLOCK_ROWS:
+        if is_full(len(texts), characters):
             yield Part(first, texts, users if unit == "user" else None, None if level is None else levels)
             first, characters = number + 1, 0
             texts, users, levels = [], [], []

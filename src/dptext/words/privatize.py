@@ -11,9 +11,8 @@ from typing import IO, Any
 
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.blocks import Block
-from dptext.files.documents import OnError, PathLike, check_kept_columns
+from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept_columns
 from dptext.files.table_kinds import is_table, table_kind
-from dptext.files.writers import DocumentWriter
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Release, Tally, with_columns
