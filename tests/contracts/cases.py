@@ -5,9 +5,9 @@ from dptext import BudgetPolicy, Document
 from dptext.hiding.trained import statement_of_vectors
 from dptext.representations.encoders import Provenance
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.published import mask_words
 from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
 from dptext.representations.registry import RANDOMIZERS
-from dptext.text.masking import mask_words
 from dptext.words import registry
 
 DIMENSION = 8

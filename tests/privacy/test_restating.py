@@ -29,7 +29,7 @@ from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, Pure
 from dptext.privacy.restating import amplified_by_dropout, statement_for_user, under_substitution, with_word_dropout
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.text.masking import mask_words
+from dptext.representations.published import mask_words
 
 GUARANTEES = [
     PureDP(0.5),

@@ -216,7 +216,7 @@ def amplified_by_dropout(
 def with_word_dropout(
     statement: PrivacyStatement, mu: float, *, words: int = 1, masks: Masks = "independent"
 ) -> PrivacyStatement:
-    """The statement of a mechanism, restated for the words of a text that were masked before (`dptext.text.masking`).
+    """The statement of a mechanism, restated for the words of a text that were masked before (`dptext.representations.published.masking`).
 
     For the text as a whole nothing changes: there the statement holds as it is.
 

@@ -11,7 +11,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.unit import Unit
-from dptext.text.masking import mask_words
+from dptext.representations.published import mask_words
 
 FALSE_ALARM = 1e-6
 

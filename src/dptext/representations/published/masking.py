@@ -113,7 +113,7 @@ def _words(tokens: list[list[str] | None]) -> list[list[int]]:
 
 
 def _drawn(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
-    """Which words of each text are masked at random; how much is drawn hangs on their number only."""
+    """Which words of each text are masked at random; how much is drawn depends on their number only."""
     if count is not None:
         keys = np.split(bits.integers(sum(lengths)), np.cumsum(lengths)[:-1]) if lengths else []
         # those with the smallest keys: two keys are equal once in 2^64
