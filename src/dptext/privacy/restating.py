@@ -216,7 +216,9 @@ def amplified_by_dropout(
 def with_word_dropout(
     statement: PrivacyStatement, mu: float, *, words: int = 1, masks: Masks = "independent"
 ) -> PrivacyStatement:
-    """The statement of a mechanism, restated for the words of a text that were masked before (`dptext.representations.published.masking`).
+    """The statement of a mechanism, restated for the words of a text that were masked before.
+
+    `dptext.representations.published.mask_words` masks them.
 
     For the text as a whole nothing changes: there the statement holds as it is.
 
