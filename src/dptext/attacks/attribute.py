@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.attack_score import AttackScore
-from dptext.attacks.learners import ATTACKERS, NAMES, Attacker, Learner, checked_attackers, prepared
-from dptext.attacks.rows import Rows, as_codes, as_people, learning, random_state
+from dptext.attacks.learners import ATTACKERS, NAMES, Attacker, Learner, as_features, checked_attackers
+from dptext.attacks.rows import Rows, as_codes, as_people, optional, random_state
 from dptext.checks import whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, area, area_of_classes, macro_f1, mean_of_people
@@ -84,7 +84,7 @@ def attribute_inference(
     attribute inference (linear): accuracy 1.000 [0.631, 1.000] against 0.500 (majority class)
     """
     names = checked_attackers(attackers)
-    rows = prepared("features", features)
+    rows = as_features("features", features)
     codes, kinds = as_codes("labels", labels, rows.shape[0])
     whose = as_people(people, rows.shape[0])
     bits = RandomBits(seed)
@@ -185,7 +185,7 @@ def _parts(codes: Ids, kinds: int, whose: Ids, folds: int, seed: int) -> Iterato
             f"labels: the rarest of {kinds} kinds comes from {rarest} people, fewer than {folds} folds: join it with "
             "another, leave it out, or use fewer folds"
         )
-    selection = learning("sklearn.model_selection")
+    selection = optional("sklearn.model_selection")
     if people == len(codes):
         yield from selection.StratifiedKFold(folds, shuffle=True, random_state=seed).split(codes, codes)
         return

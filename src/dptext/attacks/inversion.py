@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.attack_score import AttackScore
-from dptext.attacks.learners import evened, quiet_fit, words_alone
-from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, learning, random_state
+from dptext.attacks.learners import quiet_fit, scaling_steps, words_alone
+from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, optional, random_state
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_of_people
@@ -78,7 +78,7 @@ def bag_inversion(
     asked = np.flatnonzero(sizes > 0)
     bits = RandomBits(seed)
     private = private[asked]
-    for step in evened():
+    for step in scaling_steps():
         learnt, private = step.fit(learnt).transform(learnt), step.transform(private)
     if decoder == "ridge":
         chances = _ridge(learnt, shown, private, top)
@@ -103,10 +103,10 @@ def bag_inversion(
 
 def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any, Floats]:
     """Sparse (n, words) and (m, words) of zeros and ones, and the (m,) numbers of distinct words behind the vectors."""
-    sparse = learning("scipy.sparse")
+    sparse = optional("scipy.sparse")
     sizes: Floats
     if are_texts(public):
-        counter = learning("sklearn.feature_extraction.text").CountVectorizer(analyzer=words_alone, binary=True)
+        counter = optional("sklearn.feature_extraction.text").CountVectorizer(analyzer=words_alone, binary=True)
         first, second = as_texts("public_bags", public), as_texts("bags", private)
         shown, hidden = counter.fit_transform(first), counter.transform(second)
         sizes = np.array([len(set(bag)) for bag in second], dtype=np.float64)
@@ -148,7 +148,7 @@ def _linear(learnt: Floats, shown: Any, asked: Floats, penalty: float) -> Floats
 
 
 def _logistic(learnt: Floats, shown: Any, private: Floats, seed: int) -> Floats:
-    network = learning("sklearn.neural_network").MLPClassifier
+    network = optional("sklearn.neural_network").MLPClassifier
     # without a hidden layer it is one logistic regression a word, all trained together
     model = network(hidden_layer_sizes=(), max_iter=200, learning_rate_init=0.01, random_state=seed)
     return np.asarray(quiet_fit(model, learnt, shown.toarray().astype(np.int64)).predict_proba(private))

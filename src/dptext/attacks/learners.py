@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext.attacks.rows import are_texts, as_rows, as_texts, even, learning, unit_rows
+from dptext.attacks.rows import are_texts, as_rows, as_texts, optional, unit_rows
 from dptext.errors import ParameterError
 from dptext.threads import available_cores
 
@@ -25,10 +25,10 @@ __all__ = [
     "ATTACKERS",
     "Attacker",
     "Learner",
+    "as_features",
     "checked_attackers",
-    "evened",
-    "prepared",
     "quiet_fit",
+    "scaling_steps",
     "words_alone",
     "words_to_numbers",
 ]
@@ -37,6 +37,7 @@ Attacker: TypeAlias = Literal["linear", "mlp", "boosting"]
 ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
 NAMES = {"linear": "linear", "mlp": "two hidden layers of 512", "boosting": "gradient boosting"}
 
+_LARGE = 1e100  # what lies beyond is scaled: its squares, summed, would be infinite
 _DENSE = 100  # numbers that a sparse row is brought to, for attackers who need dense ones
 _QUARTILES = 1.349  # between the quartiles of a normal distribution, in standard deviations
 _MANY = 20_000  # rows from which an attacker trains on all cores
@@ -56,10 +57,12 @@ def checked_attackers(attackers: Any) -> tuple[Attacker, ...]:
     return names
 
 
-def prepared(name: str, features: Any) -> Any:
+def as_features(name: str, features: Any) -> Any:
     """Rows that can be indexed: a matrix, or an array of bags of words."""
     if not are_texts(features):
-        return even(as_rows(name, features))
+        numbers = as_rows(name, features)
+        largest = float(abs(numbers).max())
+        return numbers / largest if largest > _LARGE else numbers  # attackers who learn do not mind the scale
     bags = as_texts(name, features)
     rows = np.empty(len(bags), dtype=object)
     rows[:] = bags
@@ -68,7 +71,7 @@ def prepared(name: str, features: Any) -> Any:
 
 def words_to_numbers(*, pairs: bool) -> Any:
     """A fresh tf-idf of words, and of pairs of neighbours, over bags of words."""
-    vectorizer = learning("sklearn.feature_extraction.text").TfidfVectorizer
+    vectorizer = optional("sklearn.feature_extraction.text").TfidfVectorizer
     return vectorizer(analyzer=_with_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
 
 
@@ -99,14 +102,14 @@ class Learner:
         if rows.dtype == object:
             steps.append(words_to_numbers(pairs=True))
         if rows.dtype == object or hasattr(rows, "tocsr"):
-            steps += [_EvenSparse()] if rows.dtype != object else []
-            steps += [_Narrow(self._seed), *evened()] if self._attacker != "linear" else []
+            steps += [_SparseScaling()] if rows.dtype != object else []
+            steps += [_Narrowing(self._seed), *scaling_steps()] if self._attacker != "linear" else []
         else:
-            steps += evened()
+            steps += scaling_steps()
         _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
         self._shares = counts / labels.size
         named = [(str(place), step) for place, step in enumerate(steps)]
-        model = learning("sklearn.pipeline").Pipeline([*named, ("model", self._classifier(rows, int(counts.min())))])
+        model = optional("sklearn.pipeline").Pipeline([*named, ("model", self._classifier(rows, int(counts.min())))])
         weights = (1 / counts.size / self._shares)[codes]
         seen = _some_words(rows) if rows.dtype == object else rows
         self._model = quiet_fit(model, seen, labels, model__sample_weight=weights)
@@ -132,12 +135,12 @@ class Learner:
         if self._attacker == "linear":
             # weighted words are small numbers: with the usual penalty the attacker would name the majority
             freedom = 30.0 if rows.dtype == object or hasattr(rows, "tocsr") else 1.0
-            return learning("sklearn.linear_model").LogisticRegression(C=freedom, max_iter=300)
+            return optional("sklearn.linear_model").LogisticRegression(C=freedom, max_iter=300)
         if self._attacker == "boosting":
-            return learning("sklearn.ensemble").HistGradientBoostingClassifier(
+            return optional("sklearn.ensemble").HistGradientBoostingClassifier(
                 max_iter=100, early_stopping=False, random_state=self._seed
             )
-        return learning("sklearn.neural_network").MLPClassifier(
+        return optional("sklearn.neural_network").MLPClassifier(
             hidden_layer_sizes=(512, 512),
             early_stopping=rarest >= _STOPPING,
             n_iter_no_change=5,
@@ -146,12 +149,12 @@ class Learner:
         )
 
 
-def evened() -> list[Any]:
+def scaling_steps() -> list[Any]:
     """Steps that bring dense columns to one scale, however far out a few rows lie."""
-    return [_Even(), learning("sklearn.preprocessing").StandardScaler()]
+    return [_RobustScaling(), optional("sklearn.preprocessing").StandardScaler()]
 
 
-class _Even:
+class _RobustScaling:
     """Dense rows: each column around its median, in units of its spread, cut off where nearly no row is.
 
     Rows whose lengths differ much are also shown at length 1: most of them would be near 0 beside the others.
@@ -162,7 +165,7 @@ class _Even:
         self._spread: Any = None
         self._directions = False
 
-    def fit(self, rows: Any, _labels: Any = None) -> _Even:
+    def fit(self, rows: Any, _labels: Any = None) -> _RobustScaling:
         low, self._middle, high = np.percentile(rows, [25, 50, 75], axis=0)
         self._spread = (high - low) / _QUARTILES
         for column in np.flatnonzero(self._spread == 0):  # most rows are alike there: how far the others are off
@@ -177,14 +180,14 @@ class _Even:
         return np.hstack([columns, unit_rows(rows)]) if self._directions else columns
 
 
-class _EvenSparse:
+class _SparseScaling:
     """Sparse rows in units of their median length, cut off far beyond; where lengths differ much, also at length 1."""
 
     def __init__(self) -> None:
         self._length = 1.0
         self._directions = False
 
-    def fit(self, rows: Any, _labels: Any = None) -> _EvenSparse:
+    def fit(self, rows: Any, _labels: Any = None) -> _SparseScaling:
         lengths = np.asarray(abs(rows).max(axis=1).todense()).ravel()
         if lengths.any():
             at = int(np.flatnonzero(lengths == np.percentile(lengths[lengths > 0], 50, method="lower"))[0])
@@ -196,7 +199,7 @@ class _EvenSparse:
         columns = rows.copy()
         with np.errstate(over="ignore"):
             columns.data = np.clip(columns.data / self._length, -_FAR, _FAR)
-        return learning("scipy.sparse").hstack([columns, unit_rows(rows)]).tocsr() if self._directions else columns
+        return optional("scipy.sparse").hstack([columns, unit_rows(rows)]).tocsr() if self._directions else columns
 
 
 def _differ(lengths: npt.NDArray[np.float64]) -> bool:
@@ -205,16 +208,16 @@ def _differ(lengths: npt.NDArray[np.float64]) -> bool:
     return bool(long.size and long.max() / _FAR > np.median(long))
 
 
-class _Narrow:
+class _Narrowing:
     """Sparse rows to at most a hundred dense numbers; as they are where they have fewer."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._reduce: Any = None
 
-    def fit(self, rows: Any, _labels: Any = None) -> _Narrow:
+    def fit(self, rows: Any, _labels: Any = None) -> _Narrowing:
         if rows.shape[1] > _DENSE < rows.shape[0]:
-            svd = learning("sklearn.decomposition").TruncatedSVD
+            svd = optional("sklearn.decomposition").TruncatedSVD
             self._reduce = svd(n_components=_DENSE, random_state=self._seed).fit(rows)
         return self
 
@@ -226,7 +229,7 @@ def quiet_fit(model: Any, rows: Any, labels: Any, **options: Any) -> Any:
     """The model, trained."""
     with warnings.catch_warnings(), _cores_for(rows):
         # an attacker who stops training early is no fault of the protection
-        warnings.simplefilter("ignore", learning("sklearn.exceptions").ConvergenceWarning)
+        warnings.simplefilter("ignore", optional("sklearn.exceptions").ConvergenceWarning)
         return model.fit(rows, labels, **options)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dptext.attacks.attack_score import AttackScore
 from dptext.attacks.learners import Learner
 from dptext.attacks.ranking import Pairs, rank_scores, share_of_rows, side_by_side, similarities
-from dptext.attacks.rows import Rows, as_codes, as_ids, as_people, learning, random_state, unit_rows
+from dptext.attacks.rows import Rows, as_codes, as_ids, as_people, optional, random_state, unit_rows
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.estimates import CONFIDENCE, mean_of_people
@@ -230,7 +230,7 @@ def _codes_of(authors: Iterable[Hashable], codes: dict[Hashable, int], rows: int
 
 
 def _centroids(left: Any, codes: Ids, people: int, right: Any) -> Pairs:
-    sparse = learning("scipy.sparse")
+    sparse = optional("scipy.sparse")
     members = sparse.csr_matrix((np.ones(codes.size), (codes, np.arange(codes.size))), shape=(people, codes.size))
     return similarities(members @ unit_rows(left), right)[0]
 

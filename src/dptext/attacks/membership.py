@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from dptext.attacks.attack_score import AttackScore
 from dptext.attacks.learners import quiet_fit
-from dptext.attacks.rows import learning
+from dptext.attacks.rows import optional
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
@@ -130,7 +130,7 @@ def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:
     Together 95% (Bonferroni).
     """
     others = np.sort(outside)[::-1]
-    binom = learning("scipy.stats").binom
+    binom = optional("scipy.stats").binom
     few, many = (int(each) for each in binom.ppf([0.0125, 0.9875], others.size, rate))
     sure = int((inside >= others[few - 1]).sum()) if few else 0
     possible = int((inside > others[many]).sum()) if many < others.size else inside.size
@@ -327,14 +327,14 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
 def _network(
     known: Floats, inside: Mask, asked: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
 ) -> Floats:
-    network = learning("sklearn.neural_network").MLPClassifier(
+    network = optional("sklearn.neural_network").MLPClassifier(
         hidden_layer_sizes=hidden,
         batch_size=min(64, len(known)),
         max_iter=epochs,
         random_state=int(bits.integers(1)[0] >> np.uint64(32)),
     )
-    scaler = learning("sklearn.preprocessing").StandardScaler()
-    model = quiet_fit(learning("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
+    scaler = optional("sklearn.preprocessing").StandardScaler()
+    model = quiet_fit(optional("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
     found: Floats = model.predict_proba(asked)[:, 1]
     return found
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.learners import words_to_numbers
-from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, learning, lengths_of, unit_rows
+from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, lengths_of, optional, unit_rows
 from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate, mean_of_people, share
@@ -84,7 +84,7 @@ def similarities(
     if sparse:
         if similarity == "euclidean":
             raise ParameterError("similarity must be 'cosine' or 'dot' for sparse rows, got 'euclidean'")
-        left, right = (learning("scipy.sparse").csr_matrix(each) for each in (left, right))
+        left, right = (optional("scipy.sparse").csr_matrix(each) for each in (left, right))
     return (_Sparse if sparse else _Dense)(left, right, similarity), (right.shape[0], left.shape[0])
 
 

@@ -23,20 +23,18 @@ __all__ = [
     "as_people",
     "as_rows",
     "as_texts",
-    "even",
-    "learning",
     "lengths_of",
+    "optional",
     "random_state",
     "unit_rows",
 ]
 
 Ids: TypeAlias = npt.NDArray[np.int64]
-_LARGE = 1e100  # what lies beyond is scaled: its squares, summed, would be infinite
 Rows: TypeAlias = Any
 """(n, d) numbers, dense or scipy-sparse; or n texts; or n bags (sequences of words)."""
 
 
-def learning(module: str) -> Any:
+def optional(module: str) -> Any:
     """A module of scikit-learn or scipy, imported where an attack needs it."""
     return extra(module, "audit", "an attack")
 
@@ -96,12 +94,6 @@ def as_rows(name: str, values: Any) -> Any:
     if not finite.all():
         raise ParameterError(f"{name} must be finite, row {int(np.argmin(finite))} holds NaN or infinity")
     return rows
-
-
-def even(rows: Any) -> Any:
-    """The same numbers on a scale on which they can be squared: attackers who learn do not mind the scale."""
-    largest = float(abs(rows).max())
-    return rows / largest if largest > _LARGE else rows
 
 
 def unit_rows(rows: Any) -> Any:

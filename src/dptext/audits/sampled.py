@@ -152,7 +152,7 @@ def sampled_loss(
     """
     samples = whole("samples", samples, least=100)
     bits = RandomBits(seed)
-    draws = [_Checked(draw_first, "first"), _Checked(draw_second, "second")]
+    draws = [_CheckedDraw(draw_first, "first"), _CheckedDraw(draw_second, "second")]
     for draw in draws:
         draw.check_randomness(bits)
     if score is None:
@@ -219,7 +219,7 @@ def _log_ratio(p_low: float, q_high: float, delta: float) -> float:
 # -- black boxes -----------------------------------------------------------------------------------------------
 
 
-class _Checked:
+class _CheckedDraw:
     """A drawing function that is held to its contract."""
 
     def __init__(self, draw: Draw, name: str) -> None:

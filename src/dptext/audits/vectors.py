@@ -43,7 +43,7 @@ VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
 """(n, k) outputs -> (n,) scores; **higher means likelier under the first** vector of the pair."""
 
 _NUMBERS_AT_ONCE = 1 << 22
-_TRIED = 64
+_FIRST = 64
 _LOOKED_AT = 20_000  # outputs of each vector, on which a pair and a score are chosen
 _WIDEST = 1024  # outputs of which a covariance is estimated
 _REPEATED = 40  # outputs that come again in their own call alone: by chance with probability 2^-40
@@ -103,7 +103,7 @@ def audit_vectors(
         )
     draw: Draw = mechanism.sample if hasattr(mechanism, "sample") else mechanism
     if pair is not None:
-        pairs = {"the two given vectors": _checked(pair)}
+        pairs = {"the two given vectors": _checked_pair(pair)}
     elif not callable(mechanism):
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
@@ -116,9 +116,9 @@ def audit_vectors(
     few = min(samples, _LOOKED_AT)
     if score == "learnt" or (score is None and not comparable):
         (name, *_), used = pairs, "a learnt score"
-        ranking = _given(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
+        ranking = _ranking_of(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
     else:
-        given = None if score is None else {"the given score": _given(score)}
+        given = None if score is None else {"the given score": _ranking_of(score)}
         name, used, ranking = _most_telling(draw, pairs, given, few, error, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
@@ -199,7 +199,7 @@ _RANKINGS: dict[str, Ranking] = {
 }
 
 
-def _given(score: Callable[[Floats], Floats]) -> Ranking:
+def _ranking_of(score: Callable[[Floats], Floats]) -> Ranking:
     return lambda outputs, _first, _second: score(outputs)
 
 
@@ -301,7 +301,7 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
     """
     widths: set[int] = set()
     for vector in (each for pair in pairs.values() for each in pair):
-        given = np.repeat(vector[None, :], _TRIED, axis=0)
+        given = np.repeat(vector[None, :], _FIRST, axis=0)
         try:
             once, again = (np.asarray(draw(given.copy(), bits), dtype=np.float64) for _ in range(2))
         except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
@@ -309,18 +309,18 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
                 f"the mechanism raised {type(error).__name__}: it must return something for every vector (an error for "
                 "some only is itself an infinite loss)"
             ) from None
-        if once.ndim != 2 or len(once) != _TRIED:
-            raise ParameterError(f"the mechanism returned shape {once.shape} for {_TRIED} vectors: expected (n, k)")
+        if once.ndim != 2 or len(once) != _FIRST:
+            raise ParameterError(f"the mechanism returned shape {once.shape} for {_FIRST} vectors: expected (n, k)")
         # equal rows may be chance where outputs are few, or no noise at all, which the bound will show
         if np.array_equal(once, again) and not (once == once[0]).all():
-            raise ParameterError(f"the mechanism returned the same {_TRIED} outputs twice: a fixed seed is no noise")
+            raise ParameterError(f"the mechanism returned the same {_FIRST} outputs twice: a fixed seed is no noise")
         widths.add(once.shape[1])
     if len(widths) > 1:
         raise ParameterError("the mechanism returns outputs of several widths: their width tells the vectors apart")
     return widths.pop()
 
 
-def _checked(pair: Pair) -> tuple[Floats, Floats]:
+def _checked_pair(pair: Pair) -> tuple[Floats, Floats]:
     try:
         first, second = (np.asarray(each, dtype=np.float64) for each in pair)
     except (TypeError, ValueError):
