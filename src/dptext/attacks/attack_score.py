@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from dptext.estimates import Estimate
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["AttackScore"]
+from dptext.attacks.rows import as_people
+from dptext.estimates import Estimate, mean_of_people, share
+
+__all__ = ["AttackScore", "share_of_rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +47,10 @@ class AttackScore:
 
     def __str__(self) -> str:
         return f"{self.attack}: {self.measure} {self.score} against {self.baseline:.3f} ({self.baseline_name})"
+
+
+def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float) -> Estimate:
+    """A share of rows, with an interval over people where it is known whose they are."""
+    if people is None:
+        return share(int(hits.sum()), hits.size, confidence=confidence)
+    return mean_of_people(hits, as_people(people, hits.size), confidence=confidence)

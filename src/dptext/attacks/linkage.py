@@ -17,9 +17,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.attack_score import AttackScore, share_of_rows
 from dptext.attacks.learners import Learner
-from dptext.attacks.ranking import Pairs, rank_scores, share_of_rows, side_by_side, similarities
+from dptext.attacks.ranking import Pairs, rank_scores, side_by_side, similarities
 from dptext.attacks.rows import Rows, as_codes, as_ids, as_people, optional, random_state, unit_rows
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError

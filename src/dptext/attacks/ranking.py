@@ -8,7 +8,7 @@ scores lie within rounding of the true one's are compared with it once more, fro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.learners import words_to_numbers
-from dptext.attacks.rows import Rows, are_texts, as_people, as_rows, as_texts, lengths_of, optional, unit_rows
+from dptext.attacks.rows import Rows, are_texts, as_rows, as_texts, lengths_of, optional, unit_rows
 from dptext.checks import choice
 from dptext.errors import ParameterError
-from dptext.estimates import Estimate, mean_of_people, share
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 
@@ -27,7 +26,6 @@ __all__ = [
     "Pairs",
     "Similarity",
     "rank_scores",
-    "share_of_rows",
     "side_by_side",
     "similarities",
 ]
@@ -266,10 +264,3 @@ def _scaled(rows: Floats) -> Floats:
     largest = np.abs(rows).max(axis=1, keepdims=True)
     scaled: Floats = rows / np.where(largest > 0, largest, 1.0)
     return scaled
-
-
-def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float) -> Estimate:
-    """A share of rows, with an interval over people where it is known whose they are."""
-    if people is None:
-        return share(int(hits.sum()), hits.size, confidence=confidence)
-    return mean_of_people(hits, as_people(people, hits.size), confidence=confidence)

@@ -27,9 +27,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.attack_score import AttackScore, share_of_rows
 from dptext.attacks.likelihoods import Channel, ChannelRows
-from dptext.attacks.ranking import rank_scores, share_of_rows, similarities
+from dptext.attacks.ranking import rank_scores, similarities
 from dptext.attacks.rows import as_ids, as_rows, unit_rows
 from dptext.checks import whole
 from dptext.errors import ParameterError
