@@ -97,7 +97,7 @@ def check_target(
         replace: whether a regular file that is there may be replaced.
         apart_from: files that it must not be, by what they are ("IN", "the ledger").
         by: how to replace a file, for errors.
-        makes_folder: whether its folder will be made if it is missing.
+        makes_folder: see `check_folder_around`.
 
     Raises:
         ParameterError: it is one of these files, a folder, a device, a pipe, a link, or there already.
@@ -126,9 +126,7 @@ def check_target(
 def check_folder_around(target: Path, *, is_made: bool = False) -> None:
     """Refuse a name in a folder that cannot hold it; before any work is done.
 
-    Args:
-        target: the file or folder to be written.
-        is_made: whether the folder around it will be made if it is missing.
+    With ``is_made``, the folder around it will be made if it is missing.
 
     Raises:
         StorageError: the folder around it is missing, no folder, or may not be written to.
@@ -172,9 +170,7 @@ def open_new(path: Path) -> IO[bytes]:
 def open_own(path: Path, *, owner_only: bool = True) -> IO[bytes]:
     """Open a file of ours for reading and writing; it is made if it is missing.
 
-    Args:
-        path: which.
-        owner_only: take the rights of others away.
+    With ``owner_only``, the rights of others are taken away.
 
     Raises:
         StorageError: the name leads to something else: a link, a device; if it is for its owner only, a file of another
@@ -368,9 +364,7 @@ def replacing(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iter
 def whole_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[IO[bytes]]:
     """Write a file whole or not at all: under a temporary name beside it, renamed when the block ends without an error.
 
-    Args:
-        path: which.
-        owner_only: nobody but its owner may read it (mode 0600), now and later.
+    With ``owner_only``, nobody but its owner may read it (mode 0600), now and later.
 
     Raises:
         StorageError: the folder is missing, read-only or full; something is there that is no regular file.
@@ -416,7 +410,7 @@ def give_usual_rights(path: Path) -> None:
 
 
 def _check_replaceable(target: Path) -> None:
-    """A rename would put a file in the place of whatever is there."""
+    """A rename would put a file in the place of what is there, of any kind."""
     found = None
     with suppress(FileNotFoundError, NotADirectoryError):
         found = target.lstat()

@@ -99,7 +99,7 @@ class RandomBits:
         return b"".join(parts)
 
     def fill(self, out: npt.NDArray[Any]) -> None:
-        """Fill a contiguous array with random bits, whatever its type: the fast way where many are needed.
+        """Fill a contiguous array of any type with random bits: the fast way where many are needed.
 
         It takes the part of the stream that nothing has been taken from yet; what `take` keeps for its next call stays
         there.
@@ -120,11 +120,7 @@ class RandomBits:
         return np.frombuffer(self.take(8 * count), dtype="<u8").astype(np.uint64)
 
     def below(self, bounds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """(n,) uint64, entry i uniform over 0 .. bounds[i] - 1, without bias (rejection).
-
-        Args:
-            bounds: (n,) uint64, each at least 1.
-        """
+        """(n,) uint64, entry i uniform over 0 .. bounds[i] - 1, without bias (rejection); bounds are at least 1."""
         bounds = np.asarray(bounds, dtype=np.uint64)
         if bounds.size and not bounds.all():
             raise ParameterError("below needs bounds of at least 1, got a 0")

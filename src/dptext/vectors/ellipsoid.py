@@ -27,7 +27,7 @@ _LARGEST_ERROR = 1e-6
 class Ellipsoid:
     """The unit ball of the norm, as the image of a sphere.
 
-    **Error.** Everything is computed in float64, and whatever the order of the sums (BLAS, threads), the root L used
+    **Error.** Everything is computed in float64, and for any order of the sums (BLAS, threads), the root L used
     here has L L^T = A + E with ||E|| <= `error` * smallest eigenvalue of A. Proof: an entry of the covariance, summed
     in blocks, errs by (block + blocks) units of the root of the product of two variances (Cauchy and Schwarz), a
     matrix whose norm is at most its trace d; scaling, adding and Cholesky's factorisation (Higham 2002, theorem 10.3)

@@ -119,7 +119,7 @@ def announces_vectors(folder: Path) -> bool:
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
-    """The words of a folder; its fingerprint is checked over all rows, whatever the limit.
+    """The words of a folder; its fingerprint is checked over all rows, with a limit too.
 
     Raises:
         StorageError: a file cannot be read.

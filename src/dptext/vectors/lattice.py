@@ -1,7 +1,7 @@
 """Manhattan and Chebyshev distances between the rows of a matrix, exact on a public grid.
 
 The vectors are rounded to a grid so fine that all distances, counted in steps, are small integers; sums and maxima of
-integers have no rounding, so the same bits come out whatever the block size or the number of threads. The distances
+integers have no rounding, so the same bits come out for any block size and number of threads. The distances
 are the metric of the grid points, each of which lies within ``row_rounding`` of its row.
 
 **Manhattan.** |a - b| = 2 max(a, b) - a - b, so a distance is 2 sum of max(a_k, b_k) - sum of a_k - sum of b_k: two

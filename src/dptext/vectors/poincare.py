@@ -3,7 +3,7 @@
 The same as arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (Nickel and Kiela 2017, equation 1), without its
 cancellation at small distances. Near the border of the ball a grid would move points far apart, so the distances are
 those of the given vectors, from differences of coordinates in float64, summed in a fixed order: nothing cancels, and
-the same bits come out whatever stands beside a row.
+the same bits come out for a row, with any others beside it.
 
 **How far a distance is off.** With v = 2^-53, a difference, its square and the sum of d squares err by
 (1 + v)^(d + 2), each 1 / (1 - |x|^2) by (1 + v)^3 (summed in twice the precision) and their product by (1 + v)^2.

@@ -2,7 +2,7 @@
 
 **Distances.** The vectors are rounded to a public grid so fine that every squared distance, counted in squared grid
 steps, is an integer below 2^53. A float64 matrix product then has no rounding at all: the same bits come out
-whatever the block size, the number of threads, the BLAS or the machine. The grid's price is known
+for any block size, number of threads, BLAS and machine. The grid's price is known
 (`ExactDistances.rounding`, about 1e-6 for GloVe) and enters the slack of the mechanism. On a coarse grid the integers
 stay below 2^24, and a float32 product, twice as fast, is exact in the same way: good for bounds.
 
