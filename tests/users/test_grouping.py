@@ -72,7 +72,7 @@ def test_tokens_that_are_forgotten_and_long_ones_are_looked_up_again(monkeypatch
 
     long = "a" * 70
     vocabulary = Vocabulary(["cat", "dog", long, "<unk>"])
-    monkeypatch.setattr(grouping, "_REMEMBERED", 3)
+    monkeypatch.setattr(grouping, "_TOKENS_REMEMBERED", 3)
     texts = [f"cat {long} zebra dog x y z cat {long}"] * 3
     assert collected([Document(text, user="a") for text in texts], vocabulary) == [
         ([[0, 2, -1, 1, -1, -1, -1, 0, 2]] * 3, (None,))

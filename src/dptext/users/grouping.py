@@ -14,9 +14,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,17 +35,14 @@ from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
 
 __all__ = [
     "OUTSIDE",
-    "Digester",
     "Level",
-    "LevelCodes",
-    "Part",
     "Person",
+    "Remembered",
     "RowsOfTexts",
     "UserUnit",
     "Users",
     "check_users_are_read",
     "grouped_users",
-    "parts_of",
     "user_name",
     "users_of",
 ]
@@ -55,156 +52,111 @@ Level: TypeAlias = str | int | float | bool | None
 _MOST_LEVELS = 1000
 
 
-class Part(NamedTuple):
-    """Some documents in a row; ``first`` counts them from 1."""
-
-    first: int
-    texts: Sequence[str | None]
-    users: Sequence[Any] | None
-    levels: Sequence[Any] | None
-
-
-def parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[Part]:
-    """The documents in parts; see `dptext.users.grouping.users_of`."""
-    if isinstance(documents, DocumentReader):
-        return _parts_of_reader(documents, unit, level)
-    if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
-        raise ParameterError(f"documents must be Document objects or a reader of them, got {type(documents).__name__}")
-    return _parts_of_documents(documents, unit, level)
+OUTSIDE = -1
+"""The row of a word that the vocabulary does not hold."""
+_NO_WORD = -2
+_TOKENS_REMEMBERED = 1 << 18
+_LONGEST_REMEMBERED = 64
+Found = TypeVar("Found")
 
 
-def check_users_are_read(documents: object, unit: UserUnit) -> None:
-    """Whether a reader gives the users that are to be protected.
+def users_of(
+    documents: DocumentReader | Iterable[Document],
+    vocabulary: Vocabulary,
+    *,
+    unit: UserUnit = "user",
+    level: str | None = None,
+    most_words: int | None = None,
+    processes: int = 1,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> AbstractContextManager[Users]:
+    """Group documents by user, in one pass over them.
 
-    Raises:
-        ParameterError: it does not.
-    """
-    if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
-        raise ParameterError(
-            "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect single "
-            "documents, unit='document'"
-        )
-
-
-def _parts_of_reader(reader: DocumentReader, unit: UserUnit, level: str | None) -> Iterator[Part]:
-    check_users_are_read(reader, unit)
-    column = reader.user_column if unit == "user" else None
-    if level is not None and level not in reader.kept_columns:
-        raise ParameterError(f"the column {level!r} of levels is not read: read_documents(..., keep=[{level!r}])")
-    with closing(reader):
-        for block in reader.blocks():
-            columns = as_lists(block.columns)
-            yield Part(
-                reader.count - len(block.texts) + 1,
-                block.texts,
-                None if column is None else columns[column],
-                None if level is None else columns[level],
-            )
-
-
-def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[Part]:
-    texts: list[str | None] = []
-    users: list[Any] = []
-    levels: list[Any] = []
-    first, characters = 1, 0
-    for number, document in enumerate(documents, 1):
-        if not isinstance(document, Document):
-            raise DataError(f"row {number} must be a Document, got {type(document).__name__}")
-        if document.text is not None and not isinstance(document.text, str):
-            raise DataError(f"row {number}: expected a string as text, got {type(document.text).__name__}")
-        if level is not None and level not in (document.attributes or {}):
-            raise DataError(f"row {number} has no attribute {level!r}, which was to be its level")
-        texts.append(document.text)
-        users.append(document.user)
-        if level is not None:
-            levels.append((document.attributes or {})[level])
-        characters += len(document.text or "")
-        if is_full(len(texts), characters):
-            yield Part(first, texts, users if unit == "user" else None, None if level is None else levels)
-            first, characters = number + 1, 0
-            texts, users, levels = [], [], []
-    if texts:
-        yield Part(first, texts, users if unit == "user" else None, None if level is None else levels)
-
-
-class Digester:
-    """Names of users as digests under a key that is drawn here and kept nowhere else."""
-
-    def __init__(self, seed: int | None) -> None:
-        self._key = RandomBits(seed).take(32)
-
-    def of(self, part: Part) -> Digests:
-        """(documents, 2), 128 bits for each: two people share them with a probability of less than n^2 / 2^129."""
-        if part.users is None:
-            found = [self._digest(str(number)) for number in range(part.first, part.first + len(part.texts))]
-        else:
-            once: dict[Any, bytes] = {}
-            found = []
-            for number, user in enumerate(part.users, part.first):
-                digest = once.get(user) if type(user) is str else None
-                if digest is None:
-                    digest = self._digest(user_name(user, number))
-                    if type(user) is str:
-                        once[user] = digest
-                found.append(digest)
-        return np.frombuffer(b"".join(found), dtype=">u8").astype(np.uint64).reshape(-1, 2)
-
-    def _digest(self, name: str) -> bytes:
-        content = name.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(content, digest_size=16, key=self._key).digest()
-
-
-def user_name(user: object, number: int) -> str:
-    """How the user of a row is spelled.
+    Args:
+        documents: of `dptext.files.documents.read_documents` with ``user=`` (which is faster), or any `Document`
+            objects; they may come in any order. A text that is None counts as one without words.
+        vocabulary: public words, or words released under a statement.
+        unit: ``"user"``: `Document.user` says who is one person: 7, 7.0, "7" and " 7" are the same
+            (`dptext.files.column.spelled_key`). ``"document"``: every document stands for itself.
+        level: a public column (of ``keep``, or of `Document.attributes`) that is carried along, for personal budgets.
+        most_words: of each user, this many words are looked at: the first ones in the order of their documents. Words
+            outside the vocabulary count. It bounds what one person can do to the time and memory of all that follows.
+        processes: how many cut texts into words; the result does not depend on it.
+        seed: makes the order of the users repeatable, for tests and papers only; None: a fresh random order.
+        folder: where the nameless temporary file lies; None: where the system has its temporary files.
 
     Raises:
-        DataError: the row has none.
+        DataError: a row without a user (it is named, nobody else is), a text that is no string; more than 1,000
+            different levels.
+        ParameterError: the reader was not asked for the user or the level; an argument out of range.
+        StorageError: the temporary file cannot be written; a process died.
+
+    >>> words = Vocabulary(["cat", "sat", "<unk>"])
+    >>> documents = [Document("A cat!", user="Ann"), Document("Cats sat.", user="Bo"), Document("Sat 2 s", user="Ann")]
+    >>> with users_of(documents, words) as users:
+    ...     sorted([rows.tolist(), lengths.tolist()] for person in users for rows, lengths in person.chunks())
+    [[[-1, 0, 1, -1], [2, 2]], [[-1, 1], [2]]]
     """
-    name = spelled_key(user)
-    if name is None:
-        raise DataError(
-            f"row {number} has no user, and nobody could be protected in it: a text or a whole number is needed for "
-            "every row; complete the column, leave such rows out, or protect single documents (unit='document')"
+    if not isinstance(vocabulary, Vocabulary):
+        raise ParameterError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
+    return grouped_users(
+        documents,
+        RowsOfTexts(vocabulary),
+        lambda found: found,
+        unit=unit,
+        level=level,
+        most_words=most_words,
+        processes=processes,
+        seed=seed,
+        folder=folder,
+    )
+
+
+@contextmanager
+def grouped_users(
+    documents: DocumentReader | Iterable[Document],
+    work: Callable[[Sequence[str | None]], Any],
+    settle: Callable[[Any], tuple[Rows, Lengths]],
+    *,
+    unit: UserUnit = "user",
+    level: str | None = None,
+    most_words: int | None = None,
+    processes: int = 1,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> Iterator[Users]:
+    """`users_of` for any numbering of words.
+
+    Args:
+        work: from texts to what ``settle`` understands; in each of the processes, so it is pickled.
+        settle: from there to (words,) rows and (documents,) lengths; in this process, in the order of the documents.
+    """
+    choice("unit", unit, get_args(UserUnit))
+    if most_words is not None:
+        most_words = whole("most_words", most_words, least=1)
+    whole("processes", processes, least=1)
+    names = _Digester(seed)
+    levels = _LevelCodes()
+    with closing(SortedRuns(folder)) as runs:
+        parts = (
+            ((names.of(part), levels.of(part.levels, len(part.texts))), part.texts)
+            for part in _parts_of(documents, unit, level)
         )
-    return name
-
-
-class LevelCodes:
-    """Numbers for levels, in the order in which they come."""
-
-    def __init__(self) -> None:
-        self.values: list[Level] = []
-        self._codes: dict[tuple[type, Any], int] = {}
-
-    def of(self, levels: Sequence[Any] | None, count: int) -> npt.NDArray[np.int32]:
-        """(count,) int32."""
-        if levels is None:
-            return np.full(count, self._code(None), dtype=np.int32)
-        return np.fromiter(map(self._code, levels), dtype=np.int32, count=count)
-
-    def _code(self, level: Any) -> int:
-        if isinstance(level, np.generic):
-            level = level.item()
-        if is_missing(level):
-            level = None
-        if not isinstance(level, str | int | float | None):
-            raise DataError(f"a level must be a text or a number, got {type(level).__name__}")
-        code = self._codes.setdefault((type(level), level), len(self.values))
-        if code == len(self.values):
-            if code >= _MOST_LEVELS:
-                raise DataError(
-                    f"the column of levels holds more than {_MOST_LEVELS:,} different ones: is it the right one?"
-                )
-            self.values.append(level)
-        return code
+        with closing(in_order(work, parts, processes=processes)) as done:
+            for (digests, codes), found in done:
+                rows, lengths = settle(found)
+                runs.add(digests, codes, lengths, rows)
+        runs.close_input()
+        yield Users(runs, levels.values, most_words)
 
 
 class Person:
     """What one user wrote. Good until the `users_of` that it came from ends.
 
     Attributes:
-        levels: his distinct levels, in the order in which they came; one, unless his rows disagree. Where levels are
-            budgets, the strictest has to count: no row may loosen what another one asks for.
+        levels: their distinct levels, in the order in which they came; one, unless their rows disagree. Where levels
+            are budgets, the strictest has to count: no row may loosen what another one asks for.
     """
 
     __slots__ = ("_most", "_pieces", "levels")
@@ -213,7 +165,7 @@ class Person:
         self._pieces, self.levels, self._most = pieces, levels, most
 
     def chunks(self) -> Iterator[tuple[Rows, Lengths]]:
-        """His documents in the order of the input, in chunks of bounded size; each time from the start.
+        """Their documents in the order of the input, in chunks of bounded size; each time from the start.
 
         Returns:
             Pairs (rows, lengths): (words,) int32, the rows of the words of all documents of the chunk one after the
@@ -251,99 +203,6 @@ class Users:
         return tuple(self._levels[code] for code in codes)
 
 
-@contextmanager
-def users_of(
-    documents: DocumentReader | Iterable[Document],
-    vocabulary: Vocabulary,
-    *,
-    unit: UserUnit = "user",
-    level: str | None = None,
-    most_words: int | None = None,
-    processes: int = 1,
-    seed: int | None = None,
-    folder: str | Path | None = None,
-) -> Iterator[Users]:
-    """Group documents by user, in one pass over them.
-
-    Args:
-        documents: of `dptext.files.documents.read_documents` with ``user=`` (which is faster), or any `Document`
-            objects; they may come in any order. A text that is None counts as one without words.
-        vocabulary: public words, or words released under a statement.
-        unit: ``"user"``: who is one person is told by `Document.user`: 7, 7.0, "7" and " 7" are the same one
-            (`dptext.files.column.spelled_key`). ``"document"``: every document stands for itself.
-        level: a public column (of ``keep``, or of `Document.attributes`) that is carried along, for personal budgets.
-        most_words: of each user, this many words are looked at: the first ones in the order of his documents. Words
-            outside the vocabulary count. It bounds what one person can do to the time and memory of all that follows.
-        processes: how many cut texts into words; the result does not depend on it.
-        seed: makes the order of the users repeatable, for tests and papers only; None: a fresh random order.
-        folder: where the nameless temporary file lies; None: where the system has its temporary files.
-
-    Raises:
-        DataError: a row without a user (it is named, nobody else is), a text that is no string; more than 1,000
-            different levels.
-        ParameterError: the reader was not asked for the user or the level; an argument out of range.
-        StorageError: the temporary file cannot be written; a process died.
-
-    >>> words = Vocabulary(["cat", "sat", "<unk>"])
-    >>> documents = [Document("A cat!", user="Ann"), Document("Cats sat.", user="Bo"), Document("Sat 2 s", user="Ann")]
-    >>> with users_of(documents, words) as users:
-    ...     sorted([rows.tolist(), lengths.tolist()] for person in users for rows, lengths in person.chunks())
-    [[[-1, 0, 1, -1], [2, 2]], [[-1, 1], [2]]]
-    """
-    if not isinstance(vocabulary, Vocabulary):
-        raise ParameterError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-    with grouped_users(
-        documents,
-        RowsOfTexts(vocabulary),
-        lambda found: found,
-        unit=unit,
-        level=level,
-        most_words=most_words,
-        processes=processes,
-        seed=seed,
-        folder=folder,
-    ) as users:
-        yield users
-
-
-@contextmanager
-def grouped_users(
-    documents: DocumentReader | Iterable[Document],
-    work: Callable[[Sequence[str | None]], Any],
-    settle: Callable[[Any], tuple[Rows, Lengths]],
-    *,
-    unit: UserUnit = "user",
-    level: str | None = None,
-    most_words: int | None = None,
-    processes: int = 1,
-    seed: int | None = None,
-    folder: str | Path | None = None,
-) -> Iterator[Users]:
-    """`users_of` for any numbering of words.
-
-    Args:
-        work: from texts to what ``settle`` understands; in each of the processes, so it is pickled.
-        settle: from there to (words,) rows and (documents,) lengths; in this process, in the order of the documents.
-    """
-    choice("unit", unit, get_args(UserUnit))
-    if most_words is not None:
-        most_words = whole("most_words", most_words, least=1)
-    whole("processes", processes, least=1)
-    names = Digester(seed)
-    levels = LevelCodes()
-    with closing(SortedRuns(folder)) as runs:
-        parts = (
-            ((names.of(part), levels.of(part.levels, len(part.texts))), part.texts)
-            for part in parts_of(documents, unit, level)
-        )
-        with closing(in_order(work, parts, processes=processes)) as done:
-            for (digests, codes), found in done:
-                rows, lengths = settle(found)
-                runs.add(digests, codes, lengths, rows)
-        runs.close_input()
-        yield Users(runs, levels.values, most_words)
-
-
 def _first_words(rows: Rows, lengths: Lengths, count: int) -> tuple[Rows, Lengths]:
     ends = np.cumsum(lengths)
     last = int(np.searchsorted(ends, count))  # the document in which that word stands
@@ -352,11 +211,155 @@ def _first_words(rows: Rows, lengths: Lengths, count: int) -> tuple[Rows, Length
     return rows[:count], kept
 
 
-OUTSIDE = -1
-"""The row of a word that the vocabulary does not hold."""
-_NO_WORD = -2
-_REMEMBERED = 1 << 18  # tokens whose row is remembered
-_LONGEST_REMEMBERED = 64
+# -- documents in parts ---------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Some documents in a row; ``first`` counts them from 1."""
+
+    first: int
+    texts: Sequence[str | None]
+    users: Sequence[Any] | None
+    levels: Sequence[Any] | None
+
+
+def _parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[_Part]:
+    if isinstance(documents, DocumentReader):
+        return _parts_of_reader(documents, unit, level)
+    if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
+        raise ParameterError(f"documents must be Document objects or a reader of them, got {type(documents).__name__}")
+    return _parts_of_documents(documents, unit, level)
+
+
+def check_users_are_read(documents: object, unit: UserUnit) -> None:
+    """Whether a reader gives the users that are to be protected.
+
+    Raises:
+        ParameterError: it does not.
+    """
+    if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
+        raise ParameterError(
+            "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect single "
+            "documents, unit='document'"
+        )
+
+
+def _parts_of_reader(reader: DocumentReader, unit: UserUnit, level: str | None) -> Iterator[_Part]:
+    check_users_are_read(reader, unit)
+    column = reader.user_column if unit == "user" else None
+    if level is not None and level not in reader.kept_columns:
+        raise ParameterError(f"the column {level!r} of levels is not read: read_documents(..., keep=[{level!r}])")
+    with closing(reader):
+        for block in reader.blocks():
+            columns = as_lists(block.columns)
+            yield _Part(
+                reader.count - len(block.texts) + 1,
+                block.texts,
+                None if column is None else columns[column],
+                None if level is None else columns[level],
+            )
+
+
+def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[_Part]:
+    texts: list[str | None] = []
+    users: list[Any] = []
+    levels: list[Any] = []
+    first, characters = 1, 0
+    for number, document in enumerate(documents, 1):
+        if not isinstance(document, Document):
+            raise DataError(f"row {number} must be a Document, got {type(document).__name__}")
+        if document.text is not None and not isinstance(document.text, str):
+            raise DataError(f"row {number}: expected a string as text, got {type(document.text).__name__}")
+        if level is not None and level not in (document.attributes or {}):
+            raise DataError(f"row {number} has no attribute {level!r}, which was to be its level")
+        texts.append(document.text)
+        users.append(document.user)
+        if level is not None:
+            levels.append((document.attributes or {})[level])
+        characters += len(document.text or "")
+        if is_full(len(texts), characters):
+            yield _Part(first, texts, users if unit == "user" else None, None if level is None else levels)
+            first, characters = number + 1, 0
+            texts, users, levels = [], [], []
+    if texts:
+        yield _Part(first, texts, users if unit == "user" else None, None if level is None else levels)
+
+
+# -- users and levels as numbers ------------------------------------------------------------------------------
+
+
+class _Digester:
+    """Names of users as digests under a key that is drawn here and kept nowhere else."""
+
+    def __init__(self, seed: int | None) -> None:
+        self._key = RandomBits(seed).take(32)
+
+    def of(self, part: _Part) -> Digests:
+        """(documents, 2), 128 bits for each: two people share them with a probability of less than n^2 / 2^129."""
+        if part.users is None:
+            found = [self._digest(str(number)) for number in range(part.first, part.first + len(part.texts))]
+        else:
+            once: dict[Any, bytes] = {}
+            found = []
+            for number, user in enumerate(part.users, part.first):
+                digest = once.get(user) if type(user) is str else None
+                if digest is None:
+                    digest = self._digest(user_name(user, number))
+                    if type(user) is str:
+                        once[user] = digest
+                found.append(digest)
+        return np.frombuffer(b"".join(found), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+
+    def _digest(self, name: str) -> bytes:
+        content = name.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(content, digest_size=16, key=self._key).digest()
+
+
+def user_name(user: object, number: int) -> str:
+    """How the user of a row is spelled.
+
+    Raises:
+        DataError: the row has none.
+    """
+    name = spelled_key(user)
+    if name is None:
+        raise DataError(
+            f"row {number} has no user, and nobody could be protected in it: a text or a whole number is needed for "
+            "every row; complete the column, leave such rows out, or protect single documents (unit='document')"
+        )
+    return name
+
+
+class _LevelCodes:
+    """Numbers for levels, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.values: list[Level] = []
+        self._codes: dict[tuple[type, Any], int] = {}
+
+    def of(self, levels: Sequence[Any] | None, count: int) -> npt.NDArray[np.int32]:
+        if levels is None:
+            return np.full(count, self._code(None), dtype=np.int32)
+        return np.fromiter(map(self._code, levels), dtype=np.int32, count=count)
+
+    def _code(self, level: Any) -> int:
+        if isinstance(level, np.generic):
+            level = level.item()
+        if is_missing(level):
+            level = None
+        if not isinstance(level, str | int | float | None):
+            raise DataError(f"a level must be a text or a number, got {type(level).__name__}")
+        code = self._codes.setdefault((type(level), level), len(self.values))
+        if code == len(self.values):
+            if code >= _MOST_LEVELS:
+                raise DataError(
+                    f"the column of levels holds more than {_MOST_LEVELS:,} different ones: is it the right one?"
+                )
+            self.values.append(level)
+        return code
+
+
+# -- words as numbers -----------------------------------------------------------------------------------------
 
 
 class RowsOfTexts:
@@ -364,39 +367,42 @@ class RowsOfTexts:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._known: dict[str, int] | None = None
+        self._rows: Remembered[int] = Remembered(self._row_of)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (RowsOfTexts, (self._vocabulary,))
 
     def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths]:
         """(words,) int32 rows, `OUTSIDE` for words that the vocabulary does not hold; (texts,) words in each."""
-        if self._known is None:
-            self._known = _RowOfToken(self._vocabulary)
         tokens: list[str] = []
         ends = [0]
         for text in texts:
             if text:
                 tokens += pieces(text)
             ends.append(len(tokens))
-        found = np.fromiter(map(self._known.__getitem__, tokens), dtype=np.int32, count=len(tokens))
+        found = np.fromiter(map(self._rows.__getitem__, tokens), dtype=np.int32, count=len(tokens))
         is_word = found != _NO_WORD
         before = np.concatenate([[0], np.cumsum(is_word)])
         return found[is_word], np.diff(before[ends])
 
+    def _row_of(self, token: str) -> int:
+        if kind_of(token) is not Kind.WORD:
+            return _NO_WORD
+        row = self._vocabulary.row(token)
+        return OUTSIDE if row == self._vocabulary.unknown_row else row
 
-class _RowOfToken(dict[str, int]):
-    def __init__(self, vocabulary: Vocabulary) -> None:
+
+class Remembered(dict[str, Found]):
+    """What a function finds for tokens, remembered for the short ones among many that come again and again."""
+
+    def __init__(self, find: Callable[[str], Found]) -> None:
         super().__init__()
-        self._row, self._unknown = vocabulary.row, vocabulary.unknown_row
+        self._find = find
 
-    def __missing__(self, token: str) -> int:
-        if len(self) >= _REMEMBERED:
+    def __missing__(self, token: str) -> Found:
+        if len(self) >= _TOKENS_REMEMBERED:
             self.clear()
-        row = _NO_WORD
-        if kind_of(token) is Kind.WORD:
-            row = self._row(token)
-            row = OUTSIDE if row == self._unknown else row
+        found = self._find(token)
         if len(token) <= _LONGEST_REMEMBERED:
-            self[token] = row
-        return row
+            self[token] = found
+        return found

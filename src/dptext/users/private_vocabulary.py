@@ -1,6 +1,6 @@
 """Words that many users write and no public list holds, learned under user-level differential privacy.
 
-Each user brings at most L of his words that are not known already, chosen at random; a word that enough users brought
+Each user brings at most L of their words that are not known already, chosen at random; a word that enough users brought
 comes out (`dptext.noise.thresholded`). Known words are public: they cost nothing and are not looked at.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,13 @@ from dptext.privacy.statement import PrivacyStatement, new_release_id, of_releas
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import Person, grouped_users
+from dptext.users.grouping import Remembered, grouped_users
 from dptext.users.sorting import Lengths, Rows
 
 __all__ = ["LONGEST_WORD", "LearnedVocabulary", "PrivateVocabulary", "private_vocabulary"]
 
 LONGEST_WORD = 40
 """Letters of a word that may enter; longer ones are seldom words."""
-_REMEMBERED = 1 << 18
-_LONGEST_REMEMBERED = 64
 _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
 
 
@@ -89,7 +88,7 @@ def private_vocabulary(
     Args:
         documents: with users, in any order (see `dptext.users.grouping.users_of`).
         epsilon, delta: the budget of a user. Public, as all arguments.
-        words_per_user: L, how many different words a user may bring. More of them say more about his vocabulary, and
+        words_per_user: L, how many different words a user may bring. More of them say more about their vocabulary, and
             cost noise: the threshold grows as the root of L.
         known: public words, or words that were released under a statement of their own.
         public_users: a public number that the number of users does not exceed: a delta that is not below its inverse is
@@ -121,7 +120,8 @@ def private_vocabulary(
     with grouped_users(documents, work, numbers.of, processes=processes, folder=folder) as users:
         counts = np.zeros(len(numbers.words), dtype=np.int64)
         for person in users:
-            counts[_some(_distinct(person), words_per_user, bits)] += 1
+            distinct = reduce(np.union1d, (rows for rows, _ in person.chunks()), np.empty(0, dtype=np.int32))
+            counts[_some(distinct, words_per_user, bits)] += 1
     brought = np.flatnonzero(counts)
     noisy = mechanism.release(dict(zip(brought.tolist(), counts[brought].tolist(), strict=True)))
     words = list(numbers.words)
@@ -166,13 +166,6 @@ def _folded(known: Vocabulary | Iterable[str] | None) -> frozenset[str]:
     return frozenset(map(fold, words))
 
 
-def _distinct(person: Person) -> npt.NDArray[np.int32]:
-    found = np.empty(0, dtype=np.int32)
-    for rows, _ in person.chunks():
-        found = np.union1d(found, rows)
-    return found
-
-
 def _some(numbers: npt.NDArray[np.int32], most: int, bits: RandomBits) -> npt.NDArray[np.int32]:
     """At most so many of them, every choice as likely as every other (but for 2^-64 n^2, where two draws agree)."""
     if numbers.size <= most:
@@ -198,7 +191,7 @@ class _NewWords:
 
     def __init__(self, known: frozenset[str]) -> None:
         self.known = known
-        self._seen: dict[str, str | None] = {}
+        self._words: Remembered[str | None] = Remembered(self._word)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_NewWords, (self.known,))
@@ -210,23 +203,15 @@ class _NewWords:
         for text in texts:
             before = len(rows)
             for token in pieces(text) if text else ():
-                word = self._word(token)
+                word = self._words[token]
                 if word is not None:
                     rows.append(numbers.setdefault(word, len(numbers)))
             lengths.append(len(rows) - before)
         return np.array(rows, dtype=np.int32), np.array(lengths, dtype=np.int64), list(numbers)
 
     def _word(self, token: str) -> str | None:
-        if token in self._seen:
-            return self._seen[token]
         word = fold(token) if kind_of(token) is Kind.WORD else None
-        if word is not None and (word in self.known or not _may_enter(word)):
-            word = None
-        if len(self._seen) >= _REMEMBERED:
-            self._seen.clear()
-        if len(token) <= _LONGEST_REMEMBERED:
-            self._seen[token] = word
-        return word
+        return None if word is None or word in self.known or not _may_enter(word) else word
 
 
 def _may_enter(word: str) -> bool:

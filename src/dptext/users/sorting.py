@@ -46,8 +46,8 @@ _RECORD = np.dtype(
         "formats": ["<u8", "<u8", "<i8", "<i8", "<i8", "<i4", "<i4"],
     }
 )
-"""What a run holds of a user: his digest, where his lengths and rows start in the file, how many, and his level. A
-further level of the same user has a record without documents."""
+"""What a run holds of a user: the digest, where lengths and rows start in the file, how many, and the level. A further
+level of the same user has a record without documents."""
 _LENGTH = np.dtype("<i4")
 _ROW = np.dtype("<i4")
 
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
         lengths: (documents,) of all of them.
         words: (users,) how many words each has.
         documents: (users,) how many documents.
-        levels: for each user the codes of his levels, in the order in which they came.
+        levels: for each user the codes of their levels, in the order in which they came.
     """
 
     rows: Rows
@@ -71,10 +71,10 @@ class Batch(NamedTuple):
 
 
 class Prolific:
-    """One user with many words; iterate over him for pairs of rows and lengths, each time from the start.
+    """One user with many words; iterate over it for pairs of rows and lengths, each time from the start.
 
     Attributes:
-        levels: the codes of his levels.
+        levels: the codes of their levels.
     """
 
     def __init__(self, runs: SortedRuns, records: npt.NDArray[Any]) -> None:
@@ -123,7 +123,7 @@ class SortedRuns:
 
         Args:
             users: (n, 2) the digest of the user of each.
-            levels: (n,) the code of his level.
+            levels: (n,) the code of their level.
             lengths: (n,) words in each.
             rows: (words,) the rows of all of them.
         """
