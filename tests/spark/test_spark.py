@@ -18,7 +18,7 @@ from dptext.ledger.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
 from dptext.spark import rows as rows_module
 from dptext.spark.folder import OutputFolder
-from dptext.spark.session import told_in_one_line
+from dptext.spark.session import plain_errors
 
 pytestmark = [
     # pyspark's own, about the version of pandas, and sockets that it leaves to the garbage collector
@@ -362,7 +362,7 @@ def test_engine_errors_become_one_line_without_rows():
         ("[PATH_NOT_FOUND] Path does not exist: file:/secret", StorageError),
         ("[SOMETHING_ELSE.OF] the row 'secret' ...", StorageError),
     ):
-        with pytest.raises(kind) as caught, told_in_one_line():
+        with pytest.raises(kind) as caught, plain_errors():
             raise ToldError(said)
         assert isinstance(caught.value, DptextError)
         assert "\n" not in str(caught.value)

@@ -21,7 +21,7 @@ from dptext.files.streams import folder_digest
 from dptext.ledger.ledger import Ledger
 from dptext.spark import folder as folder_module
 from dptext.spark.folder import Appeared, OutputFolder
-from dptext.spark.session import told_in_one_line
+from dptext.spark.session import plain_errors
 
 pytestmark = [
     # pyspark's own, about the version of pandas, and sockets that it leaves to the garbage collector
@@ -414,16 +414,16 @@ def test_an_output_that_is_there_is_answered_with_the_option(spark, promise, tmp
 def test_errors_of_the_engine_name_what_they_can(spark):
     def raised(module, said):
         kind = type("ToldError", (Exception,), {"__module__": module})
-        with pytest.raises(DptextError) as caught, told_in_one_line():
+        with pytest.raises(DptextError) as caught, plain_errors():
             raise kind(said)
         return str(caught.value)
 
     died = "failed {} times, most recent failure: Python worker exited unexpectedly (crashed)"
     assert "attempts at its task: 1)" in raised("pyspark.errors", died.format(1))
     assert "attempts at its task: 4)" in raised("pyspark.errors", died.format(4))
-    with pytest.raises(StorageError, match="Java process ended"), told_in_one_line():
+    with pytest.raises(StorageError, match="Java process ended"), plain_errors():
         raise ConnectionRefusedError
-    with pytest.raises(StorageError, match=r"\(ArithmeticException\)") as caught, told_in_one_line():
+    with pytest.raises(StorageError, match=r"\(ArithmeticException\)") as caught, plain_errors():
         spark._jvm.java.lang.Math.addExact(2**31 - 1, 1)
     assert "overflow" not in str(caught.value)  # what it says besides may be of a row
 
@@ -467,7 +467,7 @@ def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
         return [(each.text, *(each.attributes or {}).values()) for each in found]
 
     def on_spark():
-        with told_in_one_line():
+        with plain_errors():
             frame = read_files([str(tmp_path / name)], keep=keep).select("text", *keep)
             return [tuple(row) for row in frame.collect()]
 

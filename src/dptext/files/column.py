@@ -31,7 +31,7 @@ def one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
 
 
 def is_missing(text: object) -> bool:
-    """None, NaN, and the values that pandas has for the same (told by name: pandas need not be there)."""
+    """None, NaN, and the values that pandas has for the same (known by name: pandas need not be there)."""
     return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
 
 

@@ -1,4 +1,4 @@
-"""Parquet through pyarrow: a column of texts out of it, the kept columns of whatever type beside, and back.
+"""Parquet through pyarrow: a column of texts out of it, kept columns of any type beside, and back.
 
 Kept columns never become Python objects on the way from parquet to parquet, so they keep their types. Metadata of the
 source's schema is dropped: it may name, or hold, what was not kept.

@@ -224,7 +224,7 @@ def read_stored(path: str | os.PathLike[str]) -> bytes:
 
 
 def shown(path: Path) -> str:
-    """The name of a file on one line, whatever it holds."""
+    """The name of a file on one line, with any character in it."""
     if path == STANDARD:
         return "standard input"
     return path.name if path.name.isprintable() else repr(path.name)[1:-1]

@@ -65,7 +65,7 @@ def strip_metadata(table: Table) -> Table:
     beneath missing ones, and buffers shared with rows that were left out.
 
     ``datasets.Dataset.map`` passes most of it on. The sizes alone, in bytes of the *original* texts, tell one diagnosis
-    from another whatever noise the texts got. So strip what `dptext.batch_privatizer` made before you hand it on.
+    from another, however much noise the texts got. So strip what `dptext.batch_privatizer` made before you hand it on.
     (`dptext.privatize` does it itself.)
 
     Args:

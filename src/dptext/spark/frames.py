@@ -21,7 +21,7 @@ from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
-from dptext.spark.session import check_frame, session, told_in_one_line
+from dptext.spark.session import check_frame, plain_errors, session
 from dptext.spark.tables import to_nodes
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows
 from dptext.spark.users import fit
@@ -68,7 +68,7 @@ def privatize(
     """
     rewriter = Rewriter(mechanism, seed=seed)
     source = _Source.of(df, text, keep, id)
-    with told_in_one_line():
+    with plain_errors():
         return _privatized(source, source.grouped(rewriter.key, partitions), rewriter)
 
 
@@ -90,7 +90,7 @@ def privatize_scan(
     """
     rewriter = Rewriter(mechanism, seed=seed)
     source = _Source.of(df, text, keep, once=True)
-    with told_in_one_line():
+    with plain_errors():
         return _privatized(source, source.scanned(), rewriter)
 
 
@@ -120,7 +120,7 @@ def encode(
     """
     key = NoiseKey(seed)
     source = _Source.of(df, text, keep, id, vector=True)
-    with told_in_one_line():
+    with plain_errors():
         return _encoded(source, source.grouped(key, partitions), encoder, key)
 
 
@@ -130,7 +130,7 @@ def encode_scan(
     """`encode` for a plain scan of files that is used once; see `privatize_scan`."""
     key = NoiseKey(seed)
     source = _Source.of(df, text, keep, vector=True, once=True)
-    with told_in_one_line():
+    with plain_errors():
         return _encoded(source, source.scanned(), encoder, key)
 
 
@@ -147,10 +147,10 @@ class _Source:
 
     @classmethod
     def of(
-        cls, df: Any, text: str, keep: Sequence[str], given: Ids = None, *, vector: bool = False, once: bool = False
+        cls, df: Any, text: str, keep: Sequence[str], id: Ids = None, *, vector: bool = False, once: bool = False
     ) -> _Source:
         spark = check_frame(df)
-        ids = (given,) if isinstance(given, str) else tuple(given or ())
+        ids = (id,) if isinstance(id, str) else tuple(id or ())
         checked_columns(df, text, keep, ids)
         if vector and VECTOR in keep:
             raise ParameterError(
@@ -247,7 +247,7 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
     if found not in KINDS:
         raise ParameterError(f"Spark reads {', '.join(KINDS)} here, got {found!r}: name the format of the input")
     reader = session().read.option("mode", "FAILFAST")
-    with told_in_one_line():
+    with plain_errors():
         return _READERS[found](reader, list(sources), text, keep)
 
 

@@ -1,4 +1,9 @@
-"""A release that an engine carries out: a lazy DataFrame, what it promises, and both written side by side."""
+"""A release that an engine carries out: a lazy DataFrame, what it promises, and both written side by side.
+
+To write it is a sequence of steps that may fail or be interrupted at any moment: charge the ledger with every row
+(`FrameCharges`), let the engine write the rows, see that they are those that were charged, put statement and rows in
+place (`dptext.spark.folder`), settle. When a step ends in an error, the tasks of the engine have ended too (`run_job`).
+"""
 
 from __future__ import annotations
 
@@ -17,33 +22,191 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.release.charges import Charges
 from dptext.spark.folder import Appeared, OutputFolder
 from dptext.spark.rows import quoted
-from dptext.spark.session import told_in_one_line
+from dptext.spark.session import plain_errors
 
 __all__ = ["FrameCharges", "SparkRelease", "completed", "run_job"]
 
+Result = TypeVar("Result")
+Counts = Mapping[str, int]
+_LONGEST_END = 30.0  # seconds that tasks which were stopped have to end
+_BETWEEN = 0.05
+_BETWEEN_STOPS = 0.3
 
-class FrameCharges:
+
+class SparkRelease:
+    """Private rows as a DataFrame, and the statement that goes with them.
+
+    **One release, however often it is computed.** All who use ``df`` twice, cache it or lose a machine get the
+    same rows again, with the same noise, as long as they go back to this object and the input is what it was:
+    `dptext.spark.rows` says why. Another call of `dptext.spark.frames.privatize` is another release, with another
+    secret, and costs again. So does an input that has changed in between.
+
+    A release of a plain scan (``once``) has no ``df``: it is written, once.
+    """
+
+    def __init__(
+        self,
+        counted: Any,
+        drop: tuple[str, ...],
+        promise: PrivacyStatement,
+        statement_of: Callable[[Counts], PrivacyStatement],
+        source: Any,
+        text: str,
+        *,
+        once: bool = False,
+        missing: str | None = None,
+    ) -> None:
+        self._counted, self._drop = counted, drop
+        self._promise, self._statement_of = promise, statement_of
+        self._source, self._text = source, text
+        self._once, self._is_written, self._missing = once, False, missing
+
+    @property
+    def df(self) -> Any:
+        """The private rows, lazy, in an order that says nothing about the texts. Write them with the engine's writer.
+
+        Raises:
+            RefusedError: the release is of a scan that may be used once.
+        """
+        self._check_use()
+        return self._counted.drop(*self._drop)
+
+    def _check_use(self) -> None:
+        if self._once:
+            raise RefusedError(
+                "a release of a scan is written, once, and used in no other way: its noise depends on how this one "
+                "action cuts the files; use privatize or encode for a DataFrame"
+            )
+
+    @property
+    def promise(self) -> PrivacyStatement:
+        """What is promised before any row is read: complete but for what only the rows tell (the longest document)."""
+        return self._promise
+
+    @cached_property
+    def statement(self) -> PrivacyStatement:
+        """What is promised for a document.
+
+        Where it has to know the longest document, all rows are computed once more to find it (the same rows, the same
+        noise: no second release); `write` finds it on the way.
+
+        Raises:
+            DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
+        """
+        if not self._drop:
+            return self._statement_of({})
+        self._check_use()
+        with plain_errors():
+            found = self._counted.agg(*_aggregates(self._drop)).collect()[0].asDict()
+        return self._statement_of(_numbers(found))
+
+    def write(
+        self, out: str, *, force: bool = False, ledger: str | None = None, ledger_key: str | None = None
+    ) -> PrivacyStatement:
+        """Write parquet with the engine's own writer, and the statement beside it (``OUT.privacy.json``).
+
+        The engine's commit protocol decides which attempt of a task counts. Statement and rows appear at the end,
+        under their names, and only when all is there; what stops the run before leaves nothing, and what was there
+        stays (`dptext.spark.folder`). The ledger is charged first, and settled when the output stands.
+
+        Args:
+            out: a folder that the whole cluster sees.
+            force: replace what is there.
+            ledger: the file of a ledger, where the driver runs: every row is charged before the work starts, or the
+                release is refused. Its keys stream through the driver.
+            ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
+
+        Raises:
+            ParameterError: the output is there already, is the input, or is no folder of parquet.
+            StorageError: nothing can be written there; another process is writing it.
+            RefusedError: the ledger refuses; the input changed after it was charged; a scan was written before.
+            DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
+        """
+        if self._once and self._is_written:
+            self._check_use()
+        charges = FrameCharges(ledger, ledger_key, self._source, self._text, missing=self._missing)
+        spark, release_id = self._source.sparkSession, str(self._promise.release_id)
+        with plain_errors(), OutputFolder(spark, out) as folder:
+            folder.check_no_input(self._source)
+            for run, appeared in folder.left_by_others():
+                charges.give_up(str(run["release_id"]), run, is_out=appeared is not Appeared.NO)
+            try:
+                folder.begin({"release_id": release_id, "ledger": charges.kind}, force=force)
+                run_job(spark, lambda: charges.reserve_rows(self._promise), stop=charges.stop)
+                self._is_written = True
+                found = run_job(spark, lambda: self._compute(folder.rows))
+                run_job(spark, charges.check_rows)
+                made = self._statement_of(found).replace(data_sha256=folder.digest())
+
+                def appear() -> None:
+                    folder.publish(made, force=force)
+                    charges.settle(release_id)
+                    folder.clear()
+
+                completed(appear)
+            except BaseException as error:
+                self._end(folder, charges, error)
+                raise
+        self.__dict__["statement"] = made
+        return made
+
+    def _compute(self, path: str) -> Counts:
+        """Write the rows into a folder that is there; what was counted on the way."""
+        from pyspark.sql import Observation
+
+        if not self._drop:
+            self._counted.write.mode("append").parquet(path)
+            return {}
+        seen = Observation()
+        self._counted.observe(seen, *_aggregates(self._drop)).drop(*self._drop).write.mode("append").parquet(path)
+        return _numbers(seen.get)
+
+    def _end(self, folder: OutputFolder, charges: FrameCharges, error: BaseException) -> None:
+        """Leave nothing of a release that failed, and say what is left of one that had appeared."""
+        with suppress(Exception):  # Java may be gone; the next run clears up
+            folder.undo(str(self._promise.release_id))
+        if folder.appeared is Appeared.NO:
+            charges.void_after(error, str(self._promise.release_id))
+        elif folder.appeared is Appeared.YES:
+            error.add_note(f"{folder.path!r} and its statement are in place, and complete")
+        else:
+            error.add_note(f"it is not known whether {folder.path!r} has appeared: look, or run again")
+
+
+def _aggregates(columns: tuple[str, ...]) -> list[Any]:
+    from pyspark.sql import functions
+
+    return [(functions.max if "longest" in each else functions.sum)(each).alias(each) for each in columns]
+
+
+def _numbers(found: Mapping[str, Any]) -> Counts:
+    return {name: int(value or 0) for name, value in found.items()}
+
+
+# -- the ledger -----------------------------------------------------------------------------------------------
+
+
+class FrameCharges(Charges):
     """What a release of a DataFrame charges to a ledger; without a ledger, nothing.
 
     The keys of all rows stream through the driver, which holds a block of them at a time.
 
     Args:
-        ledger: the file of the ledger, where the driver runs; or None.
-        by: the column that says which row or person a row is; None: the text itself.
+        ledger, by, missing: as in `dptext.release.charges.Charges`; the ledger lies where the driver runs.
         frame: the rows.
         text: the column of the text.
-        missing: as in `dptext.release.charges.Charges`.
     """
 
     def __init__(
         self, ledger: str | None, by: str | None, frame: Any, text: str, *, missing: str | None = None
     ) -> None:
-        self._charges = Charges(ledger, by, missing=missing)
-        self._frame, self._text, self._by = frame, text, by
+        super().__init__(ledger, by, missing=missing)
+        self._frame, self._key = frame, quoted(text if by is None else by)
         self._stopped = Event()
+        self._streamed = 0
         self._charged: tuple[int, int] | None = None
 
-    def reserve(self, promise: PrivacyStatement) -> None:
+    def reserve_rows(self, promise: PrivacyStatement) -> None:
         """Charge every row, or none.
 
         Raises:
@@ -51,17 +214,17 @@ class FrameCharges:
             DataError: a row without a key.
         """
         if self.kind is not None:
-            keys = _Keys(self._frame, self._text, self._by, self._stopped)
-            self._charges.reserve(str(promise.release_id), promise, keys)  # type: ignore[arg-type]  # reads as a reader does
+            self._streamed = 0
+            self.reserve(str(promise.release_id), promise, self)  # type: ignore[arg-type]  # reads as a reader does
             self._charged = self._summed()
-            if self._charged[0] != keys.count:
+            if self._charged[0] != self._streamed:
                 raise _changed()
 
     def stop(self) -> None:
         """Let a reservation that another thread is making fail: nothing is charged."""
         self._stopped.set()
 
-    def check_same(self) -> None:
+    def check_rows(self) -> None:
         """Whether the rows are those that were charged.
 
         Raises:
@@ -70,47 +233,10 @@ class FrameCharges:
         if self._charged is not None and self._summed() != self._charged:
             raise _changed()
 
-    def _summed(self) -> tuple[int, int]:
-        """How many rows there are, and a number that changes with their keys; computed where the rows are."""
-        from pyspark.sql import functions
-
-        hashed = functions.xxhash64(quoted(self._text if self._by is None else self._by)).cast("decimal(38, 0)")
-        count, total = self._frame.agg(functions.count("*"), functions.sum(hashed)).collect()[0]
-        return int(count), int(total or 0)
-
-    def settle(self, made: PrivacyStatement) -> None:
-        """The release is out: the folder and its statement stand."""
-        self._charges.settle(str(made.release_id))
-
-    def void_after(self, error: BaseException, promise: PrivacyStatement) -> None:
-        """The release never appears, because of an error."""
-        self._charges.void_after(error, str(promise.release_id))
-
-    @property
-    def kind(self) -> list[str] | None:
-        """Which ledger, and how rows are told apart: as in `dptext.release.charges.Charges`."""
-        return self._charges.kind
-
-    def give_up(self, release_id: str, run: Mapping[str, Any], *, is_out: bool) -> None:
-        """What becomes of the release of a run that was killed, in the ledger that it named."""
-        self._charges.give_up(release_id, run, is_out)
-
-
-def _changed() -> RefusedError:
-    return RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
-
-
-class _Keys:
-    """The rows as `dptext.release.charges.Charges` reads them."""
-
-    def __init__(self, frame: Any, text: str, by: str | None, stopped: Event) -> None:
-        self._frame, self._text, self._by, self._stopped = frame, text, by, stopped
-        self.count = 0
-
     def blocks(self) -> Iterator[Block]:
-        names = [self._text] if self._by is None else [self._by]
+        """The keys of the rows."""
         waiting: list[Any] = []
-        for row in self._frame.select(*map(quoted, names)).toLocalIterator():
+        for row in self._frame.select(self._key).toLocalIterator():
             waiting.append(row[0])
             if len(waiting) == BLOCK_ROWS:
                 yield self._block(waiting)
@@ -118,20 +244,29 @@ class _Keys:
         if waiting:
             yield self._block(waiting)
 
-    def _block(self, values: list[Any]) -> Block:
-        if self._stopped.is_set():
-            raise StorageError("stopped while the ledger was being charged: nothing was released")
-        self.count += len(values)
-        return Block(values, {}) if self._by is None else Block([""] * len(values), {self._by: values})
-
     def close(self) -> None:
         """Nothing is open."""
 
+    def _block(self, keys: list[Any]) -> Block:
+        if self._stopped.is_set():
+            raise StorageError("stopped while the ledger was being charged: nothing was released")
+        self._streamed += len(keys)
+        return Block(keys, {}) if self.column is None else Block([""] * len(keys), {self.column: keys})
 
-Result = TypeVar("Result")
-_LONGEST_END = 30.0  # seconds that tasks which were stopped have to end
-_BETWEEN = 0.05
-_BETWEEN_STOPS = 0.3
+    def _summed(self) -> tuple[int, int]:
+        """How many rows there are, and a number that changes with their keys; computed where the rows are."""
+        from pyspark.sql import functions
+
+        hashed = functions.xxhash64(self._key).cast("decimal(38, 0)")
+        count, total = self._frame.agg(functions.count("*"), functions.sum(hashed)).collect()[0]
+        return int(count), int(total or 0)
+
+
+def _changed() -> RefusedError:
+    return RefusedError("the input changed while it was being read, so the ledger knows other rows: start over")
+
+
+# -- jobs of the engine ---------------------------------------------------------------------------------------
 
 
 def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
@@ -207,161 +342,3 @@ def _active(tracker: Any, job: int) -> bool:
     stages = found.get().stageIds() if found.isDefined() else ()
     infos = [tracker.getStageInfo(stage) for stage in stages]
     return any(each.isDefined() and each.get().numActiveTasks() for each in infos)
-
-
-Counts = Mapping[str, int]
-
-
-class SparkRelease:
-    """Private rows as a DataFrame, and the statement that goes with them.
-
-    **One release, however often it is computed.** All who use ``df`` twice, cache it or lose a machine get the
-    same rows again, with the same noise, as long as they go back to this object and the input is what it was:
-    `dptext.spark.rows` says why. Another call of `dptext.spark.frames.privatize` is another release, with another
-    secret, and costs again. So does an input that has changed in between.
-
-    A release of a plain scan (``once``) has no ``df``: it is written, once.
-    """
-
-    def __init__(
-        self,
-        counted: Any,
-        drop: tuple[str, ...],
-        promise: PrivacyStatement,
-        statement_of: Callable[[Counts], PrivacyStatement],
-        source: Any,
-        text: str,
-        *,
-        once: bool = False,
-        missing: str | None = None,
-    ) -> None:
-        self._counted, self._drop = counted, drop
-        self._promise, self._statement_of = promise, statement_of
-        self._source, self._text = source, text
-        self._once, self._is_written, self._missing = once, False, missing
-
-    @property
-    def df(self) -> Any:
-        """The private rows, lazy, in an order that says nothing about the texts. Write them with the engine's writer.
-
-        Raises:
-            RefusedError: the release is of a scan that may be used once.
-        """
-        self._check_use()
-        return self._counted.drop(*self._drop)
-
-    def _check_use(self) -> None:
-        if self._once:
-            raise RefusedError(
-                "a release of a scan is written, once, and used in no other way: its noise depends on how this one "
-                "action cuts the files; use privatize or encode for a DataFrame"
-            )
-
-    @property
-    def promise(self) -> PrivacyStatement:
-        """What is promised before any row is read: complete but for what only the rows tell (the longest document)."""
-        return self._promise
-
-    @cached_property
-    def statement(self) -> PrivacyStatement:
-        """What is promised for a document.
-
-        Where it has to know the longest document, all rows are computed once more to find it (the same rows, the same
-        noise: no second release); `write` finds it on the way.
-
-        Raises:
-            DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
-        """
-        if not self._drop:
-            return self._statement_of({})
-        self._check_use()
-        with told_in_one_line():
-            found = self._counted.agg(*_aggregates(self._drop)).collect()[0].asDict()
-        return self._statement_of(_numbers(found))
-
-    def write(
-        self,
-        out: str,
-        *,
-        force: bool = False,
-        ledger: str | None = None,
-        ledger_key: str | None = None,
-    ) -> PrivacyStatement:
-        """Write parquet with the engine's own writer, and the statement beside it (``OUT.privacy.json``).
-
-        The engine's commit protocol decides which attempt of a task counts. Statement and rows appear at the end,
-        under their names, and only when all is there; what stops the run before leaves nothing, and what was there
-        stays (`dptext.spark.folder`). The ledger is charged first, and settled when the output stands.
-
-        Args:
-            out: a folder that the whole cluster sees.
-            force: replace what is there.
-            ledger: the file of a ledger, where the driver runs: every row is charged before the work starts, or the
-                release is refused. Its keys stream through the driver.
-            ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
-
-        Raises:
-            ParameterError: the output is there already, is the input, or is no folder of parquet.
-            StorageError: nothing can be written there; another process is writing it.
-            RefusedError: the ledger refuses; the input changed after it was charged; a scan was written before.
-            DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
-        """
-        if self._once and self._is_written:
-            self._check_use()
-        charges = FrameCharges(ledger, ledger_key, self._source, self._text, missing=self._missing)
-        spark, release_id = self._source.sparkSession, str(self._promise.release_id)
-        with told_in_one_line(), OutputFolder(spark, out) as folder:
-            folder.check_no_input(self._source)
-            for run, appeared in folder.left_by_others():
-                charges.give_up(str(run["release_id"]), run, is_out=appeared is not Appeared.NO)
-            try:
-                folder.begin({"release_id": release_id, "ledger": charges.kind}, force=force)
-                run_job(spark, lambda: charges.reserve(self._promise), stop=charges.stop)
-                self._is_written = True
-                found = run_job(spark, lambda: self._compute(folder.rows))
-                run_job(spark, charges.check_same)
-                made = self._statement_of(found).replace(data_sha256=folder.digest())
-
-                def appear() -> None:
-                    folder.publish(made, force=force)
-                    charges.settle(made)
-                    folder.clear()
-
-                completed(appear)
-            except BaseException as error:
-                self._end(folder, charges, error)
-                raise
-        self.__dict__["statement"] = made
-        return made
-
-    def _compute(self, path: str) -> Counts:
-        """Write the rows into a folder that is there; what was counted on the way."""
-        from pyspark.sql import Observation
-
-        if not self._drop:
-            self._counted.write.mode("append").parquet(path)
-            return {}
-        seen = Observation()
-        self._counted.observe(seen, *_aggregates(self._drop)).drop(*self._drop).write.mode("append").parquet(path)
-        return _numbers(seen.get)
-
-    def _end(self, folder: OutputFolder, charges: FrameCharges, error: BaseException) -> None:
-        """Leave nothing of a release that failed, and say what is left of one that had appeared."""
-        with suppress(Exception):  # Java may be gone; the next run clears up
-            folder.undo(str(self._promise.release_id))
-        if folder.appeared is Appeared.NO:
-            charges.void_after(error, self._promise)
-        elif folder.appeared is Appeared.YES:
-            error.add_note(f"{folder.path!r} and its statement are in place, and complete")
-        else:
-            error.add_note(f"it is not known whether {folder.path!r} has appeared: look, or run again")
-
-
-def _aggregates(columns: tuple[str, ...]) -> list[Any]:
-    from pyspark.sql import functions
-
-    return [(functions.max if "longest" in each else functions.sum)(each).alias(each) for each in columns]
-
-
-def _numbers(found: Mapping[str, Any]) -> Counts:
-    return {name: int(value or 0) for name, value in found.items()}

@@ -13,7 +13,7 @@ difference of the two would be a second release. So rows are named by what does 
   are independent uniform bits: the group of a row, and its place among the rows, are those of a random permutation.
   Equal texts do not meet in the output, which would give away that they are equal. It costs one more shuffle.
 
-There are `GROUPS` groups whatever the number of rows, partitions and machines is; a partition holds whole groups.
+The number of groups is `GROUPS`, for any number of rows, partitions and machines; a partition holds whole groups.
 """
 
 from __future__ import annotations
@@ -171,14 +171,7 @@ def _together(grouped: Any, ids: Sequence[str], partitions: int) -> Any:
 
 @dataclass(frozen=True)
 class LabelTask:
-    """A label and a group for every row that was counted among the rows of its text.
-
-    Args:
-        secret: of the labels.
-        text: the column of the text.
-        columns: what is carried along.
-        groups: how many there are.
-    """
+    """A label and a group for every row that was counted among the rows of its text; ``columns`` are carried along."""
 
     secret: bytes = field(repr=False)
     text: str
@@ -186,7 +179,6 @@ class LabelTask:
     groups: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """From record batches to record batches."""
         for batch in batches:
             twins = batch.column(_TWIN).to_pylist()
             texts = batch.column(self.text).to_pylist()

@@ -18,7 +18,7 @@ import dptext.errors
 from dptext.errors import DataError, DptextError, MissingExtraError, ParameterError, StorageError, extra
 from dptext.own_files import scratch_folder
 
-__all__ = ["check_frame", "session", "told_in_one_line"]
+__all__ = ["check_frame", "plain_errors", "session"]
 
 
 _logger = logging.getLogger("dptext")
@@ -40,9 +40,9 @@ def session() -> Any:
     if active is not None:
         return active
     _check_java()
-    # workers of this machine run in this environment, not in whatever python3 is; a cluster has its own setting
+    # workers of this machine run in this environment, not in any other that is called python3; a cluster has its own setting
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with told_in_one_line():
+    with plain_errors():
         builder = sql.SparkSession.builder.appName("dptext").config("spark.ui.showConsoleProgress", "false")
         for name, value in _settings().items():
             builder = builder.config(name, value)
@@ -100,7 +100,7 @@ def check_frame(frame: Any) -> Any:
 
 
 @contextmanager
-def told_in_one_line() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Errors of the engine as errors of this library: what was wrong and what to do, without a stack of two languages.
 
     What a message of the engine says besides may quote rows, and is left out.

@@ -2,10 +2,10 @@
 
 **Why nothing is released twice.** The noise of a block is the stream PRF(secret of the release, all parameters and the
 code version, place, content) of `dptext.privacy.randomness`. Where a block begins and ends, its place and the order of
-its rows follow from the rows alone (`dptext.spark.tasks`), never from the attempt, the worker, the clock or another
+its rows follow from the rows alone (`placed_blocks`), never from the attempt, the worker, the clock or another
 partition. So a task that is retried, runs twice at once (speculation), or is run again by a later action writes the
 very same bytes, and whichever attempt the engine commits, there is one release. And no two blocks of an evaluation
-share a place, so no two share noise, whatever they hold.
+share a place, so no two share noise, whether or not they hold the same.
 
 **What the secret may touch.** It travels in the task, as the rows do: in the memory of driver and executors and on the
 wire between them, encrypted where ``spark.network.crypto.enabled`` (or TLS) encrypts the rows. Whoever can read it
@@ -41,76 +41,141 @@ __all__ = [
     "batch_of",
     "bytes_column",
     "number_column",
-    "numbers_in",
     "placed_blocks",
     "text_column",
     "vector_column",
 ]
 
-
-def text_column(texts: Sequence[str | None], kind: Any) -> Any:
-    """A column of strings.
-
-    Args:
-        texts: None where there is none.
-        kind: ``pyarrow.string()`` or ``pyarrow.large_string()``.
-    """
-    encoded = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
-    return _of_bytes(encoded, kind)
-
-
-def bytes_column(values: Sequence[bytes]) -> Any:
-    """A column of bytes."""
-    import pyarrow
-
-    return _of_bytes(values, pyarrow.binary())
-
-
-def number_column(values: npt.NDArray[Any]) -> Any:
-    """A column of the whole numbers or floats of an array."""
-    import pyarrow
-
-    kind = pyarrow.from_numpy_dtype(values.dtype)
-    return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.ascontiguousarray(values))])
-
-
-def numbers_in(column: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The numbers of a column without missing ones, as they lie."""
-    values = np.frombuffer(column.buffers()[1] or b"", dtype=dtype)
-    return values[column.offset : column.offset + len(column)]
-
-
-def vector_column(vectors: npt.NDArray[np.float32]) -> Any:
-    """A column of lists out of the rows of a matrix."""
-    import pyarrow
-
-    ends = np.arange(0, vectors.size + 1, vectors.shape[1], dtype=np.int32)
-    return pyarrow.ListArray.from_arrays(number_column(ends), number_column(vectors.ravel()))
-
-
-def batch_of(columns: Mapping[str, Any]) -> Any:
-    """A record batch."""
-    import pyarrow
-
-    return pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _of_bytes(values: Sequence[bytes | None], kind: Any) -> Any:
-    import pyarrow
-
-    width = "<i8" if pyarrow.types.is_large_string(kind) else "<i4"
-    lengths = np.fromiter((0 if each is None else len(each) for each in values), dtype=np.int64, count=len(values))
-    ends = np.zeros(len(values) + 1, dtype=width)
-    np.cumsum(lengths, out=ends[1:])
-    there = np.fromiter((each is not None for each in values), dtype=np.bool_, count=len(values))
-    mask = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
-    data = pyarrow.py_buffer(b"".join(each for each in values if each is not None))
-    return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(ends), data])
-
-
+COUNTS = tuple(f"dptext {name}" for name in Tally.__slots__)
+"""Columns of the counts of a block, in its first row; 0 in its other rows."""
 GROUP = "dptext group"
 """The column of the group, where rows come grouped."""
+SOFTWARE = version("dptext")
+_AT_ONCE = 1 << 14  # texts encoded at once
+_ROWS_A_BATCH = 1 << 12  # handed back at once, or more: a group of few rows is not worth a message
 _BLOCKS_A_GROUP = 1 << 32
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which columns a task finds, and which rows have which place.
+
+    Attributes:
+        text: the column of the text.
+        keep: columns that are carried along.
+        ids: columns of the row id, where rows come grouped; none: as they lie.
+    """
+
+    text: str
+    keep: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Texts through a word mechanism, and what `Rewriter` counts.
+
+    ``tables`` names the file of the mechanism (`dptext.spark.tables`), ``software`` is the version of the driver, which
+    the nodes must have too.
+    """
+
+    tables: str
+    secret: bytes = field(repr=False)
+    seeded: bool
+    rows: Rows
+    software: str = SOFTWARE
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """From record batches to record batches: private texts, kept columns, counts."""
+        return _joined(self._work(batches))
+
+    def _work(self, batches: Iterable[Any]) -> Iterator[Any]:
+        partition = _begin_task(self.software)
+        rewriter = Rewriter(from_node(self.tables), key=NoiseKey.restored(self.secret, seeded=self.seeded))
+        rows = self.rows
+        for placed in placed_blocks(batches, rows.text, ids=rows.ids, partition=partition):
+            private, tally = rewriter.rewrite_block(placed.place, placed.block)
+            texts = text_column(private, placed.rows[0].schema.field(rows.text).type)
+            columns = {rows.text: texts, **placed.columns(rows.keep)}
+            for name, count in zip(COUNTS, tally.as_dict().values(), strict=True):
+                counts = np.zeros(len(private), dtype=np.int64)
+                counts[0] = count
+                columns[name] = number_column(counts)
+            yield batch_of(columns)
+
+
+@dataclass(frozen=True)
+class EncodeTask:
+    """Texts through an encoder; a missing text counts as the empty one.
+
+    ``parameters`` is a digest of all that decides about the output besides the content, ``vector`` the column of the
+    private vectors; ``tables`` and ``software`` as in `RewriteTask`.
+    """
+
+    tables: str
+    secret: bytes = field(repr=False)
+    parameters: bytes
+    rows: Rows
+    vector: str
+    software: str = SOFTWARE
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """From record batches to record batches: private vectors and kept columns."""
+        return _joined(self._work(batches))
+
+    def _work(self, batches: Iterable[Any]) -> Iterator[Any]:
+        partition = _begin_task(self.software)
+        encoder = from_node(self.tables)
+        key = NoiseKey.restored(self.secret, seeded=False)
+        rows = self.rows
+        for placed in placed_blocks(batches, rows.text, ids=rows.ids, partition=partition):
+            bits = key.stream(self.parameters, placed.place, placed.block.digest())
+            texts: Sequence[str] = [each or "" for each in placed.block.texts]
+            parts = [
+                encoder.encode_with(texts[start : start + _AT_ONCE], bits) for start in range(0, len(texts), _AT_ONCE)
+            ]
+            vectors = np.concatenate(parts)
+            yield batch_of({self.vector: vector_column(vectors), **placed.columns(rows.keep)})
+
+
+def _joined(batches: Iterable[Any]) -> Iterator[Any]:
+    """Small batches put together."""
+    import pyarrow
+
+    waiting: list[Any] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS_A_BATCH:
+            yield from pyarrow.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows = [], 0
+    if waiting:
+        yield from pyarrow.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _begin_task(software: str) -> int:
+    """The number of the partition; this process uses the cores of its task and no more.
+
+    Raises:
+        ParameterError: the node has another version than the driver: a task that is tried again on another node would
+            draw other noise.
+    """
+    if software != SOFTWARE:
+        raise ParameterError(f"a node has dptext {SOFTWARE}, the driver {software}: install one version on all of them")
+    context = task_context()
+    use_cores(context.cpus())
+    return int(context.partitionId())
+
+
+def task_context() -> Any:
+    """Spark's own context of the running task."""
+    from pyspark import TaskContext
+
+    return TaskContext.get()
+
+
+# -- blocks and their places ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -127,11 +192,11 @@ class Placed:
     block: Block
     rows: list[Any]
 
-    def column(self, name: str) -> Any:
-        """A column of the rows, as one pyarrow array."""
+    def columns(self, names: Iterable[str]) -> dict[str, Any]:
+        """Columns of the rows, each as one pyarrow array."""
         import pyarrow
 
-        return pyarrow.concat_arrays([each.column(name) for each in self.rows])
+        return {name: pyarrow.concat_arrays([each.column(name) for each in self.rows]) for name in names}
 
 
 def placed_blocks(batches: Iterable[Any], text: str, *, ids: tuple[str, ...] = (), partition: int) -> Iterator[Placed]:
@@ -205,7 +270,7 @@ class _Making:
 
 def _runs(batch: Any, before: int) -> Iterator[tuple[int, Any]]:
     """The rows of one group after the other; groups come in ascending order."""
-    groups = numbers_in(batch.column(GROUP), np.int32)
+    groups = _numbers_in(batch.column(GROUP), np.int32)
     steps = np.diff(groups, prepend=before)
     if (steps < 0).any():
         raise DataError("Spark handed over rows that are not sorted by their group: nothing was released of them")
@@ -240,140 +305,59 @@ def _check_ids(last: Any, batch: Any, ids: tuple[str, ...]) -> None:
         )
 
 
-COUNTS = tuple(f"dptext {name}" for name in Tally.__slots__)
-"""Columns of the counts of a block, in its first row; 0 in its other rows."""
-SOFTWARE = version("dptext")
-_AT_ONCE = 1 << 14  # texts encoded at once
-_ROWS_A_BATCH = 1 << 12  # handed back at once, or more: a group of few rows is not worth a message
+# -- columns of Arrow -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Which columns a task finds, and which rows have which place.
-
-    Attributes:
-        text: the column of the text.
-        keep: columns that are carried along.
-        ids: columns of the row id, where rows come grouped; none: as they lie.
-    """
-
-    text: str
-    keep: tuple[str, ...]
-    ids: tuple[str, ...] = ()
+def text_column(texts: Sequence[str | None], kind: Any) -> Any:
+    """A column of strings, ``kind`` being ``pyarrow.string()`` or ``pyarrow.large_string()``."""
+    encoded = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
+    return _of_bytes(encoded, kind)
 
 
-@dataclass(frozen=True)
-class RewriteTask:
-    """Texts through a word mechanism, and what `Rewriter` counts.
-
-    Args:
-        tables: name of the file of the mechanism (`dptext.spark.tables`).
-        secret: of the release.
-        seeded: whether it is of a seed.
-        rows: what to find.
-        software: the version of the driver, which the nodes must have too.
-    """
-
-    tables: str
-    secret: bytes = field(repr=False)
-    seeded: bool
-    rows: Rows
-    software: str = SOFTWARE
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """From record batches to record batches: private texts, kept columns, counts."""
-        return _joined(self._work(batches))
-
-    def _work(self, batches: Iterable[Any]) -> Iterator[Any]:
-        partition = _begin_task(self.software)
-        rewriter = Rewriter(from_node(self.tables), key=NoiseKey.restored(self.secret, seeded=self.seeded))
-        rows = self.rows
-        for placed in placed_blocks(batches, rows.text, ids=rows.ids, partition=partition):
-            private, tally = rewriter.rewrite_block(placed.place, placed.block)
-            texts = text_column(private, placed.rows[0].schema.field(rows.text).type)
-            columns = {rows.text: texts, **_kept(placed, rows.keep)}
-            for name, count in zip(COUNTS, tally.as_dict().values(), strict=True):
-                counts = np.zeros(len(private), dtype=np.int64)
-                counts[0] = count
-                columns[name] = number_column(counts)
-            yield batch_of(columns)
-
-
-@dataclass(frozen=True)
-class EncodeTask:
-    """Texts through an encoder; a missing text counts as the empty one.
-
-    Args:
-        tables: name of the file of the encoder (`dptext.spark.tables`).
-        secret: of the release.
-        parameters: digest of all that decides about the output besides the content.
-        rows: what to find.
-        vector: the column of the private vectors.
-        software: the version of the driver, which the nodes must have too.
-    """
-
-    tables: str
-    secret: bytes = field(repr=False)
-    parameters: bytes
-    rows: Rows
-    vector: str
-    software: str = SOFTWARE
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """From record batches to record batches: private vectors and kept columns."""
-        return _joined(self._work(batches))
-
-    def _work(self, batches: Iterable[Any]) -> Iterator[Any]:
-        partition = _begin_task(self.software)
-        encoder = from_node(self.tables)
-        key = NoiseKey.restored(self.secret, seeded=False)
-        rows = self.rows
-        for placed in placed_blocks(batches, rows.text, ids=rows.ids, partition=partition):
-            bits = key.stream(self.parameters, placed.place, placed.block.digest())
-            texts: Sequence[str] = [each or "" for each in placed.block.texts]
-            parts = [
-                encoder.encode_with(texts[start : start + _AT_ONCE], bits) for start in range(0, len(texts), _AT_ONCE)
-            ]
-            vectors = np.concatenate(parts)
-            yield batch_of({self.vector: vector_column(vectors), **_kept(placed, rows.keep)})
-
-
-def _joined(batches: Iterable[Any]) -> Iterator[Any]:
-    """Small batches put together."""
+def bytes_column(values: Sequence[bytes]) -> Any:
+    """A column of bytes."""
     import pyarrow
 
-    waiting: list[Any] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _ROWS_A_BATCH:
-            yield from pyarrow.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting, rows = [], 0
-    if waiting:
-        yield from pyarrow.Table.from_batches(waiting).combine_chunks().to_batches()
+    return _of_bytes(values, pyarrow.binary())
 
 
-def _kept(placed: Placed, keep: tuple[str, ...]) -> dict[str, Any]:
-    return {name: placed.column(name) for name in keep}
+def number_column(values: npt.NDArray[Any]) -> Any:
+    """A column of the whole numbers or floats of an array."""
+    import pyarrow
+
+    kind = pyarrow.from_numpy_dtype(values.dtype)
+    return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.ascontiguousarray(values))])
 
 
-def _begin_task(software: str) -> int:
-    """The number of the partition; this process uses the cores of its task and no more.
-
-    Raises:
-        ParameterError: the node has another version than the driver: a task that is tried again on another node would
-            draw other noise.
-    """
-    if software != SOFTWARE:
-        raise ParameterError(f"a node has dptext {SOFTWARE}, the driver {software}: install one version on all of them")
-    context = task_context()
-    use_cores(context.cpus())
-    return int(context.partitionId())
+def _numbers_in(column: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The numbers of a column without missing ones, as they lie."""
+    values = np.frombuffer(column.buffers()[1] or b"", dtype=dtype)
+    return values[column.offset : column.offset + len(column)]
 
 
-def task_context() -> Any:
-    """Spark's own context of the running task."""
-    from pyspark import TaskContext
+def vector_column(vectors: npt.NDArray[np.float32]) -> Any:
+    """A column of lists out of the rows of a matrix."""
+    import pyarrow
 
-    return TaskContext.get()
+    ends = np.arange(0, vectors.size + 1, vectors.shape[1], dtype=np.int32)
+    return pyarrow.ListArray.from_arrays(number_column(ends), number_column(vectors.ravel()))
+
+
+def batch_of(columns: Mapping[str, Any]) -> Any:
+    """A record batch."""
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _of_bytes(values: Sequence[bytes | None], kind: Any) -> Any:
+    import pyarrow
+
+    width = "<i8" if pyarrow.types.is_large_string(kind) else "<i4"
+    lengths = np.fromiter((0 if each is None else len(each) for each in values), dtype=np.int64, count=len(values))
+    ends = np.zeros(len(values) + 1, dtype=width)
+    np.cumsum(lengths, out=ends[1:])
+    there = np.fromiter((each is not None for each in values), dtype=np.bool_, count=len(values))
+    mask = None if there.all() else pyarrow.py_buffer(np.packbits(there, bitorder="little"))
+    data = pyarrow.py_buffer(b"".join(each for each in values if each is not None))
+    return pyarrow.Array.from_buffers(kind, len(values), [mask, pyarrow.py_buffer(ends), data])

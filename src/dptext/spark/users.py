@@ -2,7 +2,7 @@
 
 Three steps, each of which may be done again without a trace. (1) Every row becomes a digest of its user (under a key
 that is drawn for this call and forgotten) and the numbers of its words: names and texts end here. (2) The rows of a
-user come together; his matrix is a function of his own words alone, bounded and rounded to whole numbers
+user come together; their matrix is a function of their own words alone, bounded and rounded to whole numbers
 (`dptext.embeddings.user_matrices`), and a task adds up those of its users. (3) The sums of the tasks are added up,
 every slice of the vocabulary by one task, and go to the driver, which adds the noise.
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,21 +28,20 @@ import numpy.typing as npt
 
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import spelled_key
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.spark.rows import checked_columns, checked_partitions, quoted
-from dptext.spark.session import check_frame, told_in_one_line
+from dptext.spark.session import check_frame, plain_errors
 from dptext.spark.tables import from_node, to_nodes
 from dptext.spark.tasks import batch_of, bytes_column, number_column, text_column
-from dptext.users.grouping import Level, Person, RowsOfTexts
+from dptext.users.grouping import Level, Person, RowsOfTexts, user_name
 
 __all__ = ["fit"]
 
 _WHO, _WORDS, _LEVEL, _ORDER = "dptext who", "dptext words", "dptext level", "dptext order"
 _SLICE, _CELLS = "dptext slice", "dptext cells"
 _ROWS_A_SLICE = 256
-_SEEN = -1  # the slice that says that there was a user, whatever he wrote
+_SEEN = -1  # the slice that says that there was a user, even one without words
 
 
 def fit(
@@ -93,7 +92,7 @@ def _total(
         raise ParameterError("nobody knows who wrote these rows: name the column, fit(..., user=...)")
     beside = [each for each in (whose, level, order) if each is not None]
     checked_columns(df, text, list(dict.fromkeys(beside)), ())
-    with told_in_one_line():
+    with plain_errors():
         count = checked_partitions(spark, partitions)
         tables = to_nodes(spark, plan)
         named = [
@@ -174,13 +173,7 @@ class _CutTask:
             yield batch_of({name: found[name] for name in self.columns})
 
     def _digest(self, user: object) -> bytes:
-        name = spelled_key(user)
-        if name is None:
-            raise DataError(
-                "a row has no user, and nobody could be protected in it: a text or a whole number is needed for every "
-                "row; complete the column, leave such rows out, or protect single documents (unit='document')"
-            )
-        return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16, key=self.key).digest()
+        return hashlib.blake2b(user_name(user).encode("utf-8", "surrogatepass"), digest_size=16, key=self.key).digest()
 
 
 @dataclass(frozen=True)
@@ -195,18 +188,13 @@ class _SumTask:
         first = next(people, None)
         if first is None:
             return
-        total = plan.total(_after(first, people))
+        total = plan.total(chain([first], people))
         slices = [(_SEEN, b"")]
         for start in range(0, len(total), _ROWS_A_SLICE):
             part = total[start : start + _ROWS_A_SLICE]
             if part.any():
                 slices.append((start // _ROWS_A_SLICE, part.astype("<i8").tobytes()))
         yield from _as_batches(slices)
-
-
-def _after(first: Person, rest: Iterator[Person]) -> Iterator[Person]:
-    yield first
-    yield from rest
 
 
 def _people(batches: Iterable[Any], most: int) -> Iterator[Person]:

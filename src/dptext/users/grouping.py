@@ -315,17 +315,18 @@ class _Digester:
         return hashlib.blake2b(content, digest_size=16, key=self._key).digest()
 
 
-def user_name(user: object, number: int) -> str:
-    """How the user of a row is spelled.
+def user_name(user: object, number: int | None = None) -> str:
+    """How the user of a row is spelled; ``number`` is that of the row, where rows have one.
 
     Raises:
         DataError: the row has none.
     """
     name = spelled_key(user)
     if name is None:
+        row = "a row" if number is None else f"row {number}"
         raise DataError(
-            f"row {number} has no user, and nobody could be protected in it: a text or a whole number is needed for "
-            "every row; complete the column, leave such rows out, or protect single documents (unit='document')"
+            f"{row} has no user, and nobody could be protected in it: a text or a whole number is needed for every row; "
+            "complete the column, leave such rows out, or protect single documents (unit='document')"
         )
     return name
 
