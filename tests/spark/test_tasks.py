@@ -143,7 +143,7 @@ def test_a_block_ends_where_the_rows_say(size, monkeypatch):
         lengths = [len(text) for text in each.block.texts]
         assert len(lengths) <= 10
         assert sum(lengths[:-1]) < 100
-        assert len(set(each.column(GROUP).to_pylist())) == 1
+        assert len(set(each.columns([GROUP])[GROUP].to_pylist())) == 1
 
 
 def test_two_rows_of_one_id_are_refused_wherever_they_meet():

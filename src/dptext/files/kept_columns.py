@@ -43,8 +43,6 @@ def rebuilt_column(column: Any, name: str, *, ordered: bool = True) -> Any:
     """A pyarrow column made anew: buffers of its own, no more entries in dictionaries than rows use, no metadata.
 
     Args:
-        column: an array or a chunked one.
-        name: of the column, for errors.
         ordered: whether entries of an ordered dictionary keep their order. A column that is made block by block has
             none (each block has entries of its own), and its dictionary is then no longer an ordered one. Entries of
             dictionaries without an order are put in that of their first use.
@@ -334,10 +332,8 @@ _ZONES: Final = frozenset({"datetime", "zoneinfo", "pytz", "dateutil"})
 def rebuilt_values(values: Iterable[Any], name: object) -> list[Any]:
     """Python objects made anew, containers in them too: a subclass, or another object, may hold anything.
 
-    Args:
-        values: numbers, strings, bytes, times, None, those of numpy and pandas; lists, tuples, sets, dictionaries and
-            numpy arrays of them.
-        name: of the column, for errors.
+    Known are numbers, strings, bytes, times, None, those of numpy and pandas; lists, tuples, sets, dictionaries and
+    numpy arrays of them. ``name`` is that of the column, for errors.
 
     Raises:
         DataError: an object of another type.

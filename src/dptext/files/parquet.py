@@ -173,8 +173,7 @@ class ParquetSource:
                 self._done = last
 
     def _unreadable(self, error: BaseException) -> StorageError | None:
-        """What is said where the system cannot read: nothing is known of the rows then. A damaged file is another
-        matter: pyarrow raises an OSError without a number for it."""
+        """The error where the system cannot read; for a damaged file pyarrow raises an OSError without a number."""
         number = getattr(error, "errno", None)
         return None if number is None else StorageError(f"cannot read {self.name!r}: {os.strerror(number)}")
 
@@ -196,20 +195,13 @@ class ParquetSource:
         rejects: list[Reject] = []
         good: list[int] = []
         for place, value in enumerate(column.cast(self._arrow.large_binary()).to_pylist()):
-            text = None if value is None else _decoded(value)
-            if value is not None and text is None:
-                reason = f"expected UTF-8 in {self._text!r}, it is not; convert the column"
-                rejects.append(self._left_out(first + place, first + place, reason))
+            with suppress(UnicodeDecodeError):
+                texts.append(None if value is None else value.decode("utf-8"))
+                good.append(place)
                 continue
-            texts.append(text)
-            good.append(place)
+            reason = f"expected UTF-8 in {self._text!r}, it is not; convert the column"
+            rejects.append(self._left_out(first + place, first + place, reason))
         return texts, kept.take(self._arrow.array(good, type=self._arrow.int64())), rejects
-
-
-def _decoded(value: bytes) -> str | None:
-    with suppress(UnicodeDecodeError):
-        return value.decode("utf-8")
-    return None
 
 
 def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
@@ -239,14 +231,7 @@ def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
 
 
 def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Sequence[str], row: int) -> Any:
-    """A pyarrow table of texts and kept columns.
-
-    Args:
-        name: of the column of texts.
-        texts: the texts.
-        columns: the kept columns and maybe others: a pyarrow table, or lists by name.
-        keep: which to take.
-        row: the number of the first row, for errors.
+    """A pyarrow table of texts, under a name, and of those ``columns`` that are kept; errors count rows from ``row``.
 
     Raises:
         DataError: a text that is none, a kept column that is missing or whose values have no common type.
@@ -261,13 +246,7 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
 
 
 def kept_beside(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
-    """A pyarrow table of an array under a name, and kept columns.
-
-    Args:
-        name: of the column of the array.
-        array: of pyarrow.
-        columns, keep, row: as in `as_table`.
-        instead: what to do about a kept column that cannot be written, for errors.
+    """As `as_table`, of any array; ``instead`` says what to do about a kept column that cannot be written.
 
     Raises:
         DataError: a kept column that is missing or whose values have no common type.
@@ -325,18 +304,13 @@ def _as_bytes(table: Any) -> bytes | None:
 def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int | None = None, instead: str = _INSTEAD) -> None:
     """One parquet file out of the segments that lie one after the other in ``spool``, in constant memory.
 
-    Args:
-        spool: the segments.
-        ends: where each of them ends.
-        out: a writable binary file.
-        rows: of a row group, where rows are wide.
-        instead: what to do about a column that cannot be written, for errors.
+    ``ends`` says where each of them ends, ``rows`` how many a row group has (fewer where rows are wide).
 
     Raises:
         DataError: the types of a kept column differ between segments and have no common type.
     """
     arrow = pyarrow()
-    rows = _ROW_GROUP if rows is None else rows
+    size = rows or _ROW_GROUP
     starts = [0, *ends[:-1]]
 
     def tables() -> Iterator[Any]:
@@ -355,9 +329,9 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int | None = N
                 table = arrow.parquet.read_table(source).replace_schema_metadata(None)
                 table = table if table.schema.equals(schema) else table.cast(schema)
                 waiting = arrow.concat_tables([waiting, table])
-                while waiting.num_rows >= rows:  # of a fixed size: where a block ended is nobody's business
-                    writer.write_table(waiting.slice(0, rows).combine_chunks())
-                    waiting = waiting.slice(rows)
+                while waiting.num_rows >= size:  # of a fixed size: where a block ended is nobody's business
+                    writer.write_table(waiting.slice(0, size).combine_chunks())
+                    waiting = waiting.slice(size)
             if waiting.num_rows:
                 writer.write_table(waiting.combine_chunks())
         done = True
@@ -365,19 +339,10 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int | None = N
         raise DataError(f"a kept column holds values of several types, which parquet cannot: {instead}")
 
 
-_ROWS = 1024
-
-
 def as_vectors(
     name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int, *, instead: str
 ) -> Any:
-    """A pyarrow table of vectors, as lists of a fixed size, and kept columns.
-
-    Args:
-        name: of the column of vectors.
-        vectors: (n, k).
-        columns, keep, row: as in `as_table`.
-        instead: what to do about a kept column that cannot be written, for errors.
+    """As `kept_beside`, of vectors (n, k) as lists of a fixed size.
 
     Raises:
         DataError: a kept column that is missing or whose values have no common type.
@@ -410,7 +375,7 @@ def vector_blocks(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
         if _holds_vectors(arrow, file.schema_arrow, name):
             several, problem = problem, f"{shown(path)} was cut or damaged, or a vector is missing; copy the file again"
             width = None
-            for batch in file.iter_batches(_ROWS, columns=[name]):
+            for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=[name]):
                 column = batch.column(0)
                 if column.null_count:
                     break

@@ -43,7 +43,14 @@ def is_pipe(path: Path) -> bool:
     return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-# -- in -------------------------------------------------------------------------------------------------------
+def shown(path: Path) -> str:
+    """The name of a file on one line, with any character in it."""
+    if path == STANDARD:
+        return "standard input"
+    return path.name if path.name.isprintable() else repr(path.name)[1:-1]
+
+
+# -- streams --------------------------------------------------------------------------------------------------
 
 
 class OpenedFile:
@@ -157,6 +164,20 @@ class _ZstdFile(io.RawIOBase):
         return b"".join(parts)
 
 
+def compress(source: IO[bytes], out: HashedFile, compression: str) -> None:
+    """Copy bytes as one .gz member without name and time, or one .zst frame: equal bytes, equal result."""
+    if compression == ".zst":
+        extra("zstandard", "files", compression).ZstdCompressor().copy_stream(source, out)
+        return
+    compressor = zlib.compressobj(wbits=31)
+    while data := source.read(_COPIED):
+        out.write(compressor.compress(data))
+    out.write(compressor.flush())
+
+
+# -- whole files ----------------------------------------------------------------------------------------------
+
+
 def digest_of_parts(digests: Mapping[str, str]) -> str:
     """One digest of a folder of parts (as Spark writes it), from the digests of its files by name."""
     lines = "".join(f"{name}\0{digests[name]}\n" for name in sorted(digests))
@@ -218,24 +239,3 @@ def read_stored(path: str | os.PathLike[str]) -> bytes:
             return stream.read()
         except OSError as error:
             raise StorageError.of("read", path, error) from None
-
-
-# -- out ------------------------------------------------------------------------------------------------------
-
-
-def shown(path: Path) -> str:
-    """The name of a file on one line, with any character in it."""
-    if path == STANDARD:
-        return "standard input"
-    return path.name if path.name.isprintable() else repr(path.name)[1:-1]
-
-
-def compress(source: IO[bytes], out: HashedFile, compression: str) -> None:
-    """Copy bytes as one .gz member without name and time, or one .zst frame: equal bytes, equal result."""
-    if compression == ".zst":
-        extra("zstandard", "files", compression).ZstdCompressor().copy_stream(source, out)
-        return
-    compressor = zlib.compressobj(wbits=31)
-    while data := source.read(_COPIED):
-        out.write(compressor.compress(data))
-    out.write(compressor.flush())

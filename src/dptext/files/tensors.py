@@ -26,11 +26,7 @@ _KINDS = "iuf"
 
 
 def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
-    """The content of a file.
-
-    Args:
-        tensors: arrays of numbers by name.
-        metadata: strings by name.
+    """The content of a file of arrays of numbers, and of strings beside them, by name.
 
     Raises:
         ParameterError: an array of another type, or a name that the format keeps for itself.
@@ -48,11 +44,8 @@ def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, st
 def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str, Array], dict[str, str]]:
     """The arrays of a file, read-only, and its metadata.
 
-    They are read into memory, not mapped: what is changed on the disk later changes nothing here.
-
-    Args:
-        path: which file.
-        source: what errors call it.
+    They are read into memory, not mapped: what is changed on the disk later changes nothing here. Errors call the file
+    ``source``.
 
     Raises:
         StorageError: it cannot be read.
@@ -69,11 +62,6 @@ def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str
             return arrays, metadata
     except OSError as error:
         raise StorageError.of("read", path, error) from None
-    except (
-        SafetensorError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ):  # the last three: what numpy has no type or shape for
+    except (SafetensorError, AttributeError, TypeError, ValueError):  # numpy may have no type or shape for it
         pass  # raised below: this error may hold what stands in the file
     raise DataError(f"{source} is broken: expected a whole file of arrays of numbers (safetensors); get it again")

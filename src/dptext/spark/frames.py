@@ -147,10 +147,10 @@ class _Source:
 
     @classmethod
     def of(
-        cls, df: Any, text: str, keep: Sequence[str], id: Ids = None, *, vector: bool = False, once: bool = False
+        cls, df: Any, text: str, keep: Sequence[str], row_id: Ids = None, *, vector: bool = False, once: bool = False
     ) -> _Source:
         spark = check_frame(df)
-        ids = (id,) if isinstance(id, str) else tuple(id or ())
+        ids = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
         checked_columns(df, text, keep, ids)
         if vector and VECTOR in keep:
             raise ParameterError(

@@ -40,7 +40,7 @@ def session() -> Any:
     if active is not None:
         return active
     _check_java()
-    # workers of this machine run in this environment, not in any other that is called python3; a cluster has its own setting
+    # workers of this machine run in this environment, not in what python3 names; a cluster has its own setting
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with plain_errors():
         builder = sql.SparkSession.builder.appName("dptext").config("spark.ui.showConsoleProgress", "false")

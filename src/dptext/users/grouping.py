@@ -325,8 +325,8 @@ def user_name(user: object, number: int | None = None) -> str:
     if name is None:
         row = "a row" if number is None else f"row {number}"
         raise DataError(
-            f"{row} has no user, and nobody could be protected in it: a text or a whole number is needed for every row; "
-            "complete the column, leave such rows out, or protect single documents (unit='document')"
+            f"{row} has no user, and nobody could be protected in it: a text or a whole number is needed for every "
+            "row; complete the column, leave such rows out, or protect single documents (unit='document')"
         )
     return name
 
