@@ -7,7 +7,7 @@ it is one release all the same. Everything public of this room has its name here
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
 from dptext.spark.session import check_frame, plain_errors, session
 from dptext.spark.tables import to_nodes
-from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows
+from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
 from dptext.spark.users import fit
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter
@@ -195,9 +195,6 @@ def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkReleas
     key, tables = rewriter.key, to_nodes(source.spark, rewriter.mechanism)
     task = RewriteTask(tables, key.secret(), key.seeded, source.rows)
 
-    def privatize_rows(batches: Iterable[Any]) -> Iterator[Any]:
-        return task(batches)
-
     fields = [bare_field(placed.schema[name]) for name in (source.text, *source.keep)]
     schema = StructType([*fields, *(StructField(name, LongType()) for name in COUNTS)])
 
@@ -208,7 +205,7 @@ def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkReleas
             _logger.warning(warning)
         return source.stated(rewriter.statement())
 
-    texts = placed.mapInArrow(privatize_rows, schema)
+    texts = placed.mapInArrow(named(task, "privatize_rows"), schema)
     return SparkRelease(texts, COUNTS, statement({}), statement, source.df, source.text, once=source.once)
 
 
@@ -217,13 +214,10 @@ def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey
 
     task = EncodeTask(to_nodes(source.spark, encoder), key.secret(), parameters_digest(encoder), source.rows, VECTOR)
 
-    def encode_rows(batches: Iterable[Any]) -> Iterator[Any]:
-        return task(batches)
-
     vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
     schema = StructType([vector, *(bare_field(placed.schema[name]) for name in source.keep)])
     promise = source.stated(encoder.statement.replace(release_id=new_release_id(), seeded=key.seeded))
-    vectors = placed.mapInArrow(encode_rows, schema)
+    vectors = placed.mapInArrow(named(task, "encode_rows"), schema)
     return SparkRelease(vectors, (), promise, lambda _: promise, source.df, source.text, once=source.once, missing="")
 
 

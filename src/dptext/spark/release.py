@@ -195,6 +195,9 @@ class FrameCharges(Charges):
         ledger, by, missing: as in `dptext.release.charges.Charges`; the ledger lies where the driver runs.
         frame: the rows.
         text: the column of the text.
+
+    Attributes:
+        count: how many rows were read; with `blocks` and `close`, what `Charges` asks of a reader.
     """
 
     def __init__(
@@ -203,7 +206,7 @@ class FrameCharges(Charges):
         super().__init__(ledger, by, missing=missing)
         self._frame, self._key = frame, quoted(text if by is None else by)
         self._stopped = Event()
-        self._streamed = 0
+        self.count = 0
         self._charged: tuple[int, int] | None = None
 
     def reserve_rows(self, promise: PrivacyStatement) -> None:
@@ -214,10 +217,10 @@ class FrameCharges(Charges):
             DataError: a row without a key.
         """
         if self.kind is not None:
-            self._streamed = 0
+            self.count = 0
             self.reserve(str(promise.release_id), promise, self)  # type: ignore[arg-type]  # reads as a reader does
             self._charged = self._summed()
-            if self._charged[0] != self._streamed:
+            if self._charged[0] != self.count:
                 raise _changed()
 
     def stop(self) -> None:
@@ -250,7 +253,7 @@ class FrameCharges(Charges):
     def _block(self, keys: list[Any]) -> Block:
         if self._stopped.is_set():
             raise StorageError("stopped while the ledger was being charged: nothing was released")
-        self._streamed += len(keys)
+        self.count += len(keys)
         return Block(keys, {}) if self.column is None else Block([""] * len(keys), {self.column: keys})
 
     def _summed(self) -> tuple[int, int]:

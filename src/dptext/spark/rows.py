@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from dptext.checks import whole
+from dptext.checks import names, whole
 from dptext.errors import ParameterError
 from dptext.files.kept_columns import unknown_type
 from dptext.privacy.randomness import NoiseKey
-from dptext.spark.tasks import GROUP, batch_of, bytes_column, number_column
+from dptext.spark.tasks import GROUP, batch_of, bytes_column, named, number_column
 
 __all__ = ["GROUPS", "LABEL", "bare_field", "by_id", "by_label", "checked_columns", "checked_partitions", "quoted"]
 
@@ -57,8 +57,7 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
         ParameterError: they do not.
     """
     types = dict(frame.dtypes)
-    if isinstance(keep, str):
-        raise ParameterError("keep must be a list of columns, got one string: put it into a list")
+    names("keep", keep)
     for name in (text, *keep, *ids):
         if not isinstance(name, str) or list(frame.columns).count(name) != 1:
             raise ParameterError(
@@ -72,8 +71,8 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
             f"the column {text!r} must hold strings, it is of type {types[text]}: convert it "
             f'(df.withColumn({text!r}, df[{text!r}].cast("string"))) or name another one'
         )
-    if len(set(keep)) < len(keep) or text in keep:
-        raise ParameterError("keep must name each column once, and not the text: it goes out as private text")
+    if text in keep:
+        raise ParameterError("keep must not name the text, which goes out as private text: leave it out")
     if text in ids:
         raise ParameterError("id must say nothing about the text, so it cannot be the text: leave id out instead")
     for name in ids:
@@ -152,12 +151,9 @@ def by_label(frame: Any, text: str, keep: Sequence[str], key: NoiseKey, partitio
     counted = frame.select(*columns).repartition(partitions, columns[0]).withColumn(_TWIN, twin)
     task = LabelTask(hmac.digest(key.secret(), b"dptext labels", hashlib.sha256), text, (text, *keep), GROUPS)
 
-    def label_rows(batches: Iterable[Any]) -> Iterator[Any]:
-        return task(batches)
-
     fields = [each for each in counted.schema.fields if each.name != _TWIN]
     schema = StructType([*fields, StructField(LABEL, BinaryType()), StructField(GROUP, IntegerType())])
-    return _together(counted.mapInArrow(label_rows, schema), [LABEL], partitions)
+    return _together(counted.mapInArrow(named(task, "label_rows"), schema), [LABEL], partitions)
 
 
 def _together(grouped: Any, ids: Sequence[str], partitions: int) -> Any:

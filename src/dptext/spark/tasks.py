@@ -14,7 +14,7 @@ there can read the rows themselves. It is in no plan, no event log, no file that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import pairwise
@@ -40,6 +40,7 @@ __all__ = [
     "Rows",
     "batch_of",
     "bytes_column",
+    "named",
     "number_column",
     "placed_blocks",
     "text_column",
@@ -136,6 +137,16 @@ class EncodeTask:
             ]
             vectors = np.concatenate(parts)
             yield batch_of({self.vector: vector_column(vectors), **placed.columns(rows.keep)})
+
+
+def named(task: Callable[[Iterable[Any]], Iterator[Any]], name: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """A task as a function of this name, which is what a plan of Spark shows of it."""
+
+    def work(batches: Iterable[Any]) -> Iterator[Any]:
+        return task(batches)
+
+    work.__name__ = name
+    return work
 
 
 def _joined(batches: Iterable[Any]) -> Iterator[Any]:

@@ -33,7 +33,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.spark.rows import checked_columns, checked_partitions, quoted
 from dptext.spark.session import check_frame, plain_errors
 from dptext.spark.tables import from_node, to_nodes
-from dptext.spark.tasks import batch_of, bytes_column, number_column, text_column
+from dptext.spark.tasks import batch_of, bytes_column, named, number_column, text_column
 from dptext.users.grouping import Level, Person, RowsOfTexts, user_name
 
 __all__ = ["fit"]
@@ -95,21 +95,21 @@ def _total(
     with plain_errors():
         count = checked_partitions(spark, partitions)
         tables = to_nodes(spark, plan)
-        named = [
+        columns = [
             functions.col(quoted(column)).alias(name)
             for name, column in ((_WORDS, text), (_WHO, whose), (_LEVEL, level), (_ORDER, order))
             if column is not None
         ]
         cut = _CutTask(tables, RandomBits().take(32), by_user=whose is not None, ordered=order is not None)
-        rows = df.select(*named)
+        rows = df.select(*columns)
         kept = {each.name: each.dataType.simpleString() for each in rows.schema.fields}
-        words = rows.mapInArrow(_as_function(cut, "cut_words"), _schema(cut.columns, kept))
+        words = rows.mapInArrow(named(cut, "cut_words"), _schema(cut.columns, kept))
         if whose is not None:
             within = [quoted(_ORDER)] if order is not None else [quoted(_WORDS)]
             words = words.repartition(count, quoted(_WHO)).sortWithinPartitions(quoted(_WHO), *within)
-        sums = words.mapInArrow(_as_function(_SumTask(tables), "sum_users"), _schema((_SLICE, _CELLS), {}))
+        sums = words.mapInArrow(named(_SumTask(tables), "sum_users"), _schema((_SLICE, _CELLS), {}))
         sums = sums.repartition(count, quoted(_SLICE)).mapInArrow(
-            _as_function(_add_slices, "add_slices"), _schema((_SLICE, _CELLS), {})
+            named(_add_slices, "add_slices"), _schema((_SLICE, _CELLS), {})
         )
         found = {int(row[0]): row[1] for row in sums.collect()}
     if _SEEN not in found:
@@ -128,14 +128,6 @@ _TYPES = {_WHO: "binary", _WORDS: "binary", _LEVEL: "string", _SLICE: "int", _CE
 
 def _schema(columns: Iterable[str], kept: dict[str, str]) -> str:
     return ", ".join(f"{quoted(name)} {_TYPES.get(name) or kept[name]}" for name in columns)
-
-
-def _as_function(task: Any, name: str) -> Any:
-    def work(batches: Iterable[Any]) -> Iterator[Any]:
-        return task(batches)  # type: ignore[no-any-return]
-
-    work.__name__ = name  # what a plan shows
-    return work
 
 
 @dataclass(frozen=True)
