@@ -1,4 +1,4 @@
-"""Texts as scikit-learn hands them over: a list, an array or a Series of strings, some of them missing."""
+"""The values of a column, as lists, arrays, tables and files have them: texts, missing ones, and keys."""
 
 from __future__ import annotations
 

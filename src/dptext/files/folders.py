@@ -24,7 +24,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = 
 
     Args:
         sources: files, folders, patterns (``*``, ``?``, ``**``), or ``"-"``.
-        any_format: take named files whatever their suffix is (something else says their format).
+        any_format: take files of any suffix that a pattern names (something else says their format).
 
     Returns:
         Pairs of a path and its name relative to its folder (or the folder that all matches of its pattern share).

@@ -1,1 +1,1 @@
-"""What comes in and goes out: tokens, vocabularies, documents and their files."""
+"""Tokens of a text, and the vocabulary in which they are looked up."""

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from dptext.errors import StorageError
 
-__all__ = ["Batch", "Digests", "Lengths", "Prolific", "Rows", "SortedRuns"]
+__all__ = ["Batch", "Digests", "Lengths", "Prolific", "Rows", "SortedRuns", "nameless_file"]
 
 Rows: TypeAlias = npt.NDArray[np.int32]
 Lengths: TypeAlias = npt.NDArray[np.int64]
@@ -93,6 +93,19 @@ class _Run(NamedTuple):
     fences: npt.NDArray[np.int32]
 
 
+def nameless_file(folder: str | Path | None) -> tuple[Any, Path]:
+    """An open file without a name, and the folder where it lies; None: where the system has its temporary files.
+
+    Raises:
+        StorageError: the file cannot be made.
+    """
+    place = Path(tempfile.gettempdir() if folder is None else folder)
+    try:
+        return tempfile.TemporaryFile(prefix="dptext-", dir=place), place
+    except OSError as error:
+        raise StorageError.of("write a temporary file in", place, error) from None
+
+
 class SortedRuns:
     """Documents in, users out, each whole. First `add` them all, then `close_input`, then iterate `batches`.
 
@@ -104,11 +117,7 @@ class SortedRuns:
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self._folder = Path(tempfile.gettempdir() if folder is None else folder)
-        try:
-            self._file: Any = tempfile.TemporaryFile(prefix="dptext-", dir=self._folder)  # noqa: SIM115  closed in `close`
-        except OSError as error:
-            raise StorageError.of("write a temporary file in", self._folder, error) from None
+        self._file, self._folder = nameless_file(folder)
         self._runs: list[_Run] = []
         self._waiting: list[tuple[Digests, npt.NDArray[np.int32], Lengths, Rows]] = []
         self._words = self._documents = 0

@@ -9,7 +9,6 @@ stays on disk.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from dptext.errors import StorageError
 from dptext.users.grouping import Level, Person
-from dptext.users.sorting import Lengths, Rows
+from dptext.users.sorting import Lengths, Rows, nameless_file
 
 __all__ = ["DOCUMENT_END", "UserStore", "stored_users"]
 
@@ -61,21 +60,16 @@ class UserStore:
 def stored_users(
     users: Iterable[Person], code: Callable[[tuple[Level, ...]], int] = lambda _: 0, *, folder: str | Path | None = None
 ) -> Iterator[UserStore]:
-    """Write users to disk, and forget them at the end.
+    """Write users (of `dptext.users.grouping.users_of`) to disk, and forget them at the end.
 
     Args:
-        users: of `dptext.users.grouping.users_of`.
         code: a small number from a user's levels.
         folder: where the nameless file lies; None: where the system has its temporary files.
 
     Raises:
         StorageError: it cannot be written.
     """
-    place = Path(tempfile.gettempdir() if folder is None else folder)
-    try:
-        file: Any = tempfile.TemporaryFile(prefix="dptext-", dir=place)  # noqa: SIM115  closed below
-    except OSError as error:
-        raise StorageError.of("write a temporary file in", place, error) from None
+    file, place = nameless_file(folder)
     with closing(file):
         try:
             store = _stored(file, users, code)
