@@ -237,7 +237,7 @@ def test_what_does_not_fit_is_said_in_one_line(spark, frame, mechanism):
     for options, remedy in (
         ({"text": "n"}, "cast"),
         ({"text": "nothing"}, "expected one column"),
-        ({"keep": ["text"]}, "not the text"),
+        ({"keep": ["text"]}, "holds the text"),
         ({"keep": "stars"}, "list"),
         ({"id": "text"}, "leave id out"),
         ({"partitions": 0}, "at least 1"),

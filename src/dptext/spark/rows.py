@@ -28,6 +28,7 @@ import numpy as np
 
 from dptext.checks import names, whole
 from dptext.errors import ParameterError
+from dptext.files.documents import check_kept_columns
 from dptext.files.kept_columns import unknown_type
 from dptext.privacy.randomness import NoiseKey
 from dptext.spark.tasks import GROUP, batch_of, bytes_column, named, number_column
@@ -71,8 +72,7 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
             f"the column {text!r} must hold strings, it is of type {types[text]}: convert it "
             f'(df.withColumn({text!r}, df[{text!r}].cast("string"))) or name another one'
         )
-    if text in keep:
-        raise ParameterError("keep must not name the text, which goes out as private text: leave it out")
+    check_kept_columns(text, keep)
     if text in ids:
         raise ParameterError("id must say nothing about the text, so it cannot be the text: leave id out instead")
     for name in ids:
