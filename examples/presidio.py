@@ -10,6 +10,7 @@ from presidio_anonymizer import AnonymizerEngine
 from presidio_anonymizer.entities import RecognizerResult
 
 import dptext
+from dptext.errors import ParameterError
 from dptext.privacy.statement import new_release_id
 from dptext.text.tokens import Kind, split
 from dptext.words.mechanism import WordMechanism
@@ -35,7 +36,7 @@ def anonymize(
         ParameterError: the mechanism has a document budget, which counts the words of a whole text from its start.
     """
     if mechanism.max_words is not None:
-        raise dptext.ParameterError("a document budget counts the words of a whole text, here it comes in pieces")
+        raise ParameterError("a document budget counts the words of a whole text, here it comes in pieces")
     replaced = AnonymizerEngine().anonymize(text=text, analyzer_results=list(analyzer_results))
     entities = sorted(replaced.items, key=lambda item: item.start)
     # the places are those in Presidio's output, where everything between two entities is as it was

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from papers.data_sets import LabelledTexts
 
-from dptext import DataError, StorageError
+from dptext.errors import DataError, StorageError
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
 __all__ = ["CLASSES", "ag_news", "without_overlap"]

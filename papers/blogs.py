@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from dptext import DataError, Document
+from dptext import Document
+from dptext.errors import DataError
 
 __all__ = ["ARCHIVES", "Blogger", "bloggers", "documents_of"]
 

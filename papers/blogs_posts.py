@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
 
-from dptext import DataError
-from dptext.errors import extra
+from dptext.errors import DataError, extra
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import RandomBits
 

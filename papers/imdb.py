@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dptext import DataError
+from dptext.errors import DataError
 
 __all__ = ["ARCHIVES", "Review", "reviews"]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from papers.imdb import reviews
 
-from dptext import DataError, Document
+from dptext import Document
+from dptext.errors import DataError
 
 __all__ = ["TEXT8", "WIKITEXT", "imdb_users", "text8_users", "wikitext_users"]
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score, roc_auc_score
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 from dptext.estimates import (
     Estimate,
     area,

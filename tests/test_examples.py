@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dptext
+from dptext.errors import ParameterError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {  # script: the package it is about, a line that it prints
@@ -70,6 +71,6 @@ def test_presidio_without_entities_and_with_nothing_else(presidio, faithful):
     whole = [presidio.RecognizerResult("PERSON", 0, 11, 0.9)]
     private, statement = presidio.anonymize("Maria Lopez", whole, faithful)
     assert (private, statement.parameters["words_counted"]) == ("<PERSON>", 0)
-    with pytest.raises(dptext.ParameterError, match="document budget"):
+    with pytest.raises(ParameterError, match="document budget"):
         budget = dptext.TEM(faithful.vectors, epsilon=1.0, document_epsilon=3.0, max_words=3)
         presidio.anonymize("the doctor", [], budget)

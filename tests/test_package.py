@@ -1,9 +1,12 @@
 """The package as a whole: what importing it costs, what it must not pull in."""
 
+import ast
 import importlib
 import json
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -54,8 +57,41 @@ for name in getattr(new, "__all__", ()):
 def test_a_public_name_of_an_earlier_version_is_the_new_one_and_warns(old):
     with pytest.warns(DeprecationWarning, match=rf"^dptext\.{old} is dptext\.{dptext._OLD[old]} now"):
         found = getattr(dptext, old)
-    assert found is getattr(dptext, dptext._OLD[old])
+    module, _, name = f"dptext.{dptext._OLD[old]}".rpartition(".")
+    assert found is getattr(importlib.import_module(module), name)
     assert old not in dir(dptext)
+
+
+def test_the_room_that_was_called_as_a_function_is_now_can_still_be_called():
+    code = "import dptext, dptext.report.corpus\ndptext.report('there is no such file')"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert "StorageError: cannot read 'there is no such file" in done.stderr
+
+
+def test_public_names_stand_where_type_checkers_find_them():
+    tree = ast.parse(Path(dptext.__file__).read_text("utf-8"))
+    block = next(each for each in tree.body if isinstance(each, ast.If) and each.test.id == "TYPE_CHECKING")
+    imported = {
+        alias.asname or alias.name: each.module.removeprefix("dptext.")
+        for each in block.body
+        if isinstance(each, ast.ImportFrom) and each.module.startswith("dptext.")
+        for alias in each.names
+    }
+    assert imported == dptext._HOME
+
+
+def test_dir_shows_the_public_names_and_nothing_else():
+    assert {each for each in dir(dptext) if not each.startswith("__")} == set(dptext._HOME)
+    assert dptext.__version__ == version("dptext")
+    assert set(dptext.__all__) < set(dir(dptext))
+    assert 50 <= len(dptext._HOME) <= 65
+
+
+@pytest.mark.parametrize("name", dptext._HOME)
+def test_every_public_name_is_in_the_docs_with_its_first_line(name):
+    page = (Path(__file__).parent.parent / "docs" / "names.md").read_text("utf-8")
+    first = getattr(dptext, name).__doc__.strip().splitlines()[0].replace("|", "\\|")
+    assert f"| `{name}` | {first} |" in page
 
 
 def test_a_name_that_never_was_is_not_found():

@@ -59,3 +59,14 @@ def test_every_command_and_target_that_the_readme_names_exists():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     for document in re.findall(r"\]\(([\w/.]+)\)", README):
         assert (Path(__file__).parent.parent / document).exists(), document
+
+
+def test_the_walks_for_contributors_lead_to_files_that_are_there():
+    guide = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    source = Path(dptext.__file__).parent
+    named = set(re.findall(r"`(?:dptext/)?([a-z_]+(?:/[a-z_]+)*\.py)\b", guide))
+    assert len(named) > 20
+    assert [each for each in sorted(named) if not (source / each).is_file()] == []
+    rooms = {each.name for each in source.iterdir() if each.is_dir() and each.name != "__pycache__"}
+    picture = guide.split("```")[1]
+    assert [each for each in sorted(rooms) if each not in picture.split() and f"{each}," not in picture] == []

@@ -13,7 +13,7 @@ from papers.dpnr.blogs_figure import draw
 from papers.dpnr.blogs_printed import FAIRNESS, RATIOS, printed_accuracy
 from papers.running import write_between
 
-from dptext import DataError
+from dptext.errors import DataError
 from dptext.evaluation.sweep import read_sweep
 from dptext.evaluation.sweep_file import Row
 

@@ -13,7 +13,7 @@ from papers.dpnr.results import Rows, at_true_epsilon, decided, reproduced
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, true_epsilon
 from papers.running import write_between
 
-from dptext import DataError
+from dptext.errors import DataError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.mismatch import Mismatch
 

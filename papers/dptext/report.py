@@ -12,7 +12,7 @@ from papers.dptext.printed import PRINTED, SET
 from papers.dptext.rows import ATTRIBUTES, Rows, files_of, signed, spelled
 from papers.running import write_between
 
-from dptext import DataError
+from dptext.errors import DataError
 from dptext.evaluation.sweep_file import Row
 
 __all__ = ["END", "START", "write_report"]

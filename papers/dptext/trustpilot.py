@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dptext import DataError, Document
+from dptext import Document
+from dptext.errors import DataError
 from dptext.files.documents import read_documents
 from dptext.privacy.randomness import RandomBits
 

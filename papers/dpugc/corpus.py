@@ -9,7 +9,8 @@ from functools import cached_property
 
 from papers.blogs import Blogger, documents_of
 
-from dptext import DataError, Document
+from dptext import Document
+from dptext.errors import DataError
 from dptext.evaluation.utility import words_of
 
 __all__ = ["Corpus", "corpus_of", "held_out"]

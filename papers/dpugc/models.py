@@ -17,9 +17,10 @@ import numpy as np
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.mechanism import Cells, behaviour, given_words, plan_of, released, total_of
 
-from dptext import MissingExtraError, WordVectors, load_vectors
+from dptext import WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Plan
 from dptext.embeddings.refinement import public_base
+from dptext.errors import MissingExtraError
 from dptext.text.vocabulary import UNKNOWN
 
 __all__ = ["DIMENSION", "LARGER", "Model", "Models", "Source", "has_word2vec", "processed", "word2vec"]

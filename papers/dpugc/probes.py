@@ -19,7 +19,8 @@ from papers.dpugc.corpus import Corpus
 from papers.dpugc.models import Model, Models
 from papers.dpugc.new_words import taken_away
 
-from dptext import DataError, Document, WordVectors
+from dptext import Document, WordVectors
+from dptext.errors import DataError
 from dptext.text.tokens import fold
 
 __all__ = ["AS_NEW", "AS_PUBLIC", "PAIRS", "Pair", "Probes", "pairs_of", "planted", "ranks_of"]

@@ -15,7 +15,7 @@ from papers.dpugc.results import Rows, over_things, share_over_things
 from papers.dpugc.semantic import LISTS
 from papers.running import write_between
 
-from dptext import DataError
+from dptext.errors import DataError
 from dptext.estimates import Estimate
 from dptext.evaluation.sweep_file import Setting
 

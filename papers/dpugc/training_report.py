@@ -12,7 +12,7 @@ from papers.dpugc.training_figure import draw
 from papers.dpugc.training_results import Found
 from papers.running import write_between
 
-from dptext import DataError
+from dptext.errors import DataError
 from dptext.estimates import Estimate
 from dptext.evaluation.sweep_file import Setting
 

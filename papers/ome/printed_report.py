@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from papers.ome.mechanisms import BITS, OURS, PUBLISHED, true_epsilon
 from papers.running import write_between
 
-from dptext import DataError
+from dptext.errors import DataError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep import read_sweep
 from dptext.evaluation.sweep_file import Row

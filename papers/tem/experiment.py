@@ -24,7 +24,8 @@ from papers.tem.cells import NONE, Cell, Settings, Trial, prepared_trial, run_ce
 from papers.tem.corpus import Corpus, read_corpus
 from papers.tem.report import write_report
 
-from dptext import Madlib, ParameterError, WordVectors, calibrate, deniability, load_vectors
+from dptext import Madlib, WordVectors, calibrate, deniability, load_vectors
+from dptext.errors import ParameterError
 from dptext.threads import use_cores
 
 HERE = Path(__file__).resolve().parent

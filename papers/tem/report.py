@@ -10,8 +10,7 @@ from typing import Any
 
 from papers.running import write_between
 
-from dptext import DataError
-from dptext.errors import extra
+from dptext.errors import DataError, extra
 from dptext.estimates import Estimate, mean_over_runs
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"

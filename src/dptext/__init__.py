@@ -17,39 +17,27 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dptext.audits.mechanisms import audit as audit
-    from dptext.audits.verdict import Verdict as Verdict
-    from dptext.calibration.calibration import Calibration as Calibration
     from dptext.calibration.calibration import calibrate as calibrate
-    from dptext.calibration.deniability import Deniability as Deniability
     from dptext.calibration.deniability import deniability as deniability
     from dptext.embeddings.cooccurrence import Cooccurrence as Cooccurrence
-    from dptext.embeddings.dpsgd.participation import personal_participation as personal_participation
     from dptext.embeddings.levels import BudgetPolicy as BudgetPolicy
-    from dptext.embeddings.levels import fit_concerns as fit_concerns
     from dptext.embeddings.skipgram import SkipGram as SkipGram
-    from dptext.errors import DataError as DataError
     from dptext.errors import DptextError as DptextError
-    from dptext.errors import MissingExtraError as MissingExtraError
-    from dptext.errors import ParameterError as ParameterError
-    from dptext.errors import RefusedError as RefusedError
-    from dptext.errors import StorageError as StorageError
     from dptext.files.documents import Document as Document
+    from dptext.files.documents import read_documents as read_documents
     from dptext.files.table_kinds import strip_metadata as strip_metadata
     from dptext.hiding.autoencoder import AutoEncoder as AutoEncoder
     from dptext.hiding.encoder import HidingEncoder as HidingEncoder
+    from dptext.ledger.ledger import Ledger as Ledger
     from dptext.privacy.budgets import PersonalBudgets as PersonalBudgets
     from dptext.privacy.guarantee import ZCDP as ZCDP
     from dptext.privacy.guarantee import ApproxDP as ApproxDP
-    from dptext.privacy.guarantee import Guarantee as Guarantee
     from dptext.privacy.guarantee import MetricDP as MetricDP
-    from dptext.privacy.guarantee import NoGuarantee as NoGuarantee
     from dptext.privacy.guarantee import PureDP as PureDP
     from dptext.privacy.restating import statement_for_user as statement_for_user
     from dptext.privacy.statement import PrivacyStatement as PrivacyStatement
-    from dptext.privacy.unit import Relation as Relation
-    from dptext.privacy.unit import Trust as Trust
-    from dptext.privacy.unit import Unit as Unit
     from dptext.release.release import Release as Release
+    from dptext.reports.measure import report as report
     from dptext.representations.additive import Gaussian as Gaussian
     from dptext.representations.additive import L2Laplace as L2Laplace
     from dptext.representations.additive import Laplace as Laplace
@@ -61,22 +49,18 @@ if TYPE_CHECKING:
     from dptext.representations.device_encoder import DeviceEncoder as DeviceEncoder
     from dptext.representations.encoders import CallableEncoder as CallableEncoder
     from dptext.representations.files import encode_file as encode_file
-    from dptext.representations.files import vectors_in as vectors_in
     from dptext.representations.mean_of_words import MeanOfWords as MeanOfWords
     from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
     from dptext.representations.privunit import PrivUnit as PrivUnit
     from dptext.representations.privunit import PrivUnitG as PrivUnitG
-    from dptext.representations.recommend import Recommendation as Recommendation
     from dptext.representations.recommend import recommend as recommend
     from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
     from dptext.representations.unary import OptimizedUnary as OptimizedUnary
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
-    from dptext.users.private_vocabulary import PrivateVocabulary as PrivateVocabulary
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
     from dptext.vectors.word_vectors import WordVectors as WordVectors
-    from dptext.words.bags import PrivateBags as PrivateBags
     from dptext.words.bags import privatize_bags as privatize_bags
     from dptext.words.custext import CusText as CusText
     from dptext.words.gumbel import TruncatedGumbel as TruncatedGumbel
@@ -93,52 +77,84 @@ if TYPE_CHECKING:
     from dptext.words.vickrey import Vickrey as Vickrey
     from dptext.words.word_privatizer import WordPrivatizer as WordPrivatizer
 
+    __version__: str
+
 # Every public name, by where it is. A new one stands here, and in the imports above, which are for type checkers alone.
 _HOME = {
     name: home
     for home, names in {
         "audits.mechanisms": ("audit",),
-        "audits.verdict": ("Verdict",),
-        "calibration.calibration": ("Calibration", "calibrate"),
-        "calibration.deniability": ("Deniability", "deniability"),
+        "calibration.calibration": ("calibrate",),
+        "calibration.deniability": ("deniability",),
         "embeddings.cooccurrence": ("Cooccurrence",),
-        "embeddings.dpsgd.participation": ("personal_participation",),
-        "embeddings.levels": ("BudgetPolicy", "fit_concerns"),
+        "embeddings.levels": ("BudgetPolicy",),
         "embeddings.skipgram": ("SkipGram",),
-        "errors": ("DataError", "DptextError", "MissingExtraError", "ParameterError", "RefusedError", "StorageError"),
-        "files.documents": ("Document",),
+        "errors": ("DptextError",),
+        "files.documents": (
+            "Document",
+            "read_documents",
+        ),
         "files.table_kinds": ("strip_metadata",),
         "hiding.autoencoder": ("AutoEncoder",),
         "hiding.encoder": ("HidingEncoder",),
+        "ledger.ledger": ("Ledger",),
         "privacy.budgets": ("PersonalBudgets",),
-        "privacy.guarantee": ("ApproxDP", "Guarantee", "MetricDP", "NoGuarantee", "PureDP", "ZCDP"),
+        "privacy.guarantee": (
+            "ZCDP",
+            "ApproxDP",
+            "MetricDP",
+            "PureDP",
+        ),
         "privacy.restating": ("statement_for_user",),
         "privacy.statement": ("PrivacyStatement",),
-        "privacy.unit": ("Relation", "Trust", "Unit"),
         "release.release": ("Release",),
-        "representations.additive": ("Gaussian", "L2Laplace", "Laplace"),
-        "representations.bits": ("OneBit", "WeightedBits"),
+        "reports.measure": ("report",),
+        "representations.additive": (
+            "Gaussian",
+            "L2Laplace",
+            "Laplace",
+        ),
+        "representations.bits": (
+            "OneBit",
+            "WeightedBits",
+        ),
         "representations.classifiers": ("NoisyClassifier",),
-        "representations.cube": ("Hybrid", "Piecewise"),
+        "representations.cube": (
+            "Hybrid",
+            "Piecewise",
+        ),
         "representations.device_encoder": ("DeviceEncoder",),
         "representations.encoders": ("CallableEncoder",),
-        "representations.files": ("encode_file", "vectors_in"),
+        "representations.files": ("encode_file",),
         "representations.mean_of_words": ("MeanOfWords",),
         "representations.private_encoder": ("PrivateEncoder",),
-        "representations.privunit": ("PrivUnit", "PrivUnitG"),
-        "representations.recommend": ("Recommendation", "recommend"),
+        "representations.privunit": (
+            "PrivUnit",
+            "PrivUnitG",
+        ),
+        "representations.recommend": ("recommend",),
         "representations.sentence_encoder": ("SentenceEncoder",),
-        "representations.unary": ("OptimizedUnary", "SymmetricUnary"),
-        "users.private_vocabulary": ("PrivateVocabulary", "private_vocabulary"),
-        "vectors.formats": ("load_vectors", "save_vectors"),
+        "representations.unary": (
+            "OptimizedUnary",
+            "SymmetricUnary",
+        ),
+        "users.private_vocabulary": ("private_vocabulary",),
+        "vectors.formats": (
+            "load_vectors",
+            "save_vectors",
+        ),
         "vectors.word_vectors": ("WordVectors",),
-        "words.bags": ("PrivateBags", "privatize_bags"),
+        "words.bags": ("privatize_bags",),
         "words.custext": ("CusText",),
         "words.gumbel": ("TruncatedGumbel",),
         "words.madlib": ("Madlib",),
         "words.mahalanobis": ("Mahalanobis",),
         "words.ordered": ("OrderedList",),
-        "words.privatize": ("batch_privatizer", "privatize", "privatize_file"),
+        "words.privatize": (
+            "batch_privatizer",
+            "privatize",
+            "privatize_file",
+        ),
         "words.santext": ("SanText",),
         "words.santext_plus": ("SanTextPlus",),
         "words.tem": ("TEM",),
@@ -153,38 +169,57 @@ __all__ = [name for name in _HOME if name not in _WITH_SCIKIT_LEARN]  # so that 
 
 # Names of earlier versions and what they are now: they work for one more version, and say so.
 _OLD = {
+    "Calibration": "calibration.calibration.Calibration",
+    "DataError": "errors.DataError",
+    "Deniability": "calibration.deniability.Deniability",
     "FileRelease": "Release",
+    "Guarantee": "privacy.guarantee.Guarantee",
+    "MissingExtraError": "errors.MissingExtraError",
+    "NoGuarantee": "privacy.guarantee.NoGuarantee",
+    "ParameterError": "errors.ParameterError",
+    "PrivateBags": "words.bags.PrivateBags",
     "PrivateTable": "Release",
     "PrivateTexts": "Release",
+    "PrivateVocabulary": "users.private_vocabulary.PrivateVocabulary",
+    "Recommendation": "representations.recommend.Recommendation",
+    "RefusedError": "errors.RefusedError",
+    "Relation": "privacy.unit.Relation",
+    "StorageError": "errors.StorageError",
     "StreamRelease": "Release",
+    "Trust": "privacy.unit.Trust",
+    "Unit": "privacy.unit.Unit",
     "VectorRelease": "Release",
+    "Verdict": "audits.verdict.Verdict",
+    "fit_concerns": "embeddings.levels.fit_concerns",
+    "personal_participation": "embeddings.dpsgd.participation.personal_participation",
     "privatize_stream": "privatize_file",
     "privatize_table": "privatize",
+    "report_on": "report",
+    "vectors_in": "representations.files.vectors_in",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("dptext")
     if name in _OLD:
-        import warnings
-
-        new = _OLD[name]
-        warnings.warn(
-            f"dptext.{name} is dptext.{new} now; the old name goes in the next version",
+        module, _, new = _OLD[name].rpartition(".")
+        import_module("warnings").warn(
+            f"dptext.{name} is dptext.{_OLD[name]} now; the old name goes in the next version",
             DeprecationWarning,
             stacklevel=2,
         )
-        return getattr(modules[__name__], new)
+        return getattr(import_module(f"dptext.{module}") if module else modules[__name__], new)
     if name in _HOME:
         found = globals()[name] = getattr(import_module(f"dptext.{_HOME[name]}"), name)
         return found
-    for each in __all__:  # dptext.privacy.guarantee, after "import dptext" alone
-        room = _HOME[each].partition(".")[0]
-        if room == name:
-            import_module(f"dptext.{_HOME[each]}")
+    for home in _HOME.values():  # dptext.privacy.guarantee, after "import dptext" alone
+        if home.partition(".")[0] == name:
+            import_module(f"dptext.{home}")
     if f"dptext.{name}" in modules:
         return modules[f"dptext.{name}"]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*_HOME, *(name for name in globals() if name.startswith("__")), "__version__"})

@@ -22,7 +22,8 @@ MOVED = {
     "dptext.embeddings.personal": "dptext.embeddings.dpsgd.participation",
     "dptext.embeddings.policy": "dptext.embeddings.levels",
     "dptext.privacy.ledger": "dptext.ledger.ledger",
-    "dptext.report.corpus": "dptext.report.measure",
+    "dptext.report": "dptext.reports",
+    "dptext.report.corpus": "dptext.reports.measure",
     "dptext.representations.hiding": "dptext.hiding",
     "dptext.representations.hiding.erasure": "dptext.hiding.erasure",
     "dptext.representations.hiding.federate": "dptext.representations.federate",
@@ -44,6 +45,14 @@ class _Moved(ModuleType):
         found = getattr(import_module(MOVED[self.__name__]), name, None)
         # a name that went since is known where the public names of earlier versions are
         return getattr(import_module("dptext"), name) if found is None else found
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """As the public function of the name that the module had (``dptext.report``)."""
+        package, _, name = self.__name__.partition(".")
+        home = import_module(package)._HOME.get(name)
+        if home is None:
+            raise TypeError(f"{self.__name__} is a module")
+        return getattr(import_module(f"{package}.{home}"), name)(*arguments, **options)
 
     def __dir__(self) -> list[str]:
         return dir(import_module(MOVED[self.__name__]))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from dptext import MissingExtraError, ParameterError
 from dptext.attacks import attribute_inference
+from dptext.errors import MissingExtraError, ParameterError
 
 ATTACKERS = ["linear", "mlp", "boosting"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dptext import ParameterError
 from dptext.attacks import bag_inversion
+from dptext.errors import ParameterError
 
 
 @pytest.fixture(scope="module")

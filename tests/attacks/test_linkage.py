@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from dptext import TEM, MissingExtraError, ParameterError
+from dptext import TEM
 from dptext.attacks import author_reidentification, linkage, linkage_of_scores, sequence_likelihoods
 from dptext.attacks.ranking import rank_scores, similarities
+from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
 

@@ -10,7 +10,6 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dptext import ParameterError
 from dptext.attacks.membership import (
     likelihood_ratio_membership,
     loss_membership,
@@ -18,6 +17,7 @@ from dptext.attacks.membership import (
     score_membership,
     shadow_membership,
 )
+from dptext.errors import ParameterError
 
 ROWS, WORDS, SHADOWS = 1000, 1000, 8
 Z = 4.9  # two-sided 1e-6

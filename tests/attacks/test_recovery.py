@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext import TEM, Madlib, ParameterError, SanText, deniability, load_vectors
+from dptext import TEM, Madlib, SanText, deniability, load_vectors
 from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
 from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.guessing import guess_rate
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import dptext
 from dptext.audits import canary_loss, one_run_bound
 from dptext.audits.canaries import p_value
+from dptext.errors import ParameterError
 
 FALSE_ALARM = 1e-6
 
@@ -88,11 +88,11 @@ def test_fewer_guesses_use_the_surest_scores():
     ],
 )
 def test_scores_of_another_shape_are_refused(score, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         canary_loss(lambda included: included.astype(float), score, canaries=50)
 
 
 @pytest.mark.parametrize(("canaries", "guesses"), [(1, None), (10, 1), (10, 11)])
 def test_counts_out_of_range_are_refused(canaries, guesses):
-    with pytest.raises(dptext.ParameterError, match="2 <= guesses <= canaries"):
+    with pytest.raises(ParameterError, match="2 <= guesses <= canaries"):
         canary_loss(lambda included: included, lambda released: released, canaries=canaries, guesses=guesses)

@@ -10,6 +10,7 @@ import dptext
 from dptext import TEM, PureDP
 from dptext.audits import Outcome, judge_exact
 from dptext.audits.draws import compare_draws
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from zoo.case import ApproxDP, claim
 
@@ -145,7 +146,7 @@ def test_an_input_that_has_one_output_only_is_no_reason_to_doubt():
     ],
 )
 def test_a_sampler_that_breaks_its_contract_is_refused(sampler, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         compared(np.full((2, 2), 0.5), sampler, samples=100)
 
 

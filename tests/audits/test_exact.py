@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-import dptext
 from dptext.audits import density_loss, exact_delta, exact_loss
+from dptext.errors import ParameterError
 
 
 def distributions(inputs, outputs, seed=1):
@@ -72,7 +72,7 @@ def test_randomised_response_has_exactly_its_epsilon_and_no_delta(epsilon):
     ],
 )
 def test_what_is_no_table_of_distributions_is_refused(logs, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         exact_loss(logs, allowed=1.0)
 
 
@@ -95,5 +95,5 @@ def test_densities_of_noise_are_audited_where_their_ratio_is_attained():
 def test_densities_that_are_no_numbers_are_refused():
     assert density_loss([[0.0, -np.inf], [0.0, 0.0]], allowed=1.0).loss == math.inf
     for wrong in (np.nan, np.inf):
-        with pytest.raises(dptext.ParameterError, match="NaN or infinite"):
+        with pytest.raises(ParameterError, match="NaN or infinite"):
             density_loss([[0.0, wrong], [0.0, 0.0]], allowed=1.0)

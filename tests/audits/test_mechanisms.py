@@ -8,9 +8,12 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import dptext
-from dptext import TEM, MetricDP, NoGuarantee, PureDP, Unit, audit
+from dptext import TEM, MetricDP, PureDP, audit
 from dptext.audits import Outcome, judge_exact
 from dptext.audits.mechanisms import distance_named
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.unit import Unit
 from zoo.case import ApproxDP, claim
 
 POINTS = np.random.default_rng(1).normal(size=(40, 6)) / 10
@@ -94,12 +97,12 @@ def test_a_sample_that_could_not_refute_says_so(small):
     ],
 )
 def test_claims_that_cannot_be_audited_are_refused(mechanism, make, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         audit(mechanism, make(mechanism))
 
 
 def test_two_different_words_are_needed(mechanism, small):
-    with pytest.raises(dptext.ParameterError, match="at least two different words"):
+    with pytest.raises(ParameterError, match="at least two different words"):
         audit(mechanism, words=[small.words[0]] * 2)
 
 
@@ -170,7 +173,7 @@ def test_a_claim_in_another_metric_is_refuted_where_that_one_is_smaller(small):
 
 
 def test_a_distance_for_a_metric_that_is_known_is_refused(small):
-    with pytest.raises(dptext.ParameterError, match="computed here: leave distance= out"):
+    with pytest.raises(ParameterError, match="computed here: leave distance= out"):
         audit(TEM(small, epsilon=3.0), distance=lambda rows, matrix: 1e9 * np.ones((len(rows), len(matrix))))
 
 
@@ -179,7 +182,7 @@ def test_a_distance_that_would_allow_everything_is_refused(small):
         return np.abs(rows[:, None] - matrix[None]).max(axis=2)
 
     mechanism = TEM(small, epsilon=3.0, metric=nothing)
-    with pytest.raises(dptext.ParameterError, match="a number of at least 0"):
+    with pytest.raises(ParameterError, match="a number of at least 0"):
         audit(mechanism, distance=lambda rows, matrix: np.full((len(rows), len(matrix)), np.nan))
 
 
@@ -189,7 +192,7 @@ def test_the_mahalanobis_distance_is_shaped_by_the_whole_vocabulary():
     measure = distance_named(name + ", a pair with an unknown word as far as can be,", None, axes)
     far = measure(np.zeros((1, 2)), np.array([[7.0, 0.0], [0.0, 6.0]]))
     np.testing.assert_allclose(far, [[7 / math.sqrt(1.4), 6 / math.sqrt(0.6)]])
-    with pytest.raises(dptext.ParameterError, match="is not known here"):
+    with pytest.raises(ParameterError, match="is not known here"):
         distance_named(name, None)
     equal = distance_named("regularized mahalanobis (lambda 1.0)", None, np.ones((3, 2)))
     np.testing.assert_allclose(equal(np.zeros((1, 2)), np.array([[3.0, 4.0]])), [[5.0]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import dptext
 from dptext.audits import clopper_pearson, loss_bound, require_refutable, sampled_loss, samples_needed, strongest_bound
+from dptext.errors import MissingExtraError, ParameterError
 from dptext.privacy.randomness import RandomBits
 
 EPSILONS = [0.5, 1.0, 3.0]
@@ -73,9 +73,7 @@ def test_what_samples_can_show_at_most():
 
 def test_a_claim_that_no_sample_could_refute_is_refused_before_it_runs():
     require_refutable(5.0, 10**5, error=0.05)
-    with pytest.raises(
-        dptext.ParameterError, match=r"100,000 samples can show a loss of 10.21 at most.*claim allows 64"
-    ):
+    with pytest.raises(ParameterError, match=r"100,000 samples can show a loss of 10.21 at most.*claim allows 64"):
         require_refutable(64.0, 10**5, error=0.05)
 
 
@@ -168,20 +166,20 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_a_mechanism_that_breaks_its_contract_is_named(case):
     draw, what = BAD[case]
-    with pytest.raises(dptext.ParameterError, match=what) as error:
+    with pytest.raises(ParameterError, match=what) as error:
         sampled_loss(draw, laplace_draw(np.zeros(4)), samples=1000, error=0.05)
     assert "private text" not in str(error.value)
     assert error.value.__context__ is None or error.value.__suppress_context__
 
 
 def test_too_few_samples_are_refused():
-    with pytest.raises(dptext.ParameterError, match="at least 100, got 5"):
+    with pytest.raises(ParameterError, match="at least 100, got 5"):
         sampled_loss(laplace_draw(0), laplace_draw(1), samples=5, error=0.05)
-    with pytest.raises(dptext.ParameterError, match="at least 8"):
+    with pytest.raises(ParameterError, match="at least 8"):
         loss_bound(np.zeros(3), np.zeros(3), error=0.05)
 
 
 def test_missing_packages_are_answered_with_their_install_line(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy.special", None)
-    with pytest.raises(dptext.MissingExtraError, match=r'pip install "dptext\[audit\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[audit\]"'):
         strongest_bound(1000, error=0.05)

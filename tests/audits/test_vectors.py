@@ -14,6 +14,7 @@ import dptext
 from dptext.audits import Outcome, audit_vectors
 from dptext.audits.vectors import extreme_pairs
 from dptext.errors import ParameterError
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 
@@ -310,7 +311,7 @@ def test_too_few_samples_say_that_nothing_was_tested():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"claim": claim(dptext.NoGuarantee("none"))}, "promises nothing"),
+        ({"claim": claim(NoGuarantee("none"))}, "promises nothing"),
         ({"claim": 1.0}, "must be a PrivacyStatement"),
         ({"claim": claim(dptext.MetricDP(1.0, "euclidean"))}, "expected a claim for any two vectors"),
         ({"claim": claim(dptext.PureDP(1.0), relation=Relation.ADD_REMOVE)}, "expected a claim for any two vectors"),
@@ -368,5 +369,5 @@ def test_a_device_is_audited_through_its_channel():
     assert verdict.refutable
     looser = dptext.PrivUnit(epsilon=4.0).channel(device.bound.dimension)
     assert dptext.audit(looser, device.statement, samples=50_000, seed=1).refuted
-    with pytest.raises(dptext.ParameterError, match="leave dimension= out"):
+    with pytest.raises(ParameterError, match="leave dimension= out"):
         dptext.audit(device, dimension=2)

@@ -8,6 +8,7 @@ import pytest
 import dptext
 from dptext import TEM, Madlib, calibrate, deniability
 from dptext.calibration.calibration import UnreachableError, crossing
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
 
@@ -101,7 +102,7 @@ def test_what_stays_under_madlib_stays_at_every_larger_epsilon_draw_for_draw(glo
     ],
 )
 def test_targets_out_of_reach_are_explained(small, asked, message):
-    with pytest.raises(dptext.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         calibrate(small.__class__((*small.words[:299], "<unk>"), small.matrix[:300]), **asked)
 
 

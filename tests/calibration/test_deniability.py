@@ -9,6 +9,7 @@ import dptext
 from dptext import TEM, Madlib, deniability
 from dptext.calibration import deniability as frequency
 from dptext.calibration.deniability import MEASURES, sample_words, weighted_quantile, zipf_weights
+from dptext.errors import ParameterError
 
 THREE = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
 
@@ -161,15 +162,15 @@ def test_what_was_measured_is_frozen(small):
     ],
 )
 def test_bad_arguments_are_named(three, options, message):
-    with pytest.raises(dptext.ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message):
         deniability(TEM(three, epsilon=1.0), **options)
 
 
 def test_only_some_errors_are_known(three):
     found = deniability(TEM(three, epsilon=1.0))
-    with pytest.raises(dptext.ParameterError, match="known for 'keep' and 'distance'"):
+    with pytest.raises(ParameterError, match="known for 'keep' and 'distance'"):
         found.error("rank")
-    with pytest.raises(dptext.ParameterError, match="a measure is one of"):
+    with pytest.raises(ParameterError, match="a measure is one of"):
         found.mean("colour")
 
 

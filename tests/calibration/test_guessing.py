@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import dptext
 from dptext import TEM, Madlib, deniability
 from dptext.calibration.deniability import replacements, zipf_weights
 from dptext.calibration.guessing import compare, guess_rate
+from dptext.errors import ParameterError
 
 
 def test_the_rate_is_that_of_bayes(small):
@@ -64,11 +64,11 @@ def test_sampled_utility_is_within_its_stated_error(small, sampled_only):
 
 def test_targets_out_of_reach_are_explained(small):
     for target in (0.01, 1.0):
-        with pytest.raises(dptext.ParameterError, match="between the blind guess"):
+        with pytest.raises(ParameterError, match="between the blind guess"):
             compare(small, targets=(target,))
-    with pytest.raises(dptext.ParameterError, match="no epsilon of TEM lets the best attacker"):
+    with pytest.raises(ParameterError, match="no epsilon of TEM lets the best attacker"):
         compare(small, ["tem"], targets=(0.9999,))
-    with pytest.raises(dptext.ParameterError, match="draws must be an integer of at least 100"):
+    with pytest.raises(ParameterError, match="draws must be an integer of at least 100"):
         guess_rate(Madlib(small, epsilon=1.0), draws=10)
 
 

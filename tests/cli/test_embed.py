@@ -15,8 +15,10 @@ from dptext.cli import embed as embed_module
 from dptext.cli import main
 from dptext.cli.embed import parse_levels
 from dptext.embeddings import cooccurrence, sharing
+from dptext.errors import StorageError
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import as_approx
+from dptext.privacy.unit import Unit
 
 MARKER = "qsecretq"
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
@@ -135,7 +137,7 @@ def test_a_document_as_unit(work, embed):
     code, _, err = embed("in.jsonl", "-o", "shared", "--unit", "document", "--epsilon", "1")
     assert code == 0
     assert "unit      document (one text; no promise to a person); relation: add/remove; central" in err
-    assert statement_of("shared/privacy.json").unit is dptext.Unit.DOCUMENT
+    assert statement_of("shared/privacy.json").unit is Unit.DOCUMENT
 
 
 def test_several_inputs_make_one_release(work, embed):
@@ -184,7 +186,7 @@ def test_the_vectors_go_into_privatize(work, embed, run):
     statement = statement_of("out.jsonl.privacy.json")
     assert statement.parameters["vectors_release"] == statement_of("shared/privacy.json").release_id
     both = dptext.statement_with_training(statement, dptext.load_vectors("shared"))
-    assert both.unit is dptext.Unit.USER
+    assert both.unit is Unit.USER
 
 
 # -- what it refuses ------------------------------------------------------------------------------------------
@@ -483,7 +485,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(work, embed, monkeypatch,
 
 
 def no_more(*_):
-    raise dptext.StorageError("cannot use the ledger: its disk is full")
+    raise StorageError("cannot use the ledger: its disk is full")
 
 
 def test_a_ledger_that_fails_as_well_is_said_after_the_first_error_and_mended_by_the_next_run(work, embed, monkeypatch):

@@ -13,6 +13,7 @@ import dptext
 from dptext.cli import console, main
 from dptext.embeddings.skipgram import Run
 from dptext.ledger.ledger import Ledger
+from dptext.privacy.unit import Unit
 
 pytest.importorskip("numba")
 
@@ -104,7 +105,7 @@ def test_a_pair_as_unit_is_named_for_what_it_is(work, embed):
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, "--unit", "pair")
     assert code == 0
     assert "unit      pair of neighbouring words (no promise to a text or a person);" in err
-    assert statement_of("shared/privacy.json").unit is dptext.Unit.EXAMPLE
+    assert statement_of("shared/privacy.json").unit is Unit.EXAMPLE
 
 
 def test_new_words_are_learned_first_and_counted_in(work, embed):

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dptext
+from dptext.errors import DataError, StorageError
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.files import vectors_in
@@ -391,12 +392,12 @@ def test_vectors_that_no_randomizer_sends_are_refuted(release, run):
 )
 def test_what_holds_no_vectors_is_said(work, table, message):
     pq.write_table(pa.table(table), "x.parquet")
-    with pytest.raises(dptext.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         list(vectors_in("x.parquet"))
     Path("y.parquet").write_bytes(b"PAR1 no more PAR1")
-    with pytest.raises(dptext.DataError):
+    with pytest.raises(DataError):
         list(vectors_in("y.parquet"))
-    with pytest.raises(dptext.StorageError):
+    with pytest.raises(StorageError):
         list(vectors_in("none.parquet"))
 
 

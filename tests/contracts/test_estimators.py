@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 import dptext
 from contracts.forked import outputs_of_processes
 from dptext.errors import DataError, ParameterError
+from dptext.privacy.unit import Unit
 
 ROW = "room staff kitchen garden breakfast hotel street window city house " * 20
 
@@ -101,7 +102,7 @@ def test_what_is_no_column_of_texts_is_refused(estimator):
 def test_it_works_in_a_pipeline_that_is_pickled(estimator):
     model = make_pipeline(estimator, FunctionTransformer(len)).fit([ROW] * 4)
     assert pickle.loads(pickle.dumps(model)).transform([ROW] * 3) == 3
-    assert model[0].statement_.unit is dptext.Unit.DOCUMENT
+    assert model[0].statement_.unit is Unit.DOCUMENT
 
 
 # -- what is promised -------------------------------------------------------------------------------------------------

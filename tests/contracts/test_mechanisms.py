@@ -12,6 +12,7 @@ from scipy import stats
 
 import dptext
 from contracts.forked import outputs_of_processes
+from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import ShownMechanism
@@ -95,7 +96,7 @@ def test_draws_follow_the_law_that_it_shows_and_not_another(name, unknown, words
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
 def test_what_has_no_proof_is_refused_unless_asked_for_and_promises_nothing(name, words):
-    with pytest.raises(dptext.RefusedError):
+    with pytest.raises(RefusedError):
         EVERY[name](words, epsilon=14.0)
     statement = build(name, words).document_statement(3)
     assert isinstance(statement.guarantee, NoGuarantee)
@@ -134,13 +135,13 @@ def test_it_cannot_drift_away_from_its_statement(name, words):
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, 10**400, None, "5", True])
 @pytest.mark.parametrize("name", EVERY)
 def test_an_epsilon_that_is_no_finite_number_above_0_is_refused(name, epsilon, words):
-    with pytest.raises(dptext.ParameterError, match="epsilon must be"):
+    with pytest.raises(ParameterError, match="epsilon must be"):
         build(name, words, epsilon)
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_vectors_must_be_word_vectors(name):
-    with pytest.raises(dptext.ParameterError, match=r"use dptext\.load_vectors"):
+    with pytest.raises(ParameterError, match=r"use dptext\.load_vectors"):
         build(name, np.eye(3))
 
 
@@ -154,9 +155,9 @@ def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, unknown,
     private = mechanism.sample(["nobody-knows-me", "", "\ud800", "WORDA0X", *words.words] * 3)
     assert len(private) == 3 * (4 + len(words))
     assert set(private) <= set(words.words)
-    with pytest.raises(dptext.ParameterError, match="got one string"):
+    with pytest.raises(ParameterError, match="got one string"):
         mechanism.sample("word")
-    with pytest.raises(dptext.ParameterError, match="entry 1 is int"):
+    with pytest.raises(ParameterError, match="entry 1 is int"):
         mechanism.sample(["word", 3])
 
 

@@ -12,10 +12,11 @@ import pytest
 from scipy.stats import norm
 
 import dptext
-from dptext import BudgetPolicy, DataError, Document, ParameterError, RefusedError, fit_concerns
+from dptext import BudgetPolicy, Document
 from dptext.audits import exact_loss
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.levels import concerns_by
+from dptext.embeddings.levels import concerns_by, fit_concerns
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.guarantee import ApproxDP, PureDP, sum_upwards
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -89,7 +90,7 @@ def test_predicted_levels_follow_the_concern_that_drives_the_texts():
     texts = [
         " ".join(["curtain" if generator.uniform() < concern else "river" for _ in range(40)]) for concern in concerns
     ]
-    model = dptext.fit_concerns(texts[:120], concerns[:120])
+    model = fit_concerns(texts[:120], concerns[:120])
     assert model.error.of_mean < 0.5
     found = policy(predictor=model).predict(texts[120:])
     epsilons = np.array([LEVELS[level] for level in found])
@@ -359,8 +360,8 @@ def test_without_scikit_learn():
         "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\n"
         "import dptext\n"
         "try:\n"
-        "    dptext.fit_concerns([[0.0]] * 20, [0.5] * 20)\n"
-        "except dptext.MissingExtraError as error:\n"
+        "    fit_concerns([[0.0]] * 20, [0.5] * 20)\n"
+        "except MissingExtraError as error:\n"
         "    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

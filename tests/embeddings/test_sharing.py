@@ -17,6 +17,8 @@ import dptext
 from dptext.embeddings import sharing
 from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import save_release, statement_files
+from dptext.errors import ParameterError, StorageError
+from dptext.privacy.unit import Relation, Unit
 
 WORDS = ["tea", "cup", "tax", "law", "cat", "dog", "rain", "sun"]
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
@@ -140,7 +142,7 @@ def test_a_seed_is_said_first_of_all(vectors, tmp_path):
 def test_nothing_is_overwritten_unless_asked(model, levelled, tmp_path):
     levelled.save(tmp_path / "shared")
     before = contents(tmp_path / "shared")
-    with pytest.raises(dptext.ParameterError, match="is there already"):
+    with pytest.raises(ParameterError, match="is there already"):
         model.save(tmp_path / "shared")
     assert contents(tmp_path / "shared") == before
     model.save(tmp_path / "shared", replace=True)
@@ -159,7 +161,7 @@ def test_what_others_put_there_is_never_deleted(model, tmp_path):
     model.save(tmp_path / "more")
     (tmp_path / "more" / "privacy-mine.json").mkdir()
     for name in ("shared", "empty", "file", ".", "public", "more"):
-        with pytest.raises(dptext.ParameterError, match="holds something besides released vectors"):
+        with pytest.raises(ParameterError, match="holds something besides released vectors"):
             model.save(tmp_path / name, replace=True)
     assert (tmp_path / "shared" / "thesis.tex").exists()
 
@@ -175,7 +177,7 @@ def test_a_save_that_fails_leaves_what_was_there(model, tmp_path, monkeypatch, r
         raise error
 
     monkeypatch.setitem(sharing._WORD2VEC, "binary", ("vectors.bin", fail))
-    with pytest.raises((dptext.StorageError, KeyboardInterrupt)):
+    with pytest.raises((StorageError, KeyboardInterrupt)):
         model.save(tmp_path / "shared", replace=replace)
     assert os.listdir(tmp_path) == (["shared"] if replace else [])
     assert before is None or contents(tmp_path / "shared") == before
@@ -192,22 +194,22 @@ def test_a_replaced_folder_comes_back_when_the_last_step_fails(model, tmp_path, 
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(dptext.StorageError):
+    with pytest.raises(StorageError):
         model.save(tmp_path / "shared", replace=True)
     assert os.listdir(tmp_path) == ["shared"]
     assert contents(tmp_path / "shared") == before
 
 
 def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
-    with pytest.raises(dptext.ParameterError, match="call fit first"):
+    with pytest.raises(ParameterError, match="call fit first"):
         dptext.Cooccurrence(vectors).save(tmp_path / "shared")
-    with pytest.raises(dptext.StorageError, match="the folder around it is not there"):
+    with pytest.raises(StorageError, match="the folder around it is not there"):
         model.save(tmp_path / "no" / "shared")
-    with pytest.raises(dptext.ParameterError, match="word2vec must be"):
+    with pytest.raises(ParameterError, match="word2vec must be"):
         model.save(tmp_path / "shared", word2vec="glove")
-    with pytest.raises(dptext.ParameterError, match="the folder must be a path"):
+    with pytest.raises(ParameterError, match="the folder must be a path"):
         model.save("a\0b")
-    with pytest.raises(dptext.ParameterError, match="carry no statement"):
+    with pytest.raises(ParameterError, match="carry no statement"):
         save_release(tmp_path / "shared", vectors, {})
     assert os.listdir(tmp_path) == []
 
@@ -336,7 +338,7 @@ def test_domain_adapted_private_text_end_to_end(model, tmp_path):
     ):
         result = dptext.privatize(["a cup of tea"], mechanism)
         both = dptext.statement_with_training(result.statement, vectors)
-        assert (both.unit, both.relation) == (dptext.Unit.USER, dptext.Relation.SUBSTITUTION)
+        assert (both.unit, both.relation) == (Unit.USER, Relation.SUBSTITUTION)
         assert both.epsilon >= 16.0 + mechanism.epsilon
         assert both.guarantee.delta >= 1e-6
         assert "all in the training of the vectors, one document in the release" in both.neighbours
@@ -356,7 +358,7 @@ def test_new_words_are_counted_in(vectors, tmp_path):
     assert back.statement.parameters["new_words"] == len(back) - len(vectors)
     assert back.words == model.vectors_.words == (*vectors.words, *found.words)  # "<unk>" before the new ones
     substituted = back.statement.parameters["epsilon_under_substitution"]
-    alone = model.budgets_.guarantee(relation=dptext.Relation.SUBSTITUTION).epsilon
+    alone = model.budgets_.guarantee(relation=Relation.SUBSTITUTION).epsilon
     assert substituted == pytest.approx(alone + 4.0, rel=1e-3)
     assert back.statement.parameters["promise_of_vocabulary"] == str(found.statement.guarantee)
     card = (tmp_path / "shared" / "README.md").read_text()

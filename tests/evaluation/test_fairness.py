@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 from dptext.evaluation.fairness import fairness
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 from dptext.evaluation.folds import Fold, checked_folds, make_folds
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 from dptext.evaluation.measures import measure
 
 

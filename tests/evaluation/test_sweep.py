@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext import DataError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.evaluation.fingerprint import fingerprint_of
 from dptext.evaluation.sweep import grid, read_sweep, sweep
 from evaluation.sweeping import dying, killed_once, noisy, stumbling, threads

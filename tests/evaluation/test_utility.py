@@ -5,7 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from dptext import Document, MissingExtraError, ParameterError
+from dptext import Document
+from dptext.errors import MissingExtraError, ParameterError
 from dptext.evaluation.folds import Fold
 from dptext.evaluation.utility import BagOfWords, VectorFeatures, WordIds, predictions, utility, words_of
 

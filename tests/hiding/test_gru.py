@@ -12,6 +12,7 @@ import dptext
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.options import AutoEncoderOptions
+from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.gru import END, GruDecoder, GruEncoder, WordTable
 
@@ -268,10 +269,10 @@ def test_public_words_may_be_given(made_texts, glove):
     assert len(by_vectors.text_encoder_.table.words) == len(glove) - 1
     promised = dptext.PrivacyStatement(
         guarantee=dptext.ApproxDP(1.0, 1e-6),
-        unit=dptext.Unit.USER,
-        relation=dptext.Relation.ADD_REMOVE,
+        unit=Unit.USER,
+        relation=Relation.ADD_REMOVE,
         condition="two corpora, one of which lacks the texts of one user",
-        trust=dptext.Trust.CENTRAL,
+        trust=Trust.CENTRAL,
         mechanism="skip-gram",
     )
     learned = dptext.load_vectors((["sea", "ship"], [[1.0, 0.0], [0.0, 1.0]]), statement=promised)

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dptext import ParameterError
 from dptext.audits import exact_loss
+from dptext.errors import ParameterError
 from dptext.noise.categories import RandomizedResponse
 from dptext.privacy.randomness import RandomBits
 

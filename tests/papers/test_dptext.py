@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dptext import DataError, WordVectors
+from dptext import WordVectors
+from dptext.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sklearn")

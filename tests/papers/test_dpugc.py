@@ -12,6 +12,7 @@ import pytest
 
 import dptext
 from dptext import WordVectors
+from dptext.errors import DataError, MissingExtraError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -132,13 +133,13 @@ def test_a_folder_is_as_good_as_an_archive_and_a_wrong_name_is_told_by_its_place
         (tmp_path / "blogs" / _name(int(person.user))).write_text(text, encoding="utf-8")
     assert sorted(each.user for each in papers["blogs"].bloggers(tmp_path)) == ["0", "1"]
     (tmp_path / "blogs" / "0.somebody.xml").write_text("", encoding="utf-8")
-    with pytest.raises(dptext.DataError, match=r"file \d") as caught:
+    with pytest.raises(DataError, match=r"file \d") as caught:
         list(papers["blogs"].bloggers(tmp_path))
     assert "somebody" not in str(caught.value)
 
 
 def test_a_missing_archive_is_named(papers, tmp_path):
-    with pytest.raises(dptext.DataError, match="--data"):
+    with pytest.raises(DataError, match="--data"):
         next(papers["blogs"].bloggers(tmp_path))
 
 
@@ -149,7 +150,7 @@ def test_who_is_held_out_does_not_depend_on_the_order(papers, people):
     assert [each.user for each in out] == [each.user for each in again]
     assert {each.user for each in out}.isdisjoint(each.user for each in others)
     assert len(out) + len(others) == 24
-    with pytest.raises(dptext.DataError, match="more than 24"):
+    with pytest.raises(DataError, match="more than 24"):
         held_out(people, 24)
 
 
@@ -167,7 +168,7 @@ def test_pairs_are_rare_public_words_that_stand_in_no_document_together(papers, 
         known = papers["corpus"].Corpus("known", [dptext.Document(f"{one.name} {one.secret}", user="x")], base=base)
         changed = next(each for each in probes.pairs_of(glove, known) if each.name == one.name)
         assert changed.secret != one.secret
-    with pytest.raises(dptext.DataError, match="15,000"):
+    with pytest.raises(DataError, match="15,000"):
         probes.pairs_of(dptext.load_vectors((glove.words[:500], glove.matrix[:500])), base)
 
 
@@ -314,7 +315,7 @@ def test_vectors_of_another_mechanism_are_made_again(papers, people, glove, nois
     np.testing.assert_allclose(of(models.Model("public, centred"), corpus).matrix.mean(axis=0), 0.0, atol=1e-5)
     processed = of(models.Model("public, processed"), corpus).matrix[: glove.vocabulary.unknown_row]
     np.testing.assert_allclose(np.linalg.norm(processed, axis=1), 1.0, atol=1e-5)
-    with pytest.raises(dptext.MissingExtraError, match="pip install"):
+    with pytest.raises(MissingExtraError, match="pip install"):
         of(models.Model("word2vec"), corpus)
 
 
@@ -430,5 +431,5 @@ def test_the_figure(papers, tmp_path):
 
 
 def test_nothing_to_report_is_said(papers, tmp_path):
-    with pytest.raises(dptext.DataError, match="run the experiment first"):
+    with pytest.raises(DataError, match="run the experiment first"):
         papers["report"].write_report(tmp_path, readme=None)

@@ -11,7 +11,8 @@ from papers.dpugc.neighbours import (
     word_precision,
 )
 
-from dptext import ParameterError, WordVectors
+from dptext import WordVectors
+from dptext.errors import ParameterError
 
 
 @pytest.fixture(scope="module")

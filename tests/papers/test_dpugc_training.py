@@ -10,6 +10,7 @@ import pytest
 from papers.dpugc.neighbours import PAPER_QUERIES
 
 import dptext
+from dptext.errors import DataError
 from dptext.privacy.sampled_gaussian import SampledGaussian
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +66,7 @@ def test_wikitext_has_a_user_a_paragraph(papers, tmp_path):
 
 @pytest.mark.parametrize("name", ["text8_users", "wikitext_users", "imdb_users"])
 def test_missing_texts_are_named(papers, tmp_path, name):
-    with pytest.raises(dptext.DataError, match="expected one of"):
+    with pytest.raises(DataError, match="expected one of"):
         next(papers["made_up_users"].__dict__[name](tmp_path))
 
 
@@ -148,5 +149,5 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
 
 
 def test_nothing_to_report_is_said(papers, tmp_path):
-    with pytest.raises(dptext.DataError, match="no rows"):
+    with pytest.raises(DataError, match="no rows"):
         papers["training_report"].write_report(tmp_path, readme=None)

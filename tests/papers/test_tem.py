@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dptext
+from dptext.errors import DataError, ParameterError
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]
@@ -79,7 +80,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys)
     assert "TEM - Madlib" in table
     assert len(drawn) == 2
     capsys.readouterr()
-    with pytest.raises(dptext.ParameterError, match="other settings"):
+    with pytest.raises(ParameterError, match="other settings"):
         papers["experiment"].main([*arguments[:-1], "4", "--no-matched"])
 
 
@@ -119,7 +120,7 @@ def test_what_is_guessed_is_learnt_on_the_other_half(papers):
 def test_a_missing_archive_is_named(papers, tmp_path):
     from papers.imdb import reviews
 
-    with pytest.raises(dptext.DataError, match="--data"):
+    with pytest.raises(DataError, match="--data"):
         next(reviews(tmp_path))
 
 

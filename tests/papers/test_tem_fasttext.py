@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from papers.tem.fasttext import FastTextClassifier, Ragged
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 
 WORDS = 200
 

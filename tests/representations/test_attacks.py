@@ -15,7 +15,6 @@ from dptext import (
     MeanOfWords,
     OneBit,
     OptimizedUnary,
-    ParameterError,
     Piecewise,
     PrivUnit,
     PrivUnitG,
@@ -24,6 +23,7 @@ from dptext import (
     load_vectors,
     recommend,
 )
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound
 

@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dptext import DataError, Gaussian, ParameterError, PrivUnit
+from dptext import Gaussian, PrivUnit
+from dptext.errors import DataError, ParameterError
 from dptext.representations.registry import RANDOMIZERS
 
 pytest.importorskip("sklearn")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 from dptext.privacy.unit import Relation
 from dptext.representations.domains import Domain, checked_vectors
 

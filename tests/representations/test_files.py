@@ -17,6 +17,7 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files import blocks, parquet
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
+from dptext.privacy.unit import Unit
 from dptext.release.release import statement_path
 from dptext.representations.files import VECTOR, encode_file, vectors_in
 from dptext.representations.privunit import PrivUnit
@@ -301,7 +302,7 @@ def test_the_promise_for_a_person_is_the_sum_over_his_texts(encoder):
     of_user = statement_for_user(statement, texts=3)
     assert of_user.guarantee == dptext.PureDP(24.0)
     assert of_user.slack == pytest.approx(3e-6)
-    assert of_user.unit is dptext.Unit.USER
+    assert of_user.unit is Unit.USER
     assert "at most 3" in of_user.neighbours
     approximate = statement.replace(guarantee=dptext.ApproxDP(2.0, 1e-6))
     assert statement_for_user(approximate, texts=4).guarantee == dptext.ApproxDP(8.0, 4e-6)

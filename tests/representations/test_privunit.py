@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dptext import ParameterError
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.privunit import PrivUnit, PrivUnitG
 

@@ -5,7 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from dptext import Document, StorageError
+from dptext import Document
+from dptext.errors import StorageError
 from dptext.text.vocabulary import Vocabulary
 from dptext.users import store as user_store
 from dptext.users.grouping import users_of

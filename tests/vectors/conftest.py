@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dptext
+from dptext.errors import DataError
 from dptext.vectors import word2vec as formats
 
 
@@ -30,7 +31,7 @@ def file(tmp_path):
 def refused():
     """Load, and expect one error with exactly this message; nothing in or behind it may hold the secret."""
 
-    def check(source, message, error=dptext.DataError, limit=None):
+    def check(source, message, error=DataError, limit=None):
         with pytest.raises(error) as caught:
             dptext.load_vectors(source, limit=limit)
         assert str(caught.value) == message

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import dptext
+from dptext.errors import ParameterError
 from dptext.vectors.ellipsoid import Ellipsoid
 
 
@@ -74,12 +74,12 @@ def test_size_does_not_matter():
 def test_directions_without_spread_are_refused_at_lambda_one_only():
     flat = cloud()
     flat[:, 4] = 2.0
-    with pytest.raises(dptext.ParameterError, match="without noise"):
+    with pytest.raises(ParameterError, match="without noise"):
         Ellipsoid(flat, 1.0)
     assert Ellipsoid(flat, 0.999).smallest == pytest.approx(0.001)
 
 
 @pytest.mark.parametrize("lambda_", [-0.1, 1.1, float("nan"), None, True, "0.2"])
 def test_a_lambda_that_is_no_share_is_refused(lambda_):
-    with pytest.raises(dptext.ParameterError, match="lambda must be a number from 0 to 1"):
+    with pytest.raises(ParameterError, match="lambda must be a number from 0 to 1"):
         Ellipsoid(cloud(), lambda_)

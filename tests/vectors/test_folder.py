@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import dptext
+from dptext.errors import DataError, StorageError
 from dptext.vectors.folder import announces_vectors, check_folder
 
 
@@ -179,7 +180,7 @@ def test_a_file_in_place_of_which_a_folder_stands(refused, saved):
     (saved / "words.txt").unlink()
     (saved / "words.txt").mkdir()
     path = str(saved / "words.txt")
-    refused(saved, f"cannot read {path!r}: Is a directory", dptext.StorageError)
+    refused(saved, f"cannot read {path!r}: Is a directory", StorageError)
 
 
 def test_a_broken_save_leaves_nothing(tmp_path, small, monkeypatch):
@@ -187,7 +188,7 @@ def test_a_broken_save_leaves_nothing(tmp_path, small, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dptext.files.streams.os.fsync", full)
-    with pytest.raises(dptext.StorageError, match=r"cannot write '.*saved': No space left on device$"):
+    with pytest.raises(StorageError, match=r"cannot write '.*saved': No space left on device$"):
         dptext.save_vectors(small, tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []
 
@@ -207,17 +208,17 @@ def test_further_statements_are_checked_by_their_digests(saved):
     with_statements(saved, {"a": entry})
     assert check_folder(saved) == {"privacy-a.json"}
     (saved / "privacy-a.json").write_bytes(b"something else")
-    with pytest.raises(dptext.DataError, match="is not the statement that config"):
+    with pytest.raises(DataError, match="is not the statement that config"):
         check_folder(saved)
     (saved / "privacy-a.json").unlink()
-    with pytest.raises(dptext.StorageError):
+    with pytest.raises(StorageError):
         check_folder(saved)
 
 
 @pytest.mark.parametrize("entries", [[], 3, None, {"a": 3}, {"a": {}}, {"a": {"file": "../x", "sha256": "0"}}])
 def test_statements_that_are_none_are_refused(saved, entries):
     with_statements(saved, entries)
-    with pytest.raises(dptext.DataError, match="expected files of statements"):
+    with pytest.raises(DataError, match="expected files of statements"):
         check_folder(saved)
 
 

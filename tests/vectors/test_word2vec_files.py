@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-import dptext
+from dptext.errors import MissingExtraError
 from dptext.vectors.word2vec import blocks_of
 
 zstandard = pytest.importorskip("zstandard")
@@ -78,5 +78,5 @@ def test_a_missing_zstandard_is_answered_with_its_install_line(refused, file, mo
     refused(
         path,
         "a.txt.zst needs the package 'zstandard'; install it with: pip install \"dptext[files]\"",
-        dptext.MissingExtraError,
+        MissingExtraError,
     )

@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-import dptext
 from dptext import WordVectors
+from dptext.errors import DataError
 from dptext.vectors.word_vectors import SourceRows, select_words
 
 WORDS = ["cat", "dog", "<unk>"]
@@ -68,7 +68,7 @@ def test_the_diameter_bound_holds(small):
     ],
 )
 def test_bad_vectors_are_refused_with_the_row(words, matrix, what):
-    with pytest.raises(dptext.DataError, match=what):
+    with pytest.raises(DataError, match=what):
         WordVectors(words, matrix)
 
 
@@ -105,7 +105,7 @@ def test_each_word_is_kept_once_the_first_time(caplog):
 
 @pytest.mark.parametrize("word", ["cat", "Cat", "<unk>"])
 def test_a_word_that_stands_twice_is_refused(word):
-    with pytest.raises(dptext.DataError) as error:
+    with pytest.raises(DataError) as error:
         select_words(stream(["the", "cat", word + "s", word], ["dog", word]), place="x, row", source="these")
     first = 1 if word == "cat" else 3
     second = 3 if word == "cat" else 5
@@ -154,7 +154,7 @@ def test_what_stands_behind_the_last_word_is_not_looked_at():
         yield SourceRows([0, 1, 2], ["the", "cat", "dog"], np.array([[1.0], [2.0], [np.nan]], dtype=np.float32))
 
     assert len(select_words(rows(), place="row", source="these", limit=3)) == 3
-    with pytest.raises(dptext.DataError, match=r"^row 2: the vector holds NaN"):
+    with pytest.raises(DataError, match=r"^row 2: the vector holds NaN"):
         select_words(rows(), place="row", source="these")
 
 

@@ -12,6 +12,7 @@ import dptext
 from dptext import TEM, privatize_bags
 from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
+from dptext.privacy.unit import Unit
 
 WORDS = ["cat", "dog", "tax", "vat"]
 POINTS = np.array([[0.0, 0.0], [0.5, 0.5], [3.0, 0.0], [3.0, 1.0]])
@@ -115,7 +116,7 @@ def test_words_come_out_sorted_and_nothing_else_does(vectors):
         "which rows had no text (null)",
     )
     assert result.statement.parameters["words_counted"] == 4
-    assert result.statement.unit is dptext.Unit.DOCUMENT
+    assert result.statement.unit is Unit.DOCUMENT
     assert "cheapest way" in result.statement.neighbours
 
 

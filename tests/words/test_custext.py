@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import dptext
+from dptext.errors import ParameterError, RefusedError
 from dptext.ledger.ledger import TEXT, Ledger
 from dptext.privacy.condition import ANY_TWO
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.vectors.partition import neighbour_groups
 from dptext.words.custext import CusText
 from dptext.words.registry import mechanism_from_statement
@@ -112,16 +114,16 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
 
 def test_a_ledger_does_not_count_a_promise_inside_groups_with_others(mechanism, tmp_path):
     ledger = Ledger.create(tmp_path / "l.ledger", epsilon=100.0)
-    with pytest.raises(dptext.RefusedError, match="words of one group of the public partition only"):
+    with pytest.raises(RefusedError, match="words of one group of the public partition only"):
         ledger.reserve("r", mechanism.document_statement(2), ["a text"], by=TEXT)
 
 
 def test_an_audit_of_groups_asks_for_them(small, mechanism):
-    with pytest.raises(dptext.ParameterError, match="of each word of the vocabulary as labels="):
+    with pytest.raises(ParameterError, match="of each word of the vocabulary as labels="):
         dptext.audit(mechanism)
-    with pytest.raises(dptext.ParameterError, match="expected a label for each of 301 words, got 3"):
+    with pytest.raises(ParameterError, match="expected a label for each of 301 words, got 3"):
         dptext.audit(mechanism, labels=[1, 2, 3])
-    with pytest.raises(dptext.ParameterError, match="leave labels= out"):
+    with pytest.raises(ParameterError, match="leave labels= out"):
         dptext.audit(dptext.TEM(small, epsilon=1.0), labels=mechanism.groups)
 
 
@@ -141,14 +143,14 @@ def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
     nearest = [np.lexsort((np.arange(len(points)), each))[:20] for each in far]
     np.testing.assert_allclose(mechanism.distributions(list(small.words)), formula(small, nearest, EPSILON), rtol=1e-9)
     statement = mechanism.document_statement(2)
-    assert isinstance(statement.guarantee, dptext.NoGuarantee)
+    assert isinstance(statement.guarantee, NoGuarantee)
     assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, EPSILON)
     _, one, _, output, *_, other, _ = statement.guarantee.reason.split("'")
     assert mechanism.probabilities(one)[small.vocabulary.row(output)] > 0
     assert mechanism.probabilities(other)[small.vocabulary.row(output)] == 0
     claimed = mechanism.statement.replace(guarantee=dptext.PureDP(EPSILON))
     assert dptext.audit(mechanism, claimed).loss == math.inf
-    with pytest.raises(dptext.ParameterError, match="promises nothing"):
+    with pytest.raises(ParameterError, match="promises nothing"):
         dptext.audit(mechanism)
 
 
@@ -175,5 +177,5 @@ def test_words_at_one_point_are_drawn_alike():
     ],
 )
 def test_bad_arguments_are_named(small, options, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         CusText(small, epsilon=EPSILON, **options)

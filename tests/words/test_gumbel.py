@@ -8,6 +8,8 @@ from scipy import stats
 from scipy.special import lambertw
 
 import dptext
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.gumbel import TruncatedGumbel, published_scale
 from zoo.replacements import gumbel_shares
@@ -32,7 +34,7 @@ def shares(mechanism):
 
 def test_the_statement_promises_nothing_and_names_a_pair(mechanism, words, shares):
     statement = mechanism.document_statement(3)
-    assert isinstance(statement.guarantee, dptext.NoGuarantee)
+    assert isinstance(statement.guarantee, NoGuarantee)
     assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, EPSILON)
     _, output, _, other, rest = statement.guarantee.reason.split("'")
     loss = float(rest.split("at least ")[1].split()[0])
@@ -90,13 +92,13 @@ def test_the_scale_is_the_printed_one():
         a = (epsilon - 2 * (1 + math.log(size)) / nearest) / 3
         wanted = 2 * farthest / min(lambertw(2 * a * farthest).real, math.log(a * nearest))
         assert published_scale(epsilon, size, nearest, farthest) == pytest.approx(wanted, rel=1e-12)
-    with pytest.raises(dptext.ParameterError, match="the paper has no scale for epsilon 20"):
+    with pytest.raises(ParameterError, match="the paper has no scale for epsilon 20"):
         published_scale(20.0, 100, 0.5, 8.0)
 
 
 def test_words_at_one_point_have_no_scale_but_a_given_one():
     vectors = dptext.load_vectors((["ape", "bee"], [[1.0, 1.0], [1.0, 1.0]]))
-    with pytest.raises(dptext.ParameterError, match="give scale="):
+    with pytest.raises(ParameterError, match="give scale="):
         TruncatedGumbel(vectors, epsilon=50.0, unsafe_as_published=True)
     given = TruncatedGumbel(vectors, epsilon=50.0, scale=1.0, unsafe_as_published=True)
     assert set(given.sample(["ape"] * 200, seed=1)) <= {"ape", "bee", "<unk>"}

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import dptext
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import NearestNeighbours
 from dptext.words.madlib import Madlib
@@ -54,7 +55,7 @@ def test_vectors_of_any_size_give_the_same_mechanism(scale):
 
 
 def test_noise_beyond_the_vocabulary_is_refused(glove):
-    with pytest.raises(dptext.ParameterError, match="drowns the vocabulary"):
+    with pytest.raises(ParameterError, match="drowns the vocabulary"):
         Madlib(glove, epsilon=1e-12)
 
 

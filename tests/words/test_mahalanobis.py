@@ -9,6 +9,7 @@ from scipy import stats
 import dptext
 from dptext import Madlib, Mahalanobis
 from dptext.audits.mechanisms import distance_named
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import NearestNeighbours
 
@@ -163,5 +164,5 @@ def test_the_statement_names_metric_lambda_and_slack(glove):
 
 @pytest.mark.parametrize("lambda_", [-0.1, 1.5, math.nan, None, True])
 def test_bad_lambdas_are_refused(small, lambda_):
-    with pytest.raises(dptext.ParameterError, match="lambda must be a number from 0 to 1"):
+    with pytest.raises(ParameterError, match="lambda must be a number from 0 to 1"):
         Mahalanobis(small, epsilon=1.0, lambda_=lambda_)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dptext
+from dptext.errors import DataError, ParameterError
 from dptext.vectors.partition import principal_order, walk_order
 from dptext.words.ordered import OrderedList
 from dptext.words.registry import mechanism_from_statement
@@ -62,7 +63,7 @@ def test_far_words_have_finite_logs_and_an_audit_uses_them(glove):
 
 def test_an_audit_asks_for_the_places(small):
     mechanism = OrderedList(small, epsilon=1.0)
-    with pytest.raises(dptext.ParameterError, match="in rank distance, on a public list"):
+    with pytest.raises(ParameterError, match="in rank distance, on a public list"):
         dptext.audit(mechanism)
     # in another order the promise is another one, and false
     assert dptext.audit(mechanism, labels=np.argsort(principal_order(small))).refuted
@@ -110,7 +111,7 @@ def test_an_order_of_the_callers(line):
     mechanism = OrderedList(line, epsilon=1.0, order=["dog", "<unk>", "bee", "ape", "cow"])
     assert [line.words[row] for row in np.argsort(mechanism.places)] == ["dog", "<unk>", "bee", "ape", "cow"]
     assert dptext.audit(mechanism, labels=mechanism.places).outcome == "exact"
-    with pytest.raises(dptext.DataError, match="in an order of its caller's"):
+    with pytest.raises(DataError, match="in an order of its caller's"):
         mechanism_from_statement(mechanism.statement)
     other = OrderedList(line, epsilon=1.0, order=["<unk>", "dog", "bee", "ape", "cow"])
     assert mechanism.word_guarantee().space != other.word_guarantee().space
@@ -139,5 +140,5 @@ def test_any_epsilon_is_total(line):
     ],
 )
 def test_bad_arguments_are_named(line, options, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         OrderedList(line, **options)

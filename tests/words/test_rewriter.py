@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import dptext
 from dptext import TEM, Document, privatize
+from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
 from dptext.text.tokens import Kind, split
 from dptext.words import rewriter as module
@@ -131,9 +132,9 @@ def test_documents_can_end_with_the_last_word_of_the_budget(faithful):
 @pytest.mark.parametrize(
     ("texts", "error", "what"),
     [
-        ("one string", dptext.ParameterError, "got one string"),
-        (["fine", 2.5], dptext.DataError, "entry 2 is float"),
-        (["fine", b"bytes"], dptext.DataError, "entry 2 is bytes"),
+        ("one string", ParameterError, "got one string"),
+        (["fine", 2.5], DataError, "entry 2 is float"),
+        (["fine", b"bytes"], DataError, "entry 2 is bytes"),
     ],
 )
 def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, what):
@@ -142,7 +143,7 @@ def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, what):
 
 
 def test_a_mechanism_is_asked_for():
-    with pytest.raises(dptext.ParameterError, match="must be a word mechanism such as TEM, got str"):
+    with pytest.raises(ParameterError, match="must be a word mechanism such as TEM, got str"):
         privatize(["the"], "tem")
 
 

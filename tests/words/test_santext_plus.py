@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dptext
+from dptext.errors import ParameterError
 from dptext.words import santext_plus as module
 from dptext.words.santext_plus import SanTextPlus
 
@@ -120,5 +121,5 @@ def test_the_statement_prices_it_and_says_what_stays(small):
     ],
 )
 def test_bad_arguments_are_named(small, options, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         SanTextPlus(small, epsilon=EPSILON, **options)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import dptext
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.words.tem import TEM, threshold_for
 
@@ -241,7 +242,7 @@ def test_the_uniform_policy_makes_an_exception_of_unknown_words_in_its_metric(sm
     # without the exception the claim is false, and an audit says so
     plain = mechanism.statement.replace(guarantee=TEM(small, epsilon=2.0).word_guarantee())
     assert dptext.audit(mechanism, plain).refuted
-    with pytest.raises(dptext.ParameterError, match="no weights of its own"):
+    with pytest.raises(ParameterError, match="no weights of its own"):
         mechanism.weights(["nobody-knows-me"])
 
 
@@ -320,7 +321,7 @@ def test_the_statement_of_a_word(glove, mechanism):
     ],
 )
 def test_bad_arguments_are_named(small, options, what):
-    with pytest.raises(dptext.ParameterError, match=what):
+    with pytest.raises(ParameterError, match=what):
         TEM(small, **options)
 
 

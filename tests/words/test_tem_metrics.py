@@ -15,7 +15,7 @@ from scipy import stats
 
 import dptext
 from dptext import TEM
-from dptext.errors import DataError
+from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.angular import ANGULAR_DIAMETER
 from dptext.vectors.metrics import METRICS
@@ -138,7 +138,7 @@ def test_the_promise_holds_for_any_points(points, metric, epsilon, factor):
         points /= 1.01 * max(1.0, np.sqrt((points**2).sum(axis=1).max()))
     try:
         mechanism = TEM(vectors_of(points), epsilon=epsilon, metric=metric)
-    except dptext.ParameterError as error:
+    except ParameterError as error:
         assert "too coarse for this rate" in str(error)
         return
     between = brute_force(metric, mechanism.vectors.matrix)
@@ -306,7 +306,7 @@ def test_the_statement_of_a_callers_metric_says_what_it_rests_on(small):
     assert str(mechanism.statement.guarantee).startswith("2 per unit of caller's canberra distance")
     assert any("canberra is a metric on the words" in line for line in mechanism.statement.assumptions)
     assert mechanism.statement.guarantee.space != small.fingerprint
-    with pytest.raises(dptext.ParameterError, match="give the function as distance="):
+    with pytest.raises(ParameterError, match="give the function as distance="):
         dptext.audit(mechanism)
     assert dptext.audit(mechanism, distance=canberra).outcome == "exact"
 

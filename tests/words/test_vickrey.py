@@ -7,7 +7,9 @@ import pytest
 from scipy import stats
 
 import dptext
-from dptext import Madlib, NoGuarantee, Vickrey
+from dptext import Madlib, Vickrey
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.vickrey import first_share
@@ -131,9 +133,9 @@ def test_the_published_variant_says_that_nothing_is_proved(small):
         assert small.words[0] in statement.parameters["witness"]
         assert statement == dptext.PrivacyStatement.from_json(statement.to_json())
     assert "can be proved" in mechanism.statement.explain()
-    with pytest.raises(dptext.RefusedError, match="nothing is proved for Vickrey as published"):
+    with pytest.raises(RefusedError, match="nothing is proved for Vickrey as published"):
         mechanism.word_guarantee()
-    with pytest.raises(dptext.ParameterError, match="promises nothing"):
+    with pytest.raises(ParameterError, match="promises nothing"):
         dptext.audit(mechanism)
     assert dptext.privatize(["word word"], mechanism).statement.epsilon == math.inf
 
@@ -157,11 +159,11 @@ def test_the_published_variant_is_rebuilt_from_its_statement():
 
 @pytest.mark.parametrize("t", [-0.1, 1.5, math.nan, None, True, "1"])
 def test_bad_shares_are_refused(small, t):
-    with pytest.raises(dptext.ParameterError, match="t must be a number from 0 to 1"):
+    with pytest.raises(ParameterError, match="t must be a number from 0 to 1"):
         Vickrey(small, epsilon=1.0, t=t)
 
 
 def test_the_published_variant_needs_two_other_words():
     vectors = dptext.WordVectors(["ape", "<unk>"], [[1.0], [2.0]])
-    with pytest.raises(dptext.ParameterError, match="two words beside the true one"):
+    with pytest.raises(ParameterError, match="two words beside the true one"):
         Vickrey(vectors, epsilon=1.0, unsafe_as_published=True)

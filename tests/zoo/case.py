@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dptext import ApproxDP, Guarantee, MetricDP, PrivacyStatement, PureDP, Relation, Trust, Unit, Verdict
+from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
 from dptext.audits import judge_sample, require_refutable, sampled_loss
+from dptext.audits.verdict import Verdict
+from dptext.privacy.guarantee import Guarantee
+from dptext.privacy.unit import Relation, Trust, Unit
 
 __all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair"]
 

@@ -5,8 +5,9 @@ from functools import cache
 import numpy as np
 
 import dptext
-from dptext import TEM, Unit
+from dptext import TEM
 from dptext.audits import judge_exact
+from dptext.privacy.unit import Unit
 from zoo.case import Case, MetricDP, claim
 
 EPSILON = 5.0

@@ -9,10 +9,11 @@ import dataclasses
 
 import numpy as np
 
-from dptext import ZCDP, ApproxDP, Relation
+from dptext import ZCDP, ApproxDP
 from dptext.audits import canary_loss, judge_canaries
 from dptext.privacy.guarantee import approx_from_zcdp
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.unit import Relation
 from zoo.case import Case, claim
 
 CANARIES = 1_000

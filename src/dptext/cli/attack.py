@@ -23,8 +23,8 @@ from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.errors import DataError, ParameterError
-from dptext.report.file_attacks import aligned, by_layout, by_likelihood, channel_of, rebuilt
-from dptext.report.inputs import Rows, read_rows
+from dptext.reports.file_attacks import aligned, by_layout, by_likelihood, channel_of, rebuilt
+from dptext.reports.inputs import Rows, read_rows
 
 __all__ = ["attack"]
 

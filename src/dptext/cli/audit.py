@@ -17,7 +17,7 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
-from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.reports.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["audit"]

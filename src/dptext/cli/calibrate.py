@@ -24,7 +24,7 @@ from dptext.errors import ParameterError
 from dptext.own_files import check_target
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import measured
-from dptext.report.figures import calibration_figure, figure_format
+from dptext.reports.figures import calibration_figure, figure_format
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 

@@ -19,8 +19,9 @@ from dptext.cli.console import print_json
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
 from dptext.release.release import data_and_statement
-from dptext.report.measure import Question, report_on
-from dptext.report.page import Measurement, Report
+from dptext.reports import measure
+from dptext.reports.measure import Question
+from dptext.reports.page import Measurement, Report
 
 __all__ = ["report"]
 
@@ -95,7 +96,7 @@ def report(
     question = of.question(attacker)
     _check_places(question, out, card, force=force)
     command = _command(of, out, attacker, {"card": card, "title": title or None, "seed": question.seed})
-    made = report_on(question, title=title, command=command, say=output.say)
+    made = measure.report(question, title=title, command=command, say=output.say)
     _write(out, made.html(), owner_only=question.original is not None or made.has_owner_numbers)
     if card is not None:
         _write(card, made.card())

@@ -256,7 +256,7 @@ def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon:
         return
     choice("predicted_from", predicted_from, get_args(PredictedFrom), also=" or None")
     if not hasattr(predictor, "predict"):
-        raise ParameterError("predictor must be a fitted regressor: dptext.fit_concerns gives one")
+        raise ParameterError("predictor must be a fitted regressor: dptext.embeddings.levels.fit_concerns gives one")
     if training != "public" and not isinstance(training, PrivacyStatement):
         raise ParameterError(
             "say whose labels the predictor was fitted on: training='public' where volunteers gave labels and features "

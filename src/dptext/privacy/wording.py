@@ -269,7 +269,7 @@ def filled(template: str, **values: Any) -> str:
     """A template with its values.
 
     Args:
-        template: its path in the package, such as ``report/templates/page.html``. Templates see the functions of this
+        template: its path in the package, such as ``reports/templates/page.html``. Templates see the functions of this
             module and `at_most` as a filter.
         values: what it speaks of. They are made harmless for the kind of the template.
     """

@@ -89,7 +89,7 @@ def statement_with_training(
     >>> import dptext
     >>> training = PrivacyStatement(
     ...     guarantee=dptext.ApproxDP(1.0, 1e-6), unit=Unit.USER, relation=Relation.ADD_REMOVE,
-    ...     condition="two corpora, one of which lacks the texts of one user", trust=dptext.Trust.CENTRAL,
+    ...     condition="two corpora, one of which lacks the texts of one user", trust=dptext.privacy.unit.Trust.CENTRAL,
     ...     mechanism="skip-gram", assumptions=("the vocabulary is public",))
     >>> words = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
     >>> vectors = dptext.load_vectors(words, statement=training)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext import Document, ParameterError, SkipGram, load_vectors
+from dptext import Document, SkipGram, load_vectors
 from dptext.embeddings.dpsgd.participation import (
     PublishedAccount,
     personal_participation,
@@ -16,6 +16,7 @@ from dptext.embeddings.dpsgd.participation import (
     sampled_users,
     threshold,
 )
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
 ALARM = 1e-6

@@ -24,20 +24,21 @@ from dptext.calibration.deniability import deniability
 from dptext.errors import DataError, ParameterError, extra
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
+from dptext.files.documents import PathLike
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import data_and_statement, read_statement
-from dptext.report.figures import promise_figure, scores_figure
-from dptext.report.file_attacks import expect_recovery, infer, link, recover
-from dptext.report.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
-from dptext.report.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
-from dptext.report.page import GroupGap, Measurement, Picture, Report, Sample, main_scores
+from dptext.reports.figures import promise_figure, scores_figure
+from dptext.reports.file_attacks import expect_recovery, infer, link, recover
+from dptext.reports.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.reports.page import GroupGap, Measurement, Picture, Report, Sample, main_scores
 from dptext.words.mechanism import WordMechanism
 from dptext.words.privatize import privatize
 from dptext.words.registry import mechanism_from_statement
 
-__all__ = ["Question", "report_on"]
+__all__ = ["Question", "report"]
 
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _SEEDS = 2**31
@@ -105,16 +106,27 @@ class Question:
         return list(dict.fromkeys(each for each in named if each is not None))
 
 
-def report_on(
-    question: Question, *, title: str = "", command: str = "", say: Callable[[str], None] = lambda _line: None
+def report(
+    private: PathLike | Question,
+    *,
+    title: str = "",
+    command: str = "",
+    say: Callable[[str], None] = lambda _line: None,
+    **asked: Any,
 ) -> Report:
-    """Look at a release, and put what was found together.
+    """Look at a release, and put what was found on one page: its promise, audits, attacks, use and fairness.
 
     Args:
-        question: which release, and what to ask of it.
+        private: private texts, or a .parquet of vectors, with the statement beside it.
         title: of the page; empty: the name of the private file.
         command: what makes the page again.
-        say: gets a line about each step.
+        say: called with a line for each step.
+        asked: what to look at, and in which rows: the attributes of `Question` (``original``, ``label``,
+            ``attribute``, ``group``, ``person``, ``seed`` ...).
+
+    Returns:
+        A `Report`: ``html()`` is the page, ``card()`` a short one in Markdown without the numbers that only the owner
+        of the texts should see, ``refuted`` whether the promise does not hold.
 
     Raises:
         DataError: a file cannot be what it is said to be: other rows than the original, a column that is missing, no
@@ -125,7 +137,13 @@ def report_on(
     """
     for module, name in (("matplotlib.figure", "report"), ("scipy.stats", "audit"), ("sklearn", "audit")):
         extra(module, name, "a report")  # before minutes of work
-    return _Making(question, say).report(title, command)
+    if isinstance(private, Question):
+        private = replace(private, **asked)
+    else:
+        if asked.get("original") is not None:
+            asked["original"] = Path(asked["original"])
+        private = Question(private=Path(private), **asked)
+    return _Making(private, say).report(title, command)
 
 
 class _Making:

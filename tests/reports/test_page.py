@@ -7,14 +7,16 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dptext import ApproxDP, MetricDP, NoGuarantee, ParameterError, PrivacyStatement, PureDP
+from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
 from dptext.attacks.attack_score import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
+from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
-from dptext.report.figures import promise_figure, scores_figure
-from dptext.report.file_audit import Check
-from dptext.report.page import GroupGap, Measurement, Report, Sample, answers
+from dptext.privacy.guarantee import NoGuarantee
+from dptext.reports.figures import promise_figure, scores_figure
+from dptext.reports.file_audit import Check
+from dptext.reports.page import GroupGap, Measurement, Report, Sample, answers
 
 NASTY = '<script>alert("x")</script>&'
 

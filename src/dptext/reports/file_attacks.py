@@ -28,7 +28,7 @@ from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError
 from dptext.release.release import data_and_statement, read_statement
-from dptext.report.inputs import Rows
+from dptext.reports.inputs import Rows
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.rewriter import Aligner, layout_of_private, layout_of_release

@@ -8,7 +8,7 @@ import pytest
 import dptext
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import PureDP
-from dptext.report.file_audit import audit_vector_file, is_of_vectors
+from dptext.reports.file_audit import audit_vector_file, is_of_vectors
 from dptext.representations.bounds import Bound
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import encode_file

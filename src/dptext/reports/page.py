@@ -18,7 +18,7 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import explanation_html, filled, not_protected, of_words, protected, strength_in_brief
-from dptext.report.file_audit import Check
+from dptext.reports.file_audit import Check
 from dptext.text.tokens import Kind, split
 from dptext.words.rewriter import PLACEHOLDERS
 
@@ -147,7 +147,7 @@ class Report:
         marked = [*((each, True) for each in self.owner_attacks), *((each, False) for each in self.attacks)]
         main = {id(each) for each in (*main_scores(self.owner_attacks), *main_scores(self.attacks))}
         return filled(
-            "report/templates/page.html",
+            "reports/templates/page.html",
             report=self,
             answers=answers(self),
             protected=protected(self.statement),
@@ -166,7 +166,7 @@ class Report:
         """The same in Markdown, short, for the folder that is shared: without what only its owner should see."""
         command = _to_share(self.command)
         return filled(
-            "report/templates/card.md",
+            "reports/templates/card.md",
             report=self,
             statement=self.statement,
             protected=protected(self.statement),

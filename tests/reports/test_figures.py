@@ -4,21 +4,21 @@ import sys
 
 import pytest
 
-import dptext
 from dptext import TEM, Madlib, deniability
-from dptext.report.figures import calibration_figure, figure_format
+from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.reports.figures import calibration_figure, figure_format
 
 
 def test_bad_places_are_named(tmp_path):
-    with pytest.raises(dptext.ParameterError, match=r"ends in \.png, \.pdf, \.svg"):
+    with pytest.raises(ParameterError, match=r"ends in \.png, \.pdf, \.svg"):
         figure_format(tmp_path / "x.jpg")
-    with pytest.raises(dptext.StorageError, match="is not there; make it first"):
+    with pytest.raises(StorageError, match="is not there; make it first"):
         figure_format(tmp_path / "nowhere" / "x.png")
 
 
 def test_a_missing_matplotlib_is_answered_with_its_install_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(dptext.MissingExtraError, match=r'pip install "dptext\[report\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):
         figure_format(tmp_path / "x.png")
 
 

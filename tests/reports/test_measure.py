@@ -9,8 +9,8 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.release.release import write_statement
-from dptext.report.inputs import chosen_rows, columns_of, count_rows, read_rows
-from dptext.report.measure import Question, report_on
+from dptext.reports.inputs import chosen_rows, columns_of, count_rows, read_rows
+from dptext.reports.measure import Question
 from dptext.words.privatize import privatize_file
 
 pytest.importorskip("matplotlib")
@@ -43,7 +43,7 @@ def folder(tmp_path_factory, glove):
 
 @pytest.fixture(scope="module")
 def everything(folder):
-    return report_on(
+    return dptext.report(
         ask(
             folder,
             original=folder / "in.jsonl",
@@ -102,7 +102,7 @@ def test_no_text_of_the_data_is_on_page_or_card(everything):
 
 
 def test_a_page_of_the_release_alone_is_for_everybody(folder):
-    report = report_on(ask(folder))
+    report = dptext.report(ask(folder))
     assert not report.has_owner_numbers
     assert [(each.attack, each.score.high - each.score.low < 1e-9) for each in report.attacks] == [
         ("word recovery (Bayes-optimal)", True)
@@ -113,7 +113,7 @@ def test_a_page_of_the_release_alone_is_for_everybody(folder):
 
 
 def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_are_not_shown(folder):
-    report = report_on(
+    report = dptext.report(
         ask(
             folder,
             original=folder / "in.jsonl",
@@ -133,14 +133,14 @@ def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_ar
 
 
 def test_people_are_whole_in_a_fold(folder):
-    report = report_on(ask(folder, label="side", person="who", folds=3))
+    report = dptext.report(ask(folder, label="side", person="who", folds=3))
     assert report.utility[0].score.count == ROWS // 2
     assert report.utility[0].score.of == "people"
 
 
 def test_equal_seeds_equal_numbers(folder):
     question = ask(folder, label="side", rows=100, seed=3)
-    first, second = (report_on(question) for _ in range(2))
+    first, second = (dptext.report(question) for _ in range(2))
     assert first.utility == second.utility
     assert first.notes == second.notes
     assert first.samples != second.samples  # public sentences, drawn afresh each time
@@ -152,7 +152,7 @@ def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_
     changed = tmp_path / "out.jsonl"
     changed.write_text("".join([*lines[:-1], lines[0]]))
     write_statement(tmp_path / "out.jsonl.privacy.json", statement)
-    report = report_on(ask(folder, private=changed, original=folder / "in.jsonl"))
+    report = dptext.report(ask(folder, private=changed, original=folder / "in.jsonl"))
     assert report.refuted
     assert "NO: it was refuted" in report.html()
     assert any("Word recovery was not tried" in each for each in report.notes)
@@ -168,7 +168,7 @@ def test_vectors(folder, tmp_path):
     device = PrivateEncoder(vectors, PrivUnit(epsilon=8.0), dimension=8, projection="random").fit(None).release_
     out = tmp_path / "out.parquet"
     encode_file(folder / "in.jsonl", out, device, keep=("side", "who"))
-    report = report_on(
+    report = dptext.report(
         Question(
             private=out,
             original=folder / "in.jsonl",
@@ -198,7 +198,7 @@ def test_vectors(folder, tmp_path):
         pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long.ravel(), 20)}), tmp_path / "long.parquet"
     )
     asked = Question(private=out, original=tmp_path / "long.parquet", label="side", samples=20_000, seed=1)
-    assert [each.what for each in report_on(asked).utility] == [each.what for each in report.utility]
+    assert [each.what for each in dptext.report(asked).utility] == [each.what for each in report.utility]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_cannot_be_is_said_without_any_text(folder, asked, error, says):
     if "original" in asked:
         asked = {**asked, "original": folder / asked["original"]}
     with pytest.raises(error) as caught:
-        report_on(ask(folder, **asked))
+        dptext.report(ask(folder, **asked))
     assert says in str(caught.value)
     assert SECRET not in str(caught.value)
 
