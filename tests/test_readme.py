@@ -66,7 +66,8 @@ def test_the_walks_for_contributors_lead_to_files_that_are_there():
     source = Path(dptext.__file__).parent
     named = set(re.findall(r"`(?:dptext/)?([a-z_]+(?:/[a-z_]+)*\.py)\b", guide))
     assert len(named) > 20
-    assert [each for each in sorted(named) if not (source / each).is_file()] == []
+    root = Path(__file__).parent.parent
+    assert [each for each in sorted(named) if not ((source / each).is_file() or (root / each).is_file())] == []
     rooms = {each.name for each in source.iterdir() if each.is_dir() and each.name != "__pycache__"}
     picture = guide.split("```")[1]
     assert [each for each in sorted(rooms) if each not in picture.split() and f"{each}," not in picture] == []

@@ -32,8 +32,9 @@ def stdout() -> Console:
 
 
 def print_json(found: object) -> None:
-    """A result on standard output, for programs."""
-    typer.echo(json.dumps(found, ensure_ascii=False))
+    """A result on standard output, for programs: letters as they are where the stream can hold all of them."""
+    holds_all = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    typer.echo(json.dumps(found, ensure_ascii=not holds_all))
 
 
 def say(text: str, *, quiet: bool = False) -> None:

@@ -6,7 +6,7 @@
 | ``privacy.json`` | the statement: what is promised to everybody |
 | ``privacy-LEVEL.json`` | with several levels, one statement each |
 | ``vectors.bin`` or ``vectors.txt`` | the same vectors as word2vec writes them, for gensim |
-| ``README.md`` | the card (`dptext.embeddings.card`) |
+| ``README.md`` | the card (`dptext.embeddings.sharing`) |
 
 All of it follows from the release and from public parameters, so it costs nothing. What the curator knows beyond that
 is not in it: no count of words or people, no path, no time, and nothing of the machine. (The file system has times and
@@ -16,23 +16,80 @@ an owner of its own; an archive takes them along.)
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice, path
-from dptext.embeddings.card import card_of
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
-from dptext.privacy.guarantee import NoGuarantee
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.guarantee import NoGuarantee, at_most
+from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
+from dptext.privacy.wording import filled
 from dptext.vectors.folder import announces_vectors, write_folder
+from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word2vec import check_words, write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["Shareable", "Word2VecFormat", "check_copy", "check_place", "is_released", "save_release", "statement_files"]
+__all__ = [
+    "Shareable",
+    "Word2VecFormat",
+    "card_of",
+    "check_copy",
+    "check_place",
+    "is_released",
+    "save_release",
+    "statement_files",
+]
+
+
+def card_of(
+    vectors: WordVectors, statements: Mapping[str, PrivacyStatement], *, files: Mapping[str, str], word2vec: str | None
+) -> str:
+    """The card as Markdown.
+
+    Args:
+        vectors: with the statement for everybody.
+        statements: by level.
+        files: of the statements, by level; empty where there is one only.
+        word2vec: the name of the copy for gensim, if there is one.
+    """
+    statement = vectors.statement
+    assert statement is not None
+    delta = _delta(statement)
+    return filled(
+        "embeddings/templates/card.md",
+        vectors=vectors,
+        statement=statement,
+        statements=statements,
+        files=files,
+        word2vec=word2vec,
+        trained="noise_multiplier" in statement.parameters,
+        chance=f"at most 1 in {math.floor(1 / delta * (1 + 1e-12)):,}" if delta > 0 else "0",
+        delta_of=_delta,
+        substitution=_substitution,
+        number=_number,
+        known_vectors=KNOWN_VECTORS,
+    )
+
+
+def _delta(statement: PrivacyStatement) -> float:
+    return float(getattr(statement.guarantee, "delta", 0.0))
+
+
+def _substitution(statement: PrivacyStatement) -> str | None:
+    epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)
+    if not isinstance(epsilon, float) or not isinstance(delta, float):
+        return None
+    return f"epsilon {at_most(epsilon, 4)}, delta {at_most(delta, 3)}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
 
 Word2VecFormat: TypeAlias = Literal["binary", "text"]
 

@@ -42,8 +42,7 @@ from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
-from dptext.processes import leave_with_the_parent
-from dptext.threads import use_cores
+from dptext.processes import leave_with_the_parent, use_cores
 
 __all__ = ["Progress", "Summary", "Sweep", "grid", "read_sweep", "sweep"]
 

@@ -86,7 +86,7 @@ def count_rows(path: Path, *, text: str) -> int:
 
 
 def chosen_rows(count: int, most: int, bits: RandomBits) -> Chosen:
-    """(n,) all rows, or as many as asked for by lot, ascending."""
+    """(n,) all rows, or as many as asked for at random, ascending."""
     if count <= most:
         return np.arange(count)
     return np.sort(np.argsort(bits.integers(count), kind="stable")[:most])

@@ -65,7 +65,7 @@ class Question:
         attribute: a column that an attacker wants to know.
         group: a column that says to which group a row's person belongs.
         person: a column that says whose row each is.
-        rows: look at this many rows at most, chosen by lot.
+        rows: look at this many rows at most, chosen at random.
         vectors: name or path of the public word vectors, if they are not where they were.
         samples, error: of an audit that has to sample.
         attackers: who infers the attribute.
@@ -221,7 +221,7 @@ class _Making:
         chosen = chosen_rows(count, asked.rows, RandomBits(asked.seed))
         if len(chosen) < count:
             self._notes.append(
-                f"Of {count:,} rows, {len(chosen):,} were looked at, chosen by lot. Among fewer originals a row is "
+                f"Of {count:,} rows, {len(chosen):,} were looked at, chosen at random. Among fewer originals a row is "
                 "easier to find than among all; the checks of the file read all of it."
             )
         ours = columns_of(self._data, text=asked.text, wanted=asked.columns)
