@@ -133,7 +133,7 @@ def test_a_seed_is_said_first_of_all(vectors, tmp_path):
     fitted(vectors, seed=1).save(tmp_path / "shared")
     head = (tmp_path / "shared" / "README.md").read_text().split("##")[0]
     assert "**Warning: for tests only.**" in head
-    assert "whoever has two releases made with one seed" in head
+    assert "two releases made with one seed" in head
 
 
 # -- whole or not at all ----------------------------------------------------------------------------------------
