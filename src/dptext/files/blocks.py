@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,9 +18,9 @@ __all__ = [
     "Columns",
     "Reject",
     "add_reject",
+    "block_limits",
     "in_blocks",
     "in_runs",
-    "is_full",
     "is_no_text",
 ]
 
@@ -81,9 +82,9 @@ class Block:
         return content.digest()
 
 
-def is_full(rows: int, characters: int, by_rows: int | None = None) -> bool:
-    """Whether a block of so much ends here; ``by_rows``: after this many rows, and for no other reason."""
-    return characters >= BLOCK_CHARACTERS or rows >= BLOCK_ROWS if by_rows is None else rows >= by_rows
+def block_limits(by_rows: int | None = None) -> tuple[int, float]:
+    """With how many rows and characters a block ends; ``by_rows``: after this many rows, and for no other reason."""
+    return (BLOCK_ROWS, BLOCK_CHARACTERS) if by_rows is None else (by_rows, math.inf)
 
 
 def in_runs(rejects: Iterable[Reject]) -> Iterator[Reject]:
@@ -112,12 +113,13 @@ def is_no_text(value: str) -> bool:
 
 def in_blocks(texts: Iterable[str | None]) -> Iterator[Block]:
     """Texts without columns, in blocks."""
+    most_rows, most_characters = block_limits()
     waiting: list[str | None] = []
     characters = 0
     for text in texts:
         waiting.append(text)
         characters += 0 if text is None else len(text)
-        if is_full(len(waiting), characters):
+        if characters >= most_characters or len(waiting) >= most_rows:
             yield Block(waiting, {})
             waiting, characters = [], 0
     if waiting:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from dptext.errors import DataError, ParameterError, extra
-from dptext.files.blocks import BLOCK_REJECTS, Block, Columns, Reject, add_reject, is_full, is_no_text
+from dptext.files.blocks import BLOCK_REJECTS, Block, Columns, Reject, add_reject, block_limits, is_no_text
 from dptext.files.parquet import ParquetSource, as_lists, as_table, assemble, segment
 from dptext.files.streams import OpenedFile, compress
 from dptext.own_files import HashedFile
@@ -295,6 +295,7 @@ class _LineSource:
         self._file.close()
 
     def blocks(self, by_rows: int | None) -> Iterator[Block]:
+        most_rows, most_characters = block_limits(by_rows)
         texts: list[str | None] = []
         columns: dict[str, list[Any]] = {name: [] for name in self._columns}
         rejects: list[Reject] = []
@@ -314,7 +315,7 @@ class _LineSource:
             for name, values in columns.items():
                 values.append(row[name])
             characters += 0 if text is None else len(text)
-            if is_full(len(texts), characters, by_rows):
+            if characters >= most_characters or len(texts) >= most_rows:
                 yield Block(texts, columns, tuple(rejects))
                 texts, columns, rejects = [], {name: [] for name in self._columns}, []
                 characters = 0

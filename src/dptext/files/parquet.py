@@ -22,7 +22,7 @@ from dptext.files.blocks import (
     Columns,
     Reject,
     add_reject,
-    is_full,
+    block_limits,
     is_no_text,
 )
 from dptext.files.kept_columns import rebuilt_column
@@ -121,6 +121,7 @@ class ParquetSource:
 
     def blocks(self, by_rows: int | None) -> Iterator[Block]:
         """The rows in blocks, in order."""
+        most_rows, most_characters = block_limits(by_rows)
         tables: list[Any] = []
         texts: list[str | None] = []
         rejects: list[Reject] = []
@@ -136,7 +137,7 @@ class ParquetSource:
             characters += sum(len(text) for text in part if text is not None)
             if len(tables) > 1 and not part:
                 tables.pop()  # rows without texts, all left out
-            if is_full(len(texts), characters, by_rows):
+            if characters >= most_characters or len(texts) >= most_rows:
                 yield Block(texts, self._arrow.concat_tables(tables), tuple(rejects))
                 tables, texts, rejects, characters = [], [], [], 0
         if texts or rejects:

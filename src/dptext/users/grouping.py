@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import is_full
+from dptext.files.blocks import block_limits
 from dptext.files.column import is_missing, spelled_key
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
@@ -265,6 +265,7 @@ def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: st
     users: list[Any] = []
     levels: list[Any] = []
     first, characters = 1, 0
+    most_rows, most_characters = block_limits()
     for number, document in enumerate(documents, 1):
         if not isinstance(document, Document):
             raise DataError(f"row {number} must be a Document, got {type(document).__name__}")
@@ -277,7 +278,7 @@ def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: st
         if level is not None:
             levels.append((document.attributes or {})[level])
         characters += len(document.text or "")
-        if is_full(len(texts), characters):
+        if characters >= most_characters or len(texts) >= most_rows:
             yield _Part(first, texts, users if unit == "user" else None, None if level is None else levels)
             first, characters = number + 1, 0
             texts, users, levels = [], [], []
