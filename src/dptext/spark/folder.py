@@ -44,11 +44,9 @@ class Appeared(Enum):
 
 
 class OutputFolder:
-    """A folder that the cluster sees. Use it as a context manager.
+    """A folder that the cluster sees; a context manager.
 
-    Args:
-        spark: the session.
-        path: as the engine spells it (``hdfs://...``, ``s3a://...``, a local or mounted path).
+    ``path`` is spelled as the engine spells it (``hdfs://...``, ``s3a://...``, a local or mounted path).
 
     Attributes:
         appeared: whether the output of this run is in place.

@@ -275,10 +275,7 @@ def _changed() -> RefusedError:
 def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
     """The result of jobs of the engine; when they fail or are interrupted, all of their tasks have ended.
 
-    Args:
-        spark: the session.
-        work: what starts the jobs, and waits for them.
-        stop: what else an interrupt has to stop, if that is not a job.
+    ``work`` starts the jobs and waits for them; ``stop`` stops what an interrupt has to stop besides jobs.
     """
     context = spark.sparkContext
     tag = f"dptext-{RandomBits().take(12).hex()}"
@@ -302,9 +299,8 @@ def run_job(spark: Any, work: Callable[[], Result], *, stop: Callable[[], None] 
 def completed(work: Callable[[], Result], *, stop: Callable[[], None] = lambda: None) -> Result:
     """The result of something that an interrupt does not cut in two: it is waited for all the same.
 
-    Args:
-        work: done in a thread of its own. A second interrupt does not wait for it any more.
-        stop: called on an interrupt, until the work has ended.
+    The work is done in a thread of its own. ``stop`` is called on an interrupt, again and again until the work has
+    ended; a second interrupt does not wait for it any more.
 
     Raises:
         KeyboardInterrupt: when the work has ended, if there was one.

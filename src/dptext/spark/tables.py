@@ -113,9 +113,7 @@ class _Pickler(pickle.Pickler):
 def to_nodes(spark: Any, thing: object) -> str:
     """Give every node a public object, and return the name that tasks know it by. A second time costs nothing.
 
-    Args:
-        spark: the session.
-        thing: what can be pickled and holds neither a secret nor random state.
+    The object can be pickled and holds neither a secret nor random state.
 
     Raises:
         ParameterError: it cannot be pickled.

@@ -211,13 +211,10 @@ class Placed:
 
 
 def placed_blocks(batches: Iterable[Any], text: str, *, ids: tuple[str, ...] = (), partition: int) -> Iterator[Placed]:
-    """The blocks of a partition.
+    """The blocks of a partition of record batches, in order.
 
-    Args:
-        batches: pyarrow record batches, in order.
-        text: the column that holds the text.
-        ids: the columns of the row id, where rows come grouped (`GROUP`) and sorted by it; none: as they lie.
-        partition: the number of the partition, for rows as they lie.
+    With ``ids``, the columns of the row id, rows come grouped (`GROUP`) and sorted by it. Without, they are taken as
+    they lie, and placed by the number of the partition.
 
     Raises:
         DataError: two rows of one id.

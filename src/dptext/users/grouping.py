@@ -261,11 +261,9 @@ def _parts_of_reader(reader: DocumentReader, unit: UserUnit, level: str | None) 
 
 
 def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[_Part]:
-    texts: list[str | None] = []
-    users: list[Any] = []
-    levels: list[Any] = []
-    first, characters = 1, 0
     most_rows, most_characters = block_limits()
+    waiting: list[Document] = []
+    first, characters = 1, 0
     for number, document in enumerate(documents, 1):
         if not isinstance(document, Document):
             raise DataError(f"row {number} must be a Document, got {type(document).__name__}")
@@ -273,17 +271,22 @@ def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: st
             raise DataError(f"row {number}: expected a string as text, got {type(document.text).__name__}")
         if level is not None and level not in (document.attributes or {}):
             raise DataError(f"row {number} has no attribute {level!r}, which was to be its level")
-        texts.append(document.text)
-        users.append(document.user)
-        if level is not None:
-            levels.append((document.attributes or {})[level])
+        waiting.append(document)
         characters += len(document.text or "")
-        if characters >= most_characters or len(texts) >= most_rows:
-            yield _Part(first, texts, users if unit == "user" else None, None if level is None else levels)
-            first, characters = number + 1, 0
-            texts, users, levels = [], [], []
-    if texts:
-        yield _Part(first, texts, users if unit == "user" else None, None if level is None else levels)
+        if characters >= most_characters or len(waiting) >= most_rows:
+            yield _part(first, waiting, unit, level)
+            first, characters, waiting = number + 1, 0, []
+    if waiting:
+        yield _part(first, waiting, unit, level)
+
+
+def _part(first: int, documents: list[Document], unit: UserUnit, level: str | None) -> _Part:
+    return _Part(
+        first,
+        [each.text for each in documents],
+        [each.user for each in documents] if unit == "user" else None,
+        None if level is None else [(each.attributes or {})[level] for each in documents],
+    )
 
 
 # -- users and levels as numbers ------------------------------------------------------------------------------
