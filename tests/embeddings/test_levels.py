@@ -358,10 +358,10 @@ def test_bad_features_and_concerns(features, concerns, options, error, message):
 def test_without_scikit_learn():
     code = (
         "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None\n"
-        "import dptext\n"
+        "import dptext.embeddings.levels\n"
         "try:\n"
-        "    fit_concerns([[0.0]] * 20, [0.5] * 20)\n"
-        "except MissingExtraError as error:\n"
+        "    dptext.embeddings.levels.fit_concerns([[0.0]] * 20, [0.5] * 20)\n"
+        "except dptext.errors.MissingExtraError as error:\n"
         "    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

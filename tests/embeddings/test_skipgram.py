@@ -506,7 +506,7 @@ def test_without_numba(vectors, monkeypatch):
         "model = dptext.SkipGram((['a', 'b', 'c'], [[1.0], [2.0], [3.0]]), steps=2, sampling_rate=1.0)\n"
         "try:\n"
         "    model.fit([dptext.Document('a b', user='x')])\n"
-        "except MissingExtraError as error:\n"
+        "except dptext.errors.MissingExtraError as error:\n"
         "    print(error)"
     )
     done = subprocess.run(

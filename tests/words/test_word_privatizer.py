@@ -156,7 +156,7 @@ def test_importing_the_package_does_without_scikit_learn():
     code = (
         "import sys; sys.modules['sklearn'] = None; import dptext; from dptext import *\n"
         "try: dptext.WordPrivatizer\n"
-        "except MissingExtraError as error: print(error)\n"
+        "except dptext.errors.MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'install it with: pip install "dptext[sklearn]"' in done.stdout
