@@ -122,6 +122,7 @@ def minority(generator, people=1000):
     return features, labels
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("attacker", ATTACKERS)
 def test_a_minority_that_is_told_apart_is_a_success(attacker):
     """Whoever names the majority for everybody is right in 90%, and nobody is right more often."""

@@ -25,6 +25,7 @@ def pairs():
     return vectors, counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["ridge", "logistic"])
 def test_words_behind_plain_vectors_are_named_and_behind_noise_not(pairs, decoder):
     vectors, counts = pairs

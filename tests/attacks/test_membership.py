@@ -99,6 +99,7 @@ def _covered(intervals, truth):
     return sum(low <= truth <= high for low, high in intervals)
 
 
+@pytest.mark.statistical
 def test_intervals_cover_what_they_should():
     """Scores of two normals one apart: area Phi(1 / sqrt 2), found at 1% Phi(1 - 2.326); 1e-6 each."""
     generator, trials, n = np.random.default_rng(5), 200, 300

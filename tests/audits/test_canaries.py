@@ -51,6 +51,7 @@ def randomised_response(epsilon, seed):
     return train, lambda released: released.astype(float)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_the_bound_sandwiches_randomised_response(epsilon):
     bounds = []

@@ -14,6 +14,7 @@ def distributions(inputs, outputs, seed=1):
     return shares / shares.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_the_worst_pair_is_that_of_brute_force_across_blocks():
     logs = np.log(distributions(70, 9_001))
     losses = np.abs(logs[:, None] - logs[None]).max(axis=2)

@@ -92,6 +92,7 @@ def test_the_randomizers_keep_their_promise_and_their_twins_do_not(kind, epsilon
     assert verdict.loss > 1.2 * epsilon
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("domain", "dimension", "noise", "sensitivity", "epsilon"),
     [
@@ -288,6 +289,7 @@ def test_a_seed_repeats_the_verdict():
     assert len(found) == 2
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_outputs():
     """200,000 outputs of 256 numbers would be 400 MiB in doubles."""
     channel = Additive("unit sphere", 256, lambda _bits, *shape: np.zeros(shape), 1.0)

@@ -9,13 +9,13 @@ CAN_FORK = "fork" in multiprocessing.get_all_start_methods()
 
 
 def outputs_of_processes(thing, draw):
-    """``draw`` of the object here, of two forked processes that inherit it, and of two that read a pickle of it."""
+    """``draw`` of the object here, of a forked process that inherits it, and of one that reads a pickle of it."""
     if not CAN_FORK:
         pytest.skip("this system cannot fork")
     stored = pickle.dumps(thing)
     context = multiprocessing.get_context("fork")
     outputs = [draw(thing)]
-    for inherited in (True, True, False, False):
+    for inherited in (True, False):
         mine, theirs = context.Pipe()
 
         def work(theirs=theirs, inherited=inherited):

@@ -87,12 +87,14 @@ def canary_run(epsilon, *, noiseless=False, canaries=400):
     return canary_loss(train, score, canaries=canaries, delta=DELTA, error=1e-6, seed=11)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_canaries_are_not_heard_above_the_promise(epsilon):
     """False alarm: 1e-6, by the bound of one-run auditing."""
     assert canary_run(epsilon).loss <= epsilon
 
 
+@pytest.mark.statistical
 def test_canaries_are_heard_without_noise():
     """The audit is alive: far above epsilon 1, and with noise for epsilon 8 above 0."""
     assert canary_run(1.0, noiseless=True).loss > 2

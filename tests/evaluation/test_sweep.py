@@ -403,6 +403,7 @@ def test_interrupted_it_says_how_far_it_came(path):
     assert raised.value.__notes__ == ["3 of 8 cells are done: the same call goes on from there"]
 
 
+@pytest.mark.statistical
 def test_summaries_cover_and_pairs_cancel_what_a_seed_decides(path):
     found = run(path, seeds=range(100))
     first, second = found.summary("score")

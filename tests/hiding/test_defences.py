@@ -54,6 +54,7 @@ def trained(rows, randomizer=None, **options):
     return hiding, np.asarray(hiding.transform(vectors, seed=2), dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"aim": "deny", "alpha": 0.5}, {"aim": "oppose", "game": "reversal"}])
 def test_an_adversary_hides_what_is_told_otherwise(rows, options):
     pytest.importorskip("sklearn")

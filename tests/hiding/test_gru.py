@@ -62,6 +62,7 @@ def test_numpy_computes_what_torch_learnt(made_texts, pooling):
     np.testing.assert_allclose(learnt.text_encoder_.encode(texts), raw, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_numpy_writes_what_torch_would(trained, made_texts):
     """The likeliest word each time: of torch's own decoder, fed with what it wrote."""
     body = trained.body(torch, made_texts.rows)
@@ -175,6 +176,7 @@ def fitted(made_texts, encoder, **options):
     )
 
 
+@pytest.mark.slow
 def test_what_the_auto_encoder_showed_is_hidden_and_the_topic_stays(trained, made_texts):
     hidden = fitted(made_texts, trained, batch_size=16)
     labels = {"task": np.array(made_texts.task), "group": np.array(made_texts.attributes["group"])}

@@ -268,6 +268,7 @@ def test_weights_do_not_depend_on_where_they_stand_in_an_array():
             np.testing.assert_array_equal(part, whole[start : start + length])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1_500, 2_100, 9_001])
 def test_draws_do_not_depend_on_the_cache_or_the_cores(points, size, monkeypatch):
     """Bit for bit: with bounds remembered one by one, in other batches, in another order, on more threads."""

@@ -57,6 +57,7 @@ def test_what_only_one_user_has_comes_out_with_less_than_delta(epsilon, delta, k
             assert keys * exact_tail("laplace", mechanism.scale, mechanism.threshold - 2) > delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "keys"), [each for each in GRID if each[1] < 0.1])
 def test_the_noise_covers_epsilon(epsilon, delta, keys):
     """Against other formulas than the ones of the search: pure for Laplace, zCDP's old conversion for Gaussian."""

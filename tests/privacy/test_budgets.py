@@ -45,6 +45,7 @@ def test_norms_agree_with_dp_accounting(budgets):
     assert budgets.clipping_norm() == budgets.clipping_norm("strict")
 
 
+@pytest.mark.slow
 @given(tables, deltas)
 def test_every_level_keeps_its_promise_and_wastes_nothing(levels, delta):
     budgets = PersonalBudgets(levels, delta=delta)

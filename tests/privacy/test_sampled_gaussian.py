@@ -161,6 +161,7 @@ def test_the_estimate_is_not_below_an_optimistic_one():
         assert lower <= epsilon <= lower + 0.0001 * steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [100, 100_000])
 def test_what_is_kept_back_covers_the_errors_of_the_transforms(steps):
     """With q next to 1 the exact delta is known; at the smallest delta allowed the epsilon must still hold."""

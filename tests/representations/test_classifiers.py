@@ -193,6 +193,7 @@ def trained():
     }
 
 
+@pytest.mark.slow
 def test_robust_training_beats_plain_training_where_clean_vectors_mislead(trained):
     """The noise has a deviation of 2.4 on a coordinate. Six standard errors of a share of 20,000 rows are .021."""
     vectors, labels = two_ways(20_000, 2)

@@ -306,6 +306,7 @@ def test_neither_a_name_nor_a_word_reaches_the_disk(tmp_path):
         assert users is not None
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_in_the_number_of_users():
     """A process of its own for each size: ten times the users, the same peak (16 MiB may come and go)."""
     code = """

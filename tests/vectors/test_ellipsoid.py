@@ -26,6 +26,7 @@ def exact_shape(matrix, lambda_):
     return [[weight * total[i][j] / mean + (1 - weight) * (i == j) for j in range(dimension)] for i in range(dimension)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lambda_", [0.2, 1.0])
 def test_the_root_is_within_its_error_of_exact_arithmetic(lambda_):
     matrix = cloud()

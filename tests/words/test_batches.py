@@ -118,6 +118,7 @@ def test_real_words_are_counted_as_they_are(glove):
         assert rewriter.tally.longest <= longest <= 2 * rewriter.tally.longest + 3
 
 
+@pytest.mark.slow
 def test_every_kept_character_parts_runs_of_letters():
     """Were a kept character no boundary, two replacements could be counted as one."""
     for code in range(0x110000):

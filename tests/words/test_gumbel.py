@@ -32,6 +32,7 @@ def shares(mechanism):
     return gumbel_shares(mechanism)
 
 
+@pytest.mark.slow
 def test_the_statement_promises_nothing_and_names_a_pair(mechanism, words, shares):
     statement = mechanism.document_statement(3)
     assert isinstance(statement.guarantee, NoGuarantee)

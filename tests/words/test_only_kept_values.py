@@ -187,6 +187,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @given(table=tables())
 @settings(max_examples=40, deadline=None)
@@ -204,6 +205,7 @@ def test_no_byte_but_of_kept_values_goes_out(mechanism, form, table):
     assert values(released) == values(stripped) == values(original)
 
 
+@pytest.mark.slow
 @given(table=tables())
 @settings(max_examples=20, deadline=None)
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".csv"])

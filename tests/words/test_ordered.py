@@ -38,7 +38,7 @@ def test_the_closed_form_is_the_sum_of_the_noise(line, epsilon):
 
 
 @pytest.mark.parametrize("order", ["walk", "principal"])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 40.0])
+@pytest.mark.parametrize("epsilon", [0.01, 40.0])
 def test_all_pairs_keep_the_promise_which_is_attained(small, epsilon, order):
     mechanism = OrderedList(small, epsilon=epsilon, order=order)
     places = walk_order(small) if order == "walk" else principal_order(small)

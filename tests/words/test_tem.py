@@ -85,6 +85,7 @@ def test_slack_stays_below_a_ten_thousandth_at_the_sizes_people_use(glove, size)
     assert TEM(glove, epsilon=EPSILON, threshold=threshold).slack <= 1e-4
 
 
+@pytest.mark.slow
 def test_real_probabilities_agree_with_brute_force_within_the_slack(mechanism, far, logs):
     assert np.abs(logs - log_formula(far, EPSILON, mechanism.threshold)).max() <= mechanism.slack
 
@@ -193,6 +194,7 @@ def test_theorem_three_holds_with_its_threshold_and_fails_with_half_of_it(glove,
     assert outside(threshold / 2) > beta
 
 
+@pytest.mark.slow
 def test_a_pure_document_budget_is_split_over_its_words(glove):
     mechanism = TEM(glove, epsilon=3.0, document_epsilon=100.0, max_words=10)
     assert mechanism.word_guarantee().pure_epsilon == pytest.approx(10.0)

@@ -90,6 +90,7 @@ def test_output_frequencies_follow_the_papers_law_and_another_t_is_rejected(t, p
     assert any(rejected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", [0.0, 0.25, 0.5, 1.0])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_law_keeps_the_promise_for_every_pair_and_the_published_one_loses_all(t, epsilon):

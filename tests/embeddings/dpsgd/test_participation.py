@@ -61,6 +61,7 @@ def test_bad_arguments_say_what_was_expected(arguments, message):
         personal_participation(delta=1e-6, steps=10, **arguments)
 
 
+@pytest.mark.slow
 def test_each_level_of_a_training_has_its_statement():
     vectors = load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
     documents = [
