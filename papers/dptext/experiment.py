@@ -19,7 +19,7 @@ from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dptext import methods
 from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure, split
-from papers.dptext.reports import write_report
+from papers.dptext.report import write_report
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
 from papers.running import options_of, say
 
