@@ -12,8 +12,11 @@ import dptext
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
 
-TESTS = Path(__file__).parent
-MARKED = {"papers": "papers", "spark": "spark", "faults": "slow", "audits/test_zoo.py": "slow"}
+ROOT = Path(__file__).parent.parent
+MARKED = {
+    **{"tests/papers": "papers", "tests/spark": "spark", "tests/faults": "slow", "tests/audits/test_zoo.py": "slow"},
+    **{"docs/report.md": "slow", "docs/audits.md": "slow"},
+}
 """What every test below a folder, or of a file, is marked as."""
 
 
@@ -21,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of `MARKED`: one rule for a folder instead of a decorator for each of its tests."""
     for item in items:
         for place, marker in MARKED.items():
-            if item.path.is_relative_to(TESTS / place):
+            if item.path.is_relative_to(ROOT / place):
                 item.add_marker(marker)
 
 

@@ -361,6 +361,7 @@ def test_the_judge_takes_what_it_is_given(glove):
         dptext.audit(words, dimension=4, score="learnt")
 
 
+@pytest.mark.slow
 def test_a_device_is_audited_through_its_channel():
     words = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
     encoder = dptext.PrivateEncoder(words, dptext.PrivUnit(epsilon=2.0)).fit()

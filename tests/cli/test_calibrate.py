@@ -112,6 +112,7 @@ def test_options_come_from_a_config_file(run, tmp_path):
     assert {each["word"] for each in answer["words"]} == {"government"}
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn(run, tmp_path):
     pytest.importorskip("matplotlib")
     code, _, _ = run("--epsilon", 3, "--figure", "out.png", "--rows", 20, "--draws", 20, "-q")

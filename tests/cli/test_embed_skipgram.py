@@ -88,6 +88,7 @@ def test_a_random_start(work, embed):
     assert back.statement.parameters["window"] == 3
 
 
+@pytest.mark.slow
 def test_levels_have_their_statements(work, embed):
     options = ["--level", "wish", "--levels", "strict=1,open=8", "--default-level", "open"]
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, *options)

@@ -327,6 +327,7 @@ def test_the_statement_is_explained(release, run):
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_an_honest_release_stands_its_audit(release, run):
     out = release("--epsilon", 4)
     code, text, err = run("audit", out, "--samples", 20_000, "--seed", 1)

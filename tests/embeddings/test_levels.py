@@ -126,6 +126,7 @@ def test_a_device_draws_afresh_and_pickled_policies_share_no_draws():
 # -- what is promised ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", [cooccurrence, skipgram])
 def test_from_public_features_a_level_is_as_good_as_declared(vectors, train):
     declared, predicted = train(vectors, BudgetPolicy(LEVELS)), train(vectors, policy())

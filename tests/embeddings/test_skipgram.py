@@ -206,6 +206,7 @@ def test_levels_take_part_at_their_own_rates(vectors):
 # -- what is learned ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_topics_are_learned_from_enough_people_without_public_vectors():
     words = Vocabulary([*WORDS, "<unk>"])
     options = {"dimension": 4, "steps": 60, "public_users": 1000, "distance": 300.0, "sampling_rate": 0.2}
@@ -250,6 +251,7 @@ def test_a_seed_does_not_repeat_its_noise_on_other_texts(vectors):
     assert (fitted(documents, vectors, **options).vectors_.matrix == one.vectors_.matrix).all()
 
 
+@pytest.mark.slow
 def test_a_seed_does_not_repeat_lazy_noise_at_other_checkpoints(vectors, tmp_path):
     """Lazy noise is caught up before a checkpoint: the same numbers would come to the tables in other sizes, and two
     multiples of one noise give away what is below them."""
@@ -418,6 +420,7 @@ def test_what_is_no_checkpoint(vectors, tmp_path):
     assert read_checkpoint(tmp_path / "none", (1, 1), b"") is None
 
 
+@pytest.mark.slow
 def test_progress_tells_what_was_spent(vectors):
     seen = []
     fit = model(vectors, steps=3).fit(people(5), progress=lambda at: seen.append((at.step, at.steps, at.epsilon)))
@@ -475,6 +478,7 @@ def test_no_documents_and_wrong_ones(vectors):
         fitted(["tea"], vectors)
 
 
+@pytest.mark.slow
 def test_lazy_noise_is_not_taken_where_single_precision_shows_beside_it(vectors):
     """There one user more decides how a number is rounded, and the noise that comes after it moves nothing."""
     few = {"dimension": 4, "pairs": 1, "sampling_rate": 0.01, "public_users": 10}

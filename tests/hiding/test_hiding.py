@@ -65,6 +65,7 @@ def attacked(vectors, labels):
 # -- what it is for -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fresh_attackers_find_what_was_there_and_not_what_was_hidden(made_vectors):
     """The positive control is the same training without adversaries (alpha 0): there the attack succeeds."""
     rows = 3000
@@ -361,6 +362,7 @@ def test_the_caller_s_generators_stay_as_they_were(made_vectors):
     assert (torch.get_rng_state().tolist(), torch.get_num_threads()) == before
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch_and_whole_groups_are_held_out(made_vectors):
     from dptext.hiding.held_out import parted
     from dptext.hiding.inputs import checked_targets

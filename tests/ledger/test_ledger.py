@@ -439,6 +439,7 @@ EPSILONS = st.sampled_from(["0.1", "0.2", "0.3", "1", "0.7", "0.05", "2.5", "0.3
 RELEASES = st.tuples(EPSILONS, st.lists(st.integers(0, 4), max_size=6), st.sampled_from(["leave", "settle", "void"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     limit=st.sampled_from(["1", "0.3", "3.1"]),
@@ -518,6 +519,7 @@ def run_script(folder, script):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_of_eight_processes_exactly_as_many_win_as_fit(tmp_path):
     out = run_script(
@@ -880,6 +882,7 @@ def test_json_that_nobody_wrote_is_damage_and_one_line(make, deep):
         assert len(str(caught.value)) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
 def test_a_stuck_process_is_waited_for_and_then_named(make, begin):
     ledger = make(epsilon=5)
@@ -901,6 +904,7 @@ def test_a_stuck_process_is_waited_for_and_then_named(make, begin):
     assert ledger.is_reserved("b")
 
 
+@pytest.mark.slow
 def test_every_statement_waits_for_the_locks_of_others(make, monkeypatch):
     """Before each statement another connection takes the file, where it can, and lets go a little later."""
     path = make(epsilon=50).path

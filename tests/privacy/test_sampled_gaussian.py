@@ -253,6 +253,7 @@ def test_a_norm_for_each_of_two_tables_is_rejected():
     assert optimistic(2.59 / math.sqrt(2), 0.05, 1000, DELTA) > stated + 1
 
 
+@pytest.mark.slow
 def test_add_remove_does_not_stand_for_substitution():
     account = SampledGaussian(noise_multiplier=1.0, sampling_rate=0.3, steps=30)
     epsilon = account.epsilon(delta=DELTA)
@@ -321,6 +322,7 @@ def test_a_missing_package_is_answered_with_its_install_line(monkeypatch):
     assert SampledGaussian(noise_multiplier=9.0, sampling_rate=1.0, steps=10).epsilon(delta=DELTA) > 0
 
 
+@pytest.mark.slow
 def test_the_package_is_imported_where_it_is_used_and_warns_of_nothing():
     code = (
         "import sys, json, dptext.privacy.budgets, dptext.privacy.sampled_gaussian as s\n"

@@ -606,6 +606,7 @@ def test_a_part_without_a_guarantee_leaves_the_whole_without_one():
     assert total.epsilon == math.inf
 
 
+@pytest.mark.slow
 @given(statements, statements)
 def test_a_composed_statement_never_promises_more_than_its_parts(first, second):
     second = dataclasses.replace(second, unit=first.unit, relation=first.relation)

@@ -323,6 +323,7 @@ def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the
 # -- rows that cannot be read, in great number -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
     good = json.dumps({"text": "a"}) + "\n"
     Path("in.jsonl").write_text("\n" * 25_000 + good + "\n" * 25_000 + good + "{\n" * 9)

@@ -22,6 +22,7 @@ def test_a_missing_matplotlib_is_answered_with_its_install_line(tmp_path, monkey
         figure_format(tmp_path / "x.png")
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn_and_needs_no_window(small, tmp_path):
     pytest.importorskip("matplotlib")
     found = [deniability(TEM(small, epsilon=epsilon)) for epsilon in (1.0, 2.0, 4.0)]

@@ -112,6 +112,7 @@ def test_a_page_of_the_release_alone_is_for_everybody(folder):
     assert "Is it equally good for everybody?" not in headings(report)
 
 
+@pytest.mark.slow
 def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_are_not_shown(folder):
     report = dptext.report(
         ask(
@@ -138,6 +139,7 @@ def test_people_are_whole_in_a_fold(folder):
     assert report.utility[0].score.of == "people"
 
 
+@pytest.mark.slow
 def test_equal_seeds_equal_numbers(folder):
     question = ask(folder, label="side", rows=100, seed=3)
     first, second = (dptext.report(question) for _ in range(2))
@@ -158,6 +160,7 @@ def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_
     assert any("Word recovery was not tried" in each for each in report.notes)
 
 
+@pytest.mark.slow
 def test_vectors(folder, tmp_path):
     pytest.importorskip("pyarrow")
     from dptext.representations.files import encode_file

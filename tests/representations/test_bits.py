@@ -40,6 +40,7 @@ def one_bit(epsilon):
 # -- exact losses ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bits", "dimension"), [(1, 1), (1, 4), (2, 3), (3, 2), (6, 1), (10, 1)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
 def test_the_loss_of_all_pairs_of_codes_is_the_stated_epsilon(bits, dimension, epsilon):

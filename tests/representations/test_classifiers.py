@@ -147,6 +147,7 @@ def test_one_class_and_no_fit_are_errors():
         NoisyClassifier().device_model()
 
 
+@pytest.mark.slow
 def test_the_perceptron_learns_and_says_how(request):
     pytest.importorskip("torch")
     seen = []

@@ -149,6 +149,7 @@ handles = st.text("ab_é0", min_size=1, max_size=8).map("@{}".format)
 around = st.text(" .,;:!?()<>\"'@/-_%aé0…。\u200d\u0301", max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(st.lists(st.one_of(emails, urls, handles, around), max_size=6).map("".join) | texts)
 def test_an_address_found_in_a_text_is_the_same_address_alone(text):
@@ -364,6 +365,7 @@ def test_folding_twice_is_folding_once(text):
     assert fold(fold(text)) == fold(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(texts | st.text("aαωιΑΩ\u0345\u0301\u0308\u0300\u0323\u00ad’'iIıİſßẞ\u212b\u1fbc", max_size=8))
 def test_folding_does_not_see_how_a_character_was_composed(text):

@@ -38,6 +38,7 @@ def test_pairs_are_those_of_the_release(text, seed):
     assert layout_of_private(private) == layout_of_release(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.text(max_size=60))
 def test_any_text_is_paired_with_its_release(text):

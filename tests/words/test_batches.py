@@ -107,6 +107,7 @@ def test_never_fewer_words_are_counted_than_there_were(small, texts):
     assert counted.exposed[:-1] == exact.exposed
 
 
+@pytest.mark.slow
 def test_real_words_are_counted_as_they_are(glove):
     """With clitics and abbreviations among the outputs, and words between all kinds of punctuation."""
     mechanism = TEM(glove, epsilon=0.5)

@@ -117,6 +117,7 @@ def test_columns_of_parquet_keep_their_types(work, mechanism, small_blocks):
     assert release.tally.missing == 15
 
 
+@pytest.mark.slow
 def test_a_seed_gives_one_output_whatever_the_number_of_processes(work, mechanism, small_blocks):
     write(work / "in.jsonl", rows(35))
     outputs = set()

@@ -316,6 +316,7 @@ def test_the_statement_of_a_callers_metric_says_what_it_rests_on(small):
     assert dptext.audit(mechanism, distance=half).refuted
 
 
+@pytest.mark.slow
 def test_a_budget_for_a_document_works_with_every_metric(small):
     for metric in ("angular", "manhattan", canberra):
         mechanism = TEM(small, epsilon=3.0, metric=metric, document_epsilon=20.0, max_words=10)

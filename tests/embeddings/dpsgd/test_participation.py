@@ -38,6 +38,7 @@ def test_rates_are_those_of_the_check_values_and_keep_each_level(participation):
     assert participation.default == "standard"
 
 
+@pytest.mark.slow
 def test_from_a_rate_the_noise_follows_and_the_largest_level_has_it():
     found = personal_participation({"a": 1.0, "b": 8.0}, delta=1e-6, steps=1000, sampling_rate=0.05)
     assert found.noise_multiplier == 1.273
