@@ -14,8 +14,12 @@ settings.load_profile("no clock")
 
 ROOT = Path(__file__).parent.parent
 MARKED = {
-    **{"tests/papers": "papers", "tests/spark": "spark", "tests/faults": "slow", "tests/audits/test_zoo.py": "slow"},
-    **{"docs/report.md": "slow", "docs/audits.md": "slow"},
+    "tests/papers": "papers",
+    "tests/spark": "spark",
+    "tests/faults": "slow",
+    "tests/audits/test_zoo.py": "slow",
+    "docs/report.md": "slow",
+    "docs/audits.md": "slow",
 }
 """What every test below a folder, or of a file, is marked as."""
 
