@@ -233,6 +233,7 @@ def test_a_few_huge_rows_do_not_blind_the_network():
     assert attribute_inference(features, labels, attackers="mlp", folds=2, seed=1)[0].score.value > 0.84
 
 
+@pytest.mark.slow
 def test_texts_bags_and_sparse_rows_will_do():
     generator = np.random.default_rng(10)
     labels = [n % 2 for n in range(80)]

@@ -111,6 +111,7 @@ def test_laplace_noise_of_the_right_scale_stands_and_less_does_not(domain, dimen
         assert verdict.refutable
 
 
+@pytest.mark.slow
 def test_normal_noise_is_judged_at_its_delta():
     """The least sigma for (4, .02) at sensitivity 2, by Balle and Wang 2018, Theorem 8."""
     from scipy.optimize import brentq

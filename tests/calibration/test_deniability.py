@@ -53,6 +53,7 @@ def test_numbers_come_from_the_integers_of_the_sampler(glove):
     assert found.support[0] == np.searchsorted(np.cumsum(ordered) / ordered.sum(), 0.95) + 1
 
 
+@pytest.mark.slow
 def test_small_vocabularies_are_looked_at_in_full_and_large_ones_in_part(small, glove):
     whole = deniability(TEM(small, epsilon=2.0))
     assert len(whole) == len(small)

@@ -36,6 +36,7 @@ def change(path, **fields):
     beside.write_text(dataclasses.replace(statement, **fields).to_json())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

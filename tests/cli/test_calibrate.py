@@ -91,6 +91,7 @@ def test_a_pure_epsilon_is_the_worst_case_that_is_promised(run):
     assert "never more than e^16." in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_mechanisms_are_compared(run, monkeypatch):
     monkeypatch.setattr("dptext.cli.calibrate._COMPARED_WORDS", 60)
     monkeypatch.setattr("dptext.cli.calibrate._COMPARED_DRAWS", 4000)

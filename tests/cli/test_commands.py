@@ -359,6 +359,7 @@ def test_explain_refuses_what_is_no_statement(work, run, content, code, message)
 # -- the program -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_demo_shows_texts_odds_and_promise(work, run):
     code, out, err = run("demo", "--seed", "1")
     assert code == 0
@@ -401,6 +402,7 @@ def test_a_bad_config_file_is_named(work, privatize, content, code, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_python_dash_m_is_the_same_program(work):
     done = subprocess.run([sys.executable, "-m", "dptext", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"dptext {dptext_version()}\n"

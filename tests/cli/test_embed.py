@@ -359,6 +359,7 @@ def test_standard_input(work, vectors):
     assert not Path("again").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_nothing(work, vectors):
     os.mkfifo("pipe.jsonl")
     command = [sys.executable, "-m", "dptext", "embed", "pipe.jsonl", "-o", "shared", "--vectors", vectors]

@@ -47,6 +47,7 @@ def statement():
     return dptext.PrivacyStatement.from_json(Path("out.parquet.privacy.json").read_text())
 
 
+@pytest.mark.slow
 def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
     code, out, err = hide(run, "--hide", "age", "--keep", "id", "--json")
     assert code == 0, err

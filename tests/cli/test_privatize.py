@@ -135,6 +135,7 @@ def test_bad_usage_gets_one_line(work, privatize, arguments, code, message):
 # -- pipes ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_standard_input_to_standard_output(work, vectors):
     command = [sys.executable, "-m", "dptext", "privatize", "-", "-o", "-", "--format", ".jsonl", "--keep", "id"]
     options = ["--statement", "s.json", "--vectors", vectors, "--epsilon", "4", "--seed", "3"]
@@ -419,6 +420,7 @@ def test_outputs_within_the_folder_of_inputs_are_no_inputs(work, privatize):
     assert sorted(os.listdir("texts/private")) == ["a.jsonl", "a.jsonl.privacy.json"]
 
 
+@pytest.mark.slow
 def test_a_pipe_that_breaks_leaves_a_statement_for_what_was_sent(work, vectors):
     write("big.jsonl", 20_000)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "-", "--statement", "s.json"]

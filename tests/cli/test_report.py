@@ -56,6 +56,7 @@ class _Reader(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_a_page_and_a_card(release, run, tmp_path):
     code, out, err = run(
         *("report", "out.jsonl", "-o", "page.html", "--original", "in.jsonl", "--label", "side", "--attribute", "side"),
@@ -88,6 +89,7 @@ def usual_mode(folder):
     return (folder / "usual").stat().st_mode & 0o777
 
 
+@pytest.mark.slow
 def test_the_command_on_the_page_makes_it_again(release, run, tmp_path):
     import html
     import re

@@ -71,6 +71,7 @@ def test_messages_that_nobody_can_read_change_neither_work_nor_exit_code(work, r
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_what_is_printed_goes_into_no_file_that_is_opened_later(work):
     done = run(work, "<&- >&- 2>&-", *PRIVATIZE[:-1], "-v", "-o", "closed.jsonl")
     assert done.returncode == 0
@@ -130,6 +131,7 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(module):
 # -- what comes from elsewhere ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     ["limit = " + "9" * 6000, "keep = " + "[" * 5000, "keep = " + "{a = " * 5000, "epsilon = 0x" + "f" * 5000],

@@ -35,6 +35,7 @@ def test_the_noise_is_normal_of_the_promised_size():
     assert too_little(noise(SIGMA / 1.02, 2).ravel(), SIGMA)  # 1.5 times too little is found with 60 numbers
 
 
+@pytest.mark.slow
 def test_tails_go_beyond_what_a_short_uniform_allows():
     """Of 10^7 normals 28 lie beyond 4.7 standard deviations; between 4 and 70 with probability 1 - 1e-6."""
     far = int((np.abs(noise(1.0, 3, (10_000, 1000))) > 4.7).sum())

@@ -81,6 +81,7 @@ def test_nobody_moves_the_sum_by_more_than_his_norm(features, name, norm):
     assert squared_length(cells) <= Fraction(norm) ** 2 * 2**48
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     documents=st.lists(st.lists(st.integers(-1, 39), max_size=40), max_size=6),

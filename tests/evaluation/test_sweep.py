@@ -53,6 +53,7 @@ def test_every_cell_is_measured_once_and_never_again(path):
     assert len(read_sweep(path).rows) == 11
 
 
+@pytest.mark.slow
 def test_processes_change_nothing_and_have_one_thread_each(path, tmp_path):
     assert numbers(run(tmp_path / "two.jsonl", processes=2)) == numbers(run(path))
     for processes in (1, 2):

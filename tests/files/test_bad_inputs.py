@@ -345,6 +345,7 @@ def read(path, **options):
     return list(read_documents(path, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TABLE)
 def test_bad_input_is_named_in_these_words(tmp_path, case):
     bad = TABLE[case]

@@ -92,6 +92,7 @@ def test_a_name_that_is_not_utf8_is_a_name(tmp_path):
     assert path.read_bytes() == b"x"
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_answered_with_its_install_line(tmp_path, monkeypatch):
     line = 'pip install "dptext[files]"'
     assert_error(MissingExtraError, lambda: extra("no_such_module.part", "files", "this"), "this", line)

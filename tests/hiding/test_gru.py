@@ -193,6 +193,7 @@ def test_what_the_auto_encoder_showed_is_hidden_and_the_topic_stays(trained, mad
     assert hidden.provenance_.trained_on == "made-up texts"
 
 
+@pytest.mark.slow
 def test_it_is_released_written_and_saved(made_texts, tmp_path):
     hidden = fitted(made_texts, auto(), randomizer=dptext.PrivUnit(epsilon=12.0), epochs=1)
     assert [each.phase for each in hidden.epochs_] == ["rebuild", "rebuild", "hide"]

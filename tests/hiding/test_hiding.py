@@ -85,6 +85,7 @@ def test_fresh_attackers_find_what_was_there_and_not_what_was_hidden(made_vector
     assert found[1.0][0] > found[0.0][0] - 0.03
 
 
+@pytest.mark.slow
 def test_game_and_aim_are_chosen(made_vectors):
     for options in ({"game": "reversal"}, {"aim": "confuse"}, {"adversary_layers": 2, "hidden": 16}):
         trained = hiding(epochs=1, randomizer=dptext.L2Laplace(epsilon=20.0), **options)

@@ -198,6 +198,7 @@ def test_pi_and_the_circle_to_sixty_digits():
             assert float(sine) == pytest.approx(math.sin(float(angle)), abs=1e-15)
 
 
+@pytest.mark.slow
 def test_what_is_settled_is_the_rounded_uniform_number_and_uses_no_more_bits_than_it_needs():
     """U in 2^-LEADING (lead, lead + 1), in steps of which a border lies inside: only more bits can tell the side."""
     lead = 2**62

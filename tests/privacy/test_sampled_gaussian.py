@@ -197,6 +197,7 @@ def test_opposite_vectors_are_the_worst_pair_for_substitution(one, other, angle,
 # -- properties -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_monotone():
     base = {"noise_multiplier": 3.0, "sampling_rate": 0.1, "steps": 200}
     epsilon = SampledGaussian(**base).epsilon(delta=DELTA)

@@ -350,6 +350,7 @@ strange = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(statements, st.sampled_from(SCHEMA["required"]), strange)
 @example(statement(), "slack", 10**400)

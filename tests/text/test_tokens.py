@@ -34,6 +34,7 @@ texts = any_string | st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=3), 
 # -- nothing is lost, everything has a kind -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(texts)
 @example("")

@@ -216,6 +216,7 @@ def test_the_first_words_of_a_user_are_looked_at_and_no_more(monkeypatch, batch,
         assert found == full
 
 
+@pytest.mark.slow
 def test_one_user_with_a_million_words_is_bounded_and_others_do_not_notice():
     document = Document("cat dog " * 50_000, user="a")
     documents = [Document("tax", user="b"), *[document] * 10, Document("tax", user="c"), document]

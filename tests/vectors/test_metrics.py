@@ -85,6 +85,7 @@ def tables(metric, points):
     return [LatticeDistances(points, kind=metric, dtype=dtype) for dtype in types]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 def test_distances_are_as_near_to_the_metric_as_the_table_says(metric):
     points = hard_points(metric)

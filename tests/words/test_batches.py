@@ -94,6 +94,7 @@ def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
 # -- the statement from the output ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.text(max_size=40), max_size=5))
 @settings(max_examples=100, deadline=None)
 def test_never_fewer_words_are_counted_than_there_were(small, texts):

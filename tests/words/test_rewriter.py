@@ -39,6 +39,7 @@ def test_each_kind_of_token_has_its_treatment(faithful, text, private):
     assert privatize([text], faithful, seed=1).texts == [private]
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=30), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_no_character_outside_punctuation_and_space_survives(faithful, texts):
@@ -147,6 +148,7 @@ def test_a_mechanism_is_asked_for():
         privatize(["the"], "tem")
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=40), max_size=5))
 @settings(max_examples=150, deadline=None)
 def test_nothing_that_the_rewriter_writes_looks_foreign(faithful, texts):

@@ -125,6 +125,7 @@ def test_rows_that_metrics_find_hard_keep_the_promise(metric, seed):
 coordinates = st.floats(-100, 100, width=32).map(lambda value: 0.0 if abs(value) < 1e-3 else value)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(coordinates, coordinates), min_size=2, max_size=12),
@@ -155,6 +156,7 @@ def loss_of(far, between, epsilon, threshold):
     return max(float((np.abs(logs - row).max(axis=1) - allowed[place]).max()) for place, row in enumerate(logs))
 
 
+@pytest.mark.slow
 def test_cosine_distance_breaks_the_promise_that_the_angle_keeps(glove):
     points = glove.matrix[:400].astype(np.float64)
     ways = points / np.linalg.norm(points, axis=1, keepdims=True)
@@ -212,6 +214,7 @@ def mixed(rows, matrix):
     return np.sqrt(np.clip(2 - 2 * (starts @ ways.T), 0, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [*OTHERS, mixed], ids=named)
 def test_draws_do_not_depend_on_batches_the_cache_or_the_cores(glove, metric, monkeypatch):
     words = glove.words[:1_699]

@@ -136,6 +136,7 @@ def test_in_a_pipeline(vectors):
     assert pickle.loads(pickle.dumps(model)).predict(TEXTS[:3]).shape == (3,)
 
 
+@pytest.mark.slow
 def test_in_a_search_over_epsilon(vectors):
     with sklearn.config_context(transform_output="pandas"):  # says how numeric steps answer, not this one
         assert isinstance(WordPrivatizer(vectors=vectors, limit=None).fit_transform(["a"]), np.ndarray)
@@ -152,6 +153,7 @@ def test_in_a_search_over_epsilon(vectors):
 # -- as an extra ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_importing_the_package_does_without_scikit_learn():
     code = (
         "import sys; sys.modules['sklearn'] = None; import dptext; from dptext import *\n"
