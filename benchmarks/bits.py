@@ -23,12 +23,12 @@ import numpy as np
 
 from dptext.noise.bits import SCALE, flip_threshold, packed_coins
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import available_cores
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import BitChannel, Randomizer
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
+from dptext.threads import available_cores
 
 VECTORS, QUICK_VECTORS = 131_072, 16_384
 DIMENSION = 64

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dptext.processes import available_cores, for_each_block
+from dptext.threads import available_cores, for_each_block
 
 _SHAPES = ((256, 4096), (512, 8192), (2048, 2048), (2048, 8192))
 """Rows and columns of a block. Small ones stay in the cache, large ones fill the kernels of BLAS; the best counts."""

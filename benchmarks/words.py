@@ -36,7 +36,7 @@ from dptext import (
     WordVectors,
     load_vectors,
 )
-from dptext.processes import available_cores
+from dptext.threads import available_cores
 from dptext.words.mechanism import WordMechanism
 
 SOURCE = "glove-6b-50d"

@@ -5,7 +5,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info
 
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 
 
 def blas_threads():

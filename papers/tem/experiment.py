@@ -26,7 +26,7 @@ from papers.tem.report import write_report
 
 from dptext import Madlib, WordVectors, calibrate, deniability, load_vectors
 from dptext.errors import ParameterError
-from dptext.processes import use_cores
+from dptext.threads import use_cores
 
 HERE = Path(__file__).resolve().parent
 EPSILONS = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)

@@ -1,9 +1,4 @@
-"""Work on all cores: pieces through several processes, and blocks of array work on threads, one BLAS thread each.
-
-The number of either changes the time and nothing else: pieces come out in the order of their input. numpy releases the
-interpreter lock inside its loops, so threads suffice for it; many small matrix products run faster side by side than
-one after the other on BLAS's own threads.
-"""
+"""Pieces of work through several processes, in order: the number of processes changes the time and nothing else."""
 
 from __future__ import annotations
 
@@ -14,28 +9,18 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 from dptext.checks import whole
 from dptext.errors import StorageError
 from dptext.own_files import scratch_folder
+from dptext.threads import available_cores, use_cores
 
-__all__ = [
-    "available_cores",
-    "for_each_block",
-    "in_order",
-    "leave_with_the_parent",
-    "one_blas_thread",
-    "start_worker",
-    "use_cores",
-]
+__all__ = ["begin_worker", "in_order"]
 
 Kept = TypeVar("Kept")
 Sent = TypeVar("Sent")
@@ -110,8 +95,18 @@ _work: Callable[[Any], Any] | None = None
 
 
 def _start(path: str, cores: int) -> None:
+    """Take over what the parent left in a file.
+
+    Where it cannot be read the worker ends at once, and its parent says so: an error would be printed with its
+    traceback.
+    """
     global _work
-    _work = start_worker(path, cores)
+    begin_worker(cores)
+    try:
+        with Path(path).open("rb") as stream:
+            _work = pickle.load(stream)  # noqa: S301  our own file
+    except OSError:
+        os._exit(1)
 
 
 def _do(sent: Any) -> Any:
@@ -119,104 +114,16 @@ def _do(sent: Any) -> Any:
     return _work(sent)
 
 
-def start_worker(path: str, cores: int) -> Any:
-    """What the parent left for a worker in a file. The worker takes its share of the cores, and ends with its parent.
-
-    Where the file cannot be read it ends at once, and its parent says so: an error would be printed with its traceback.
-    """
+def begin_worker(cores: int) -> None:
+    """A worker process takes its share of the cores, leaves an interrupt to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
-    threading.Thread(target=leave_with_the_parent, daemon=True).start()
+    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
     use_cores(cores)
-    try:
-        with Path(path).open("rb") as stream:
-            return pickle.load(stream)  # noqa: S301  our own file
-    except OSError:
-        os._exit(1)
 
 
-def leave_with_the_parent() -> None:
-    """For a thread of a worker: one whose parent was killed would wait for its next work for ever."""
+def _leave_with_the_parent() -> None:
+    """One whose parent was killed would wait for its next work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-Item = TypeVar("Item")
-
-
-_most: int | None = None
-
-
-def use_cores(count: int) -> None:
-    """Use at most this many cores in this process from now on: a worker beside others takes its share."""
-    global _most
-    _most = count
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return _cores() if _most is None else min(_most, _cores())
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def for_each_block(work: Callable[[Item], None], blocks: Iterable[Item]) -> None:
-    """Call ``work`` on every block; the calls must not depend on each other. The first error is raised."""
-    items = list(blocks)
-    with one_blas_thread():
-        if len(items) < 2 or available_cores() == 1:
-            for item in items:
-                work(item)
-            return
-        with ThreadPoolExecutor(max_workers=min(len(items), available_cores())) as pool:
-            for _ in pool.map(work, items):
-                pass
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-@dataclass
-class _Limit:
-    """The limit on BLAS holds for the whole process: the first to need it sets it, the last to leave lifts it."""
-
-    users: int = 0
-    limiter: Any = None
-    lock: Lock = field(default_factory=Lock)
-
-
-_limit = _Limit()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: on small products its threads wait for each other longer than they work."""
-    with _limit.lock:
-        if _limit.users == 0:
-            _limit.limiter = _blas().limit(limits=1, user_api="blas")
-        _limit.users += 1
-    try:
-        yield
-    finally:
-        with _limit.lock:
-            _limit.users -= 1
-            if _limit.users == 0:
-                _limit.limiter.restore_original_limits()
-
-
-def _after_fork() -> None:
-    """A child starts without its parent's threads, so without their claims on the limit."""
-    _limit.users, _limit.limiter, _limit.lock = 0, None, Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -158,7 +158,7 @@ def test_seeds_repeat_their_absence_does_not_and_cores_change_nothing(name, monk
     drawn = randomizer.randomize(vectors, seed=1)
     assert not np.array_equal(randomizer.randomize(vectors), randomizer.randomize(vectors))
     assert not np.array_equal(drawn, randomizer.randomize(vectors, seed=2))
-    monkeypatch.setattr("dptext.processes.available_cores", lambda: 1)
+    monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
     np.testing.assert_array_equal(drawn, randomizer.randomize(vectors, seed=1))
 
 

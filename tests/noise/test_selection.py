@@ -286,7 +286,7 @@ def test_draws_do_not_depend_on_the_cache_or_the_cores(points, size, monkeypatch
         np.testing.assert_array_equal(used.sample(rows, RandomBits(1)), wanted)
     for cores in (1, 3, 8):
         monkeypatch.setattr("dptext.noise.selection.available_cores", lambda cores=cores: cores)
-        monkeypatch.setattr("dptext.processes.available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("dptext.threads.available_cores", lambda cores=cores: cores)
         np.testing.assert_array_equal(build().sample(rows, RandomBits(1)), wanted)
 
 

@@ -24,7 +24,7 @@ def noisy_vectors(monkeypatch, mechanism, rows):
         return np.zeros((len(queries), count), dtype=np.int64)
 
     monkeypatch.setattr(NearestNeighbours, "find_several", record)
-    monkeypatch.setattr("dptext.processes.available_cores", lambda: 1)
+    monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
     mechanism.sample_rows(rows, RandomBits(5))
     return np.concatenate(seen)
 

@@ -26,7 +26,7 @@ def noise_of(monkeypatch, mechanism, rows):
 
     with monkeypatch.context() as patch:
         patch.setattr(NearestNeighbours, "find_several", record)
-        patch.setattr("dptext.processes.available_cores", lambda: 1)
+        patch.setattr("dptext.threads.available_cores", lambda: 1)
         mechanism.sample_rows(rows, RandomBits(5))
     return np.concatenate(seen) - mechanism.vectors.matrix[rows]
 

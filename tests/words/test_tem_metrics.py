@@ -246,7 +246,7 @@ def test_draws_do_not_depend_on_batches_the_cache_or_the_cores(glove, metric, mo
     np.testing.assert_array_equal(copy.sample_rows(rows, RandomBits(1)), wanted)
     for cores in (1, 5):
         monkeypatch.setattr("dptext.noise.selection.available_cores", lambda cores=cores: cores)
-        monkeypatch.setattr("dptext.processes.available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("dptext.threads.available_cores", lambda cores=cores: cores)
         np.testing.assert_array_equal(build().sample_rows(rows, RandomBits(1)), wanted)
 
 

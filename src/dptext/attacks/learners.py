@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from dptext.attacks.rows import are_texts, as_rows, as_texts, optional, unit_rows
 from dptext.errors import ParameterError
-from dptext.processes import available_cores
+from dptext.threads import available_cores
 
 __all__ = [
     "ATTACKERS",

@@ -20,7 +20,7 @@ from dptext.attacks.rows import Rows, are_texts, as_rows, as_texts, lengths_of, 
 from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 
 __all__ = [
     "Pairs",

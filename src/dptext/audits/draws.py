@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 
 __all__ = ["DrawTest", "Sampler", "compare_draws"]
 

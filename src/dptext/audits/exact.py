@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dptext.checks import number
 from dptext.errors import ParameterError
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 
 __all__ = ["ExactLoss", "density_loss", "exact_delta", "exact_loss"]
 

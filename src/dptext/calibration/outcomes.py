@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from dptext.noise.selection import DistanceTable
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 from dptext.words.mechanism import WordMechanism
 
 __all__ = [

@@ -24,8 +24,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -42,7 +40,7 @@ from dptext.checks import choice, number, whole
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
-from dptext.processes import leave_with_the_parent, use_cores
+from dptext.processes import begin_worker
 
 __all__ = ["Progress", "Summary", "Sweep", "grid", "read_sweep", "sweep"]
 
@@ -345,9 +343,7 @@ def _since(begin: float) -> float:
 
 def _start() -> None:
     """In the worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one in order
-    threading.Thread(target=leave_with_the_parent, daemon=True).start()
-    use_cores(1)
+    begin_worker(1)
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # for libraries that are loaded from now on
 
 

@@ -28,8 +28,8 @@ from dptext.hiding.inputs import Rows, Source, shuffled, stream_of
 from dptext.hiding.options import RunOptions
 from dptext.own_files import replacing
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import one_blas_thread
 from dptext.representations.networks import one_torch_thread
+from dptext.threads import one_blas_thread
 
 __all__ = ["HidingEpoch", "Player", "Run"]
 

@@ -66,7 +66,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError, StorageError
 from dptext.own_files import whole_file
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import available_cores, for_each_block
+from dptext.threads import available_cores, for_each_block
 
 __all__ = ["BoundsIndex", "DistanceTable", "IndexPlace", "TruncatedExponential", "count_at_most", "largest_exponent"]
 

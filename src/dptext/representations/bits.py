@@ -52,9 +52,9 @@ from dptext.noise.bits import (
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.processes import for_each_block
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
+from dptext.threads import for_each_block
 
 __all__ = ["MOST_BITS", "OneBit", "WeightedBits", "bit_budgets"]
 

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
-from dptext.processes import one_blas_thread
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.embedding_bag import Buckets, Rows
 from dptext.representations.training import TrainingNoise
+from dptext.threads import one_blas_thread
 
 __all__ = [
     "L1_SPHERE",

@@ -22,8 +22,8 @@ from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.processes import for_each_block
 from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.threads import for_each_block
 
 __all__ = [
     "MOST_DIMENSIONS",

@@ -23,9 +23,9 @@ from dptext.noise.bits import SCALE, asked_less_rounding, coins, flip_threshold,
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.processes import for_each_block
 from dptext.representations.domains import Domain, Floats, checked_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent
+from dptext.threads import for_each_block
 
 __all__ = ["OptimizedUnary", "SymmetricUnary", "unary_epsilon"]
 

@@ -26,9 +26,9 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block
 from dptext.privacy.randomness import NoiseKey
-from dptext.processes import use_cores
 from dptext.release.release import Tally
 from dptext.spark.tables import from_node
+from dptext.threads import use_cores
 from dptext.words.rewriter import Rewriter
 
 __all__ = [

@@ -15,7 +15,7 @@ from dptext.privacy.condition import OneGroup, Requirement
 from dptext.privacy.guarantee import Guarantee, NoGuarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 from dptext.vectors.partition import nearest_rows, neighbour_groups
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors

@@ -12,7 +12,7 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Guarantee, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.processes import for_each_block
+from dptext.threads import for_each_block
 from dptext.vectors.partition import nearest_rows
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors

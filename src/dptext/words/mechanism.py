@@ -23,8 +23,8 @@ from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, pro
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.processes import available_cores, for_each_block
 from dptext.text.vocabulary import UNKNOWN
+from dptext.threads import available_cores, for_each_block
 from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
 from dptext.vectors.word_vectors import WordVectors

@@ -1,0 +1,97 @@
+"""Independent blocks of array work on all cores, one BLAS thread each.
+
+numpy releases the interpreter lock inside its loops, so threads suffice; many small matrix products run faster side
+by side than one after the other on BLAS's own threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
+
+__all__ = ["available_cores", "for_each_block", "one_blas_thread", "use_cores"]
+
+Item = TypeVar("Item")
+
+
+_most: int | None = None
+
+
+def use_cores(count: int) -> None:
+    """Use at most this many cores in this process from now on: a worker beside others takes its share."""
+    global _most
+    _most = count
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return _cores() if _most is None else min(_most, _cores())
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def for_each_block(work: Callable[[Item], None], blocks: Iterable[Item]) -> None:
+    """Call ``work`` on every block; the calls must not depend on each other. The first error is raised."""
+    items = list(blocks)
+    with one_blas_thread():
+        if len(items) < 2 or available_cores() == 1:
+            for item in items:
+                work(item)
+            return
+        with ThreadPoolExecutor(max_workers=min(len(items), available_cores())) as pool:
+            for _ in pool.map(work, items):
+                pass
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@dataclass
+class _Limit:
+    """The limit on BLAS holds for the whole process: the first to need it sets it, the last to leave lifts it."""
+
+    users: int = 0
+    limiter: Any = None
+    lock: Lock = field(default_factory=Lock)
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: on small products its threads wait for each other longer than they work."""
+    with _limit.lock:
+        if _limit.users == 0:
+            _limit.limiter = _blas().limit(limits=1, user_api="blas")
+        _limit.users += 1
+    try:
+        yield
+    finally:
+        with _limit.lock:
+            _limit.users -= 1
+            if _limit.users == 0:
+                _limit.limiter.restore_original_limits()
+
+
+def _after_fork() -> None:
+    """A child starts without its parent's threads, so without their claims on the limit."""
+    _limit.users, _limit.limiter, _limit.lock = 0, None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
