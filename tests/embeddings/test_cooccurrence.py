@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.embeddings.user_matrices import CELL
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.noise.clipped_sums import CELL
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.embeddings.context_features import UNIT, ContextFeatures, features_of_vectors, random_features
-from dptext.embeddings.user_matrices import CELL, UserMatrixSum, UserText, _allowed, clipped_matrices
+from dptext.embeddings.user_matrices import UserMatrixSum, UserText
+from dptext.noise.clipped_sums import CELL
 from dptext.text.vocabulary import Vocabulary
 
 WORDS = Vocabulary([f"w{n}" for n in range(39)] + ["<unk>"])
@@ -114,24 +115,6 @@ def test_a_sum_that_forgets_a_row_in_the_norm_is_caught(features, monkeypatch):
     monkeypatch.setattr("dptext.embeddings.user_matrices.clipped_matrices", row_by_row)
     cells = total(features, [UserText([chunk(ADVERSARIES["every word once"])])])
     assert squared_length(cells) > CELL**-2
-
-
-def test_rounding_that_lengthens_is_cut_back():
-    """Rows whose float length is too small by rounding, huge rows, rows too small to have a length."""
-    generator = np.random.default_rng(4)
-    for scale in (1e-300, 1e-160, 1.0, 1e150, 1e300):
-        rows = generator.normal(size=(50, 8)) * scale
-        with np.errstate(over="ignore"):
-            cells = clipped_matrices(rows, np.array([0, 20]), np.array([1.0, 0.3]))
-        assert squared_length(cells[:20]) <= CELL**-2
-        assert squared_length(cells[20:]) <= (0.3 / CELL) ** 2
-
-
-@pytest.mark.parametrize("norm", [0.102575, 0.154552, 1.0, 0.7268998898943755])
-def test_what_is_allowed_is_the_square_of_the_norm_and_not_its_rounding(norm):
-    """C^2 2^48 seldom is a double; that of .102575 would round up over the next integer."""
-    exact = Fraction(norm) ** 2 * 2**48
-    assert _allowed(norm) <= exact < _allowed(norm) + 1
 
 
 def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):

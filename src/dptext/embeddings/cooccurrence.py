@@ -15,9 +15,10 @@ from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.refinement import factorised, improved, public_base
 from dptext.embeddings.release_plan import ReleasePlan, checked_source
 from dptext.embeddings.sharing import Shareable
-from dptext.embeddings.user_matrices import MOST_USERS, UserMatrixSum, UserText, noisy_matrix
+from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
+from dptext.noise.clipped_sums import MOST_USERS, noisy_matrix
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.accounting import l2_sensitivity
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
@@ -134,8 +135,8 @@ class Cooccurrence(Shareable):
     """Word vectors from the texts of users, by one noisy release of what words stand beside what words.
 
     Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by
-    `dptext.embeddings.user_matrices.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
-    all rows (`dptext.embeddings.user_matrices.noisy_matrix`). Everything after that is post-processing
+    `dptext.noise.clipped_sums.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
+    all rows (`dptext.noise.clipped_sums.noisy_matrix`). Everything after that is post-processing
     (`dptext.embeddings.refinement`).
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP. *Proof.* The sum moves by at most C = 1 in

@@ -1,5 +1,5 @@
-"""One matrix a user, clipped to a norm by `clipped_matrices`; their sum, the only thing that is computed from private
-texts; and the noise on it.
+"""One matrix a user, clipped to a norm by `dptext.noise.clipped_sums.clipped_matrices`; and their sum, the only thing
+that is computed from private texts.
 
 For a user u and a word w of the vocabulary, let n be how often u wrote w and s_w the sum over these occurrences of the
 features of the words at most ``window`` places before or after, in the same document. The user's matrix has the rows
@@ -7,60 +7,35 @@ features of the words at most ``window`` places before or after, in the same doc
     x_w = omega_w s_w / n,                                                                                    (rows)
 
 omega_w a public weight of the word: what stands around the word in their texts, on average. (More weight for what they
-say often adds more of their own topic than of the word's meaning.) The whole matrix is then scaled to the clipping
-norm C, all words of the user together,
+say often adds more of their own topic than of the word's meaning.)
 
-    y = C x / ||x||,                                                                                         (scaled)
+Sums of features are sums of integers, and everything else is done number by number: so a user's matrix is a function of
+their own text, to the last bit, no matter who is worked on together with them. Features, weights and window are public.
+The whole matrix, all words of the user together, is then clipped to the user's norm C, which proves the sensitivity.
 
-and every number rounded *towards zero* to a multiple of 2^-24. Sums of features are sums of integers, and everything
-else is done number by number, or on integers: so a user's matrix is a function of their own text, to the last bit, no
-matter who is worked on together with them.
-
-**Sensitivity.** For every user (one word repeated, every word once, no word, a million words) the Euclidean length of
-their rounded matrix is at most C. *Proof.* It is checked, in integers: with y = 2^-24 m, m integers below 2^25 in size,
-the sum of m^2 is at most C^2 2^48 (no overflow: see `clipped_matrices`), else the matrix is cut until it is. Nothing
-of it depends on anybody else: features, weights, window and C are public. The sum over users is one of integers, so it
-is exact in any order: with and without a user it differs by their matrix, to the last bit, and by at most C under
-add/remove, C + C' under substitution. (A sum of floating-point numbers has no such bound: the roundings of all later
-additions change with one user.) |
-
-**Noise** comes once, on every number of every row, and all |V| rows get it, used or not: which words have a row is
-public, and tells nothing.
+Noise comes once (`dptext.noise.clipped_sums.noisy_matrix`), on every number of every row, and all |V| rows get it, used
+or not: which words have a row is public, and tells nothing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.context_features import UNIT, ContextFeatures
-from dptext.noise.rounded import rounded_gaussian
-from dptext.privacy.randomness import RandomBits
+from dptext.noise.clipped_sums import Floats, Integers, clipped_matrices
 
-__all__ = ["CELL", "MOST_USERS", "UserMatrixSum", "UserText", "clipped_matrices", "noisy_matrix"]
+__all__ = ["UserMatrixSum", "UserText"]
 
-CELL = 2.0**-24
-"""The grid of a user's numbers."""
-MOST_USERS = 2**28
-"""So many users may take part: below, no sum exceeds what a double holds exactly."""
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Chunk = tuple[npt.NDArray[np.int32], Integers]
 """(words,) rows of the vocabulary, -1 for other words; (documents,) how many of them each document has."""
 Summed = tuple[Integers, Integers, Integers]
 """(m,) keys owner * V + word, ascending; (m, k) sums of contexts in units of `UNIT`; (m,) counts."""
 
 _TOGETHER = 1 << 16  # words worked on at once, so that memory stays small
-_STEPS = 12  # the grid of the outcome is 2^-12 of the noise, or finer
-_ROWS_AT_ONCE = 1024
-_SQUARE_UNITS = 2.0**34  # of a squared length: 4e8 squares of at most 1 add up to less than 2^63
 
 
 @dataclass(frozen=True)
@@ -165,28 +140,6 @@ class UserMatrixSum:
         self.cells[words] += np.add.reduceat(cells[order], first, axis=0)
 
 
-def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -> npt.NDArray[np.float64]:
-    """(V, k) float64: cells in units of `CELL`, plus N(0, sigma^2) on each, rounded to a public grid.
-
-    **Guarantee.** That of the real-valued Gaussian mechanism of this sigma on a sum whose sensitivity is the norm C
-    of a user's matrix (above), exactly: cells are integers that doubles hold (for at most
-    `MOST_USERS` users), and the outcome has the law of the rounded real number (`dptext.noise.rounded`), so finite
-    arithmetic adds nothing to epsilon. Assumption: `dptext.noise.rounded.ELEMENTARY`.
-
-    The ``bits`` are of this release alone. A sigma of 0 gives the sum itself, **which is private**.
-    """
-    exact = cells.astype(np.float64)
-    if sigma == 0.0:
-        return exact * CELL
-    scaled = sigma / CELL
-    step = 2.0 ** (math.floor(math.log2(scaled)) - _STEPS)
-    for start in range(0, len(exact), _ROWS_AT_ONCE):
-        block = slice(start, start + _ROWS_AT_ONCE)
-        exact[block] = rounded_gaussian(bits, exact[block], sigma=scaled, step=step)
-    exact *= step * CELL
-    return exact
-
-
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
     """A chunk in pieces of at most `_TOGETHER` words.
 
@@ -231,41 +184,3 @@ def _merged(parts: tuple[Summed, Summed]) -> Summed:
         return keys, sums, counts
     keys, _, order, first = _grouped(keys)
     return keys, np.add.reduceat(sums[order], first, axis=0), np.add.reduceat(counts[order], first)
-
-
-def clipped_matrices(rows: Floats, starts: Integers, norms: Floats) -> Integers:
-    """(m, k) int64 in units of `CELL`: the rows of each user scaled to their clipping norm C, rounded towards zero, and
-    checked, from (m, k) finite numbers.
-
-    Args:
-        starts: (u,) the first row of each user.
-        norms: (u,) C, above 0 and at most 1.
-    """
-    # Halving and doubling are exact, and so is a maximum: every matrix is first brought to numbers of at most 1.
-    largest = np.maximum.reduceat(np.abs(rows).max(axis=1), starts)
-    exponents = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
-    sizes = np.diff(np.r_[starts, len(rows)])
-    rows = np.clip(np.nan_to_num(np.ldexp(rows, -np.repeat(exponents, sizes)[:, None])), -1.0, 1.0)
-    # The squared length in whole units, each square rounded up: an integer sum, so no order of adding matters.
-    squares = np.ceil(rows * rows * _SQUARE_UNITS).astype(np.int64).sum(axis=1)
-    length = np.sqrt(np.add.reduceat(squares, starts) / _SQUARE_UNITS)
-    # 1 - 2^-30 covers the rounding of these few operations
-    scale = np.divide(norms / CELL * (1 - 2.0**-30), length, out=np.zeros_like(length), where=length > 0)
-    scaled = rows * np.repeat(scale, sizes)[:, None]  # (scaled)
-    cells: Integers = np.trunc(scaled).astype(np.int64)
-    allowed = np.array([_allowed(norm) for norm in norms.tolist()], dtype=np.int64)
-    while True:
-        # In coarse units first: where these add up to no more than 2^40, the whole sum stays below 2^62.
-        coarse = np.add.reduceat(((np.abs(cells) >> 10) ** 2).sum(axis=1), starts)
-        exact = np.add.reduceat((cells * cells).sum(axis=1), starts)
-        over = (coarse > 2**40) | (exact > allowed)
-        if not over.any():
-            return cells
-        factor = np.repeat(np.where(over, 1 - 2.0**-20, 1.0), sizes)[:, None]
-        cells = np.trunc(cells * factor).astype(np.int64)
-
-
-@lru_cache(maxsize=1024)  # a norm is that of a level
-def _allowed(norm: float) -> int:
-    """The greatest integer that is at most C^2 2^48: seldom a double, so not computed with any."""
-    return math.floor(Fraction(norm) ** 2 * 2**48)
