@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -10,7 +11,7 @@ import numpy as np
 
 from dptext.errors import ParameterError
 
-__all__ = ["is_missing", "one_column", "spelled_key"]
+__all__ = ["is_missing", "one_column", "spelled_key", "spelled_label"]
 
 
 def one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
@@ -54,3 +55,19 @@ def spelled_key(value: object) -> str | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return str(Decimal(value))  # of any length: Python's own spelling ends in an error after some thousand digits
+
+
+def spelled_label(value: object) -> str | None:
+    """The label as a string: as `spelled_key`, and other numbers and truth values, which files spell in several ways.
+
+    >>> [spelled_label(value) for value in (1, 1.0, "1", " news ", 4.5, True, "True", "", None, float("nan"), [1])]
+    ['1', '1', '1', 'news', '4.5', 'true', 'true', None, None, None, None]
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and math.isfinite(value) and not value.is_integer():
+        return repr(value)
+    spelled = spelled_key(value)
+    return spelled.lower() if spelled in ("True", "False", "TRUE", "FALSE") else spelled

@@ -1,0 +1,143 @@
+"""The classes that a description tells apart: a public set of labels, of one column or of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+from typing import Any
+
+from dptext.checks import names, shown, whole
+from dptext.checks import text as as_text
+from dptext.errors import ParameterError
+from dptext.files.column import spelled_label
+
+__all__ = ["MOST_CLASSES", "OUTSIDE", "Labels"]
+
+MOST_CLASSES = 10_000
+"""A class costs no noise, but memory and candidates."""
+OUTSIDE = -1
+"""The class of a document whose label is none of these, or missing."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A public set of classes: every combination of one value a column. Without columns: one class without a name.
+
+    **Public** means decided without looking at the private texts, or learned by a private release of its own: which
+    labels occur in the private file would tell of people who have a rare one.
+
+    Attributes:
+        columns: the names of the columns.
+        values: for each column its distinct values, spelled by `dptext.files.column.spelled_label`.
+
+    Raises:
+        ParameterError: as `of`.
+
+    >>> labels = Labels.of({"topic": ["news", "sports"], "stars": [1, 2, 3]})
+    >>> len(labels), labels.code(["sports", 1.0]), labels.values_of(3), labels.code(["sports", 4])
+    (6, 3, {'topic': 'sports', 'stars': '1'}, -1)
+    >>> len(Labels()), Labels().code([]), Labels().values_of(0)
+    (1, 0, {})
+    """
+
+    columns: tuple[str, ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", names("the columns of labels", self.columns))
+        values = tuple(self.values)
+        if len(values) != len(self.columns):
+            raise ParameterError(
+                f"values must be one list of labels for each column, got {len(values)} for {len(self.columns)} columns"
+            )
+        found = tuple(_spelled(column, given) for column, given in zip(self.columns, values, strict=True))
+        object.__setattr__(self, "values", found)
+        count = math.prod(map(len, found))
+        if count > MOST_CLASSES:
+            raise ParameterError(
+                f"labels make at most {MOST_CLASSES:,} classes, got {count:,} combinations of {len(found)} columns: "
+                "name fewer labels, or fewer columns"
+            )
+
+    @classmethod
+    def of(cls, given: object, *, column: str = "label") -> Labels:
+        """The classes that a caller means.
+
+        Args:
+            given: None: no labels, all texts are of one class. A list of labels: those of one column. A mapping from
+                columns to lists of labels: their combinations. Labels are texts, numbers or truth values.
+            column: the name of the one column.
+
+        Raises:
+            ParameterError: a label or a column is named twice, or is none; no label for a column; more than
+                `MOST_CLASSES` combinations.
+        """
+        if given is None:
+            return cls()
+        if isinstance(given, Labels):
+            return given
+        if isinstance(given, Mapping):
+            if not given:
+                raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
+            return cls(tuple(given), tuple(given.values()))
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise ParameterError(
+                "labels must be a list of labels, or a mapping from columns to lists of labels, got "
+                f"{'one text' if isinstance(given, str | bytes) else shown(given)}"
+            )
+        return cls((as_text("column", column),), (given,))  # type: ignore[arg-type]  # made a tuple at birth
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.values))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """For each class, its values one after the other; an empty name where there are no labels."""
+        return tuple(" / ".join(values) for values in product(*self.values))
+
+    def code(self, values: Sequence[object]) -> int:
+        """The class of one value a column, in any spelling; `OUTSIDE` for every other combination. Raises nothing."""
+        return self._codes.get(tuple(map(spelled_label, values)), OUTSIDE)
+
+    def values_of(self, code: int) -> dict[str, str]:
+        """The value of each column in a class.
+
+        Raises:
+            ParameterError: there is no such class.
+        """
+        code = whole("the class", code, least=0, most=len(self) - 1)
+        found = []
+        for values in reversed(self.values):
+            code, place = divmod(code, len(values))
+            found.append(values[place])
+        return dict(zip(self.columns, reversed(found), strict=True))
+
+    @cached_property
+    def _codes(self) -> dict[tuple[str | None, ...], int]:
+        return {values: code for code, values in enumerate(product(*self.values))}
+
+
+def _spelled(column: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        what = "one text" if isinstance(given, str | bytes) else shown(given)
+        raise ParameterError(f"the labels of {column!r} must be a list, got {what}")
+    found = [spelled_label(each) for each in islice(given, MOST_CLASSES + 1)]
+    spelled = [each for each in found if each is not None]
+    if len(spelled) < len(found) or not found:
+        what = "an empty list" if not found else f"one that is none of these, at place {found.index(None) + 1}"
+        raise ParameterError(f"the labels of {column!r} must be texts, numbers or truth values, got {what}")
+    if isinstance(given, AbstractSet):
+        spelled.sort()  # the order of a set is another one in every process
+    seen: set[str] = set()
+    for place, each in enumerate(spelled, 1):
+        if each in seen:
+            raise ParameterError(
+                f"the labels of {column!r} must differ, got the one at place {place} before: 1, 1.0 and '1' are one "
+                "label"
+            )
+        seen.add(each)
+    return tuple(spelled)

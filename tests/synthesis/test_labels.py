@@ -1,0 +1,101 @@
+"""A label set is what the caller said, in one spelling; everything else is outside, and no error."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dptext.errors import ParameterError
+from dptext.synthesis.labels import MOST_CLASSES, OUTSIDE, Labels
+
+
+def test_no_labels_are_one_class_without_a_name():
+    labels = Labels.of(None)
+    assert (len(labels), labels.columns, labels.names) == (1, (), ("",))
+    assert labels.code([]) == labels.code(()) == 0
+    assert labels.values_of(0) == {}
+
+
+def test_a_list_is_one_column():
+    labels = Labels.of(["news", "sports"])
+    assert labels == Labels(("label",), (("news", "sports"),)) == Labels.of({"label": iter(["news", "sports"])})
+    assert [labels.code([each]) for each in ("news", "sports", " sports ", "Sports", "", None, 7)] == [
+        0, 1, 1, OUTSIDE, OUTSIDE, OUTSIDE, OUTSIDE,
+    ]  # fmt: skip
+    assert labels.names == ("news", "sports")
+    assert Labels.of(["a"], column="topic").columns == ("topic",)
+    assert Labels.of(labels) is labels
+
+
+def test_numbers_and_truth_values_are_spelled_once():
+    numbers = Labels.of([1, 2.0, "3", 4.5, np.int64(5)])
+    assert numbers.values == (("1", "2", "3", "4.5", "5"),)
+    for spelled in (1, 1.0, "1", "1.0", np.int32(1), np.float32(1)):
+        assert numbers.code([spelled]) == 0
+    truth = Labels.of([True, False])
+    assert [truth.code([each]) for each in (True, "true", "True", np.True_, "FALSE", 1)] == [0, 0, 0, 0, 1, OUTSIDE]
+
+
+def test_a_set_has_the_same_codes_in_every_process():
+    assert Labels.of({"b", "a", "c"}).values == (("a", "b", "c"),)
+
+
+@given(st.lists(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=4, unique=True), max_size=3))
+def test_every_class_is_one_combination_and_goes_there_and_back(values):
+    labels = Labels(tuple(f"column {place}" for place in range(len(values))), values)
+    found = [labels.values_of(code) for code in range(len(labels))]
+    assert [labels.code(list(each.values())) for each in found] == list(range(len(labels)))
+    assert len({tuple(each.items()) for each in found}) == len(labels)
+    assert [" / ".join(each.values()) for each in found] == list(labels.names)
+    assert all(tuple(each) == labels.columns for each in found)
+    copy = pickle.loads(pickle.dumps(labels))
+    assert (copy, hash(copy)) == (labels, hash(labels))
+
+
+@pytest.mark.parametrize("values", [[], ["news"], ["news", "1", "x"], [["news"], {}], [None, "1"], ["news", None]])
+def test_what_is_no_combination_is_outside_and_no_error(values):
+    assert Labels.of({"topic": ["news", "sports"], "stars": [1, 2]}).code(values) == OUTSIDE
+
+
+def test_a_class_that_is_not_there_is_refused():
+    with pytest.raises(ParameterError, match="from 0 to 1, got 2"):
+        Labels.of(["a", "b"]).values_of(2)
+    with pytest.raises(ParameterError, match="got -1"):
+        Labels.of(["a", "b"]).values_of(OUTSIDE)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("news", "got one text"),
+        (7, "got 7"),
+        ([], "empty list"),
+        ({}, "at least one column"),
+        ({"topic": []}, "'topic'.*empty list"),
+        ({"topic": "news"}, "'topic' must be a list, got one text"),
+        ({"topic": None}, "'topic' must be a list, got None"),
+        ({"": ["a"]}, "list of names"),
+        ({1: ["a"]}, "list of names"),
+        (["a", ""], "at place 2"),
+        (["a", "b", None], "at place 3"),
+        ([["a"]], "at place 1"),
+        ([b"a"], "at place 1"),
+        ([float("nan")], "at place 1"),
+        (["a", "b", " a"], "at place 3 before"),
+        ([1, "1.0"], "at place 2 before"),
+        ({"one": range(101), "other": range(100)}, "at most 10,000 classes, got 10,100"),
+    ],
+)
+def test_one_clear_error(wrong, words):
+    with pytest.raises(ParameterError, match=words):
+        Labels.of(wrong)
+
+
+def test_values_and_columns_belong_together():
+    with pytest.raises(ParameterError, match="got 0 for 1"):
+        Labels(("topic",))
+    with pytest.raises(ParameterError, match="column must be text"):
+        Labels.of(["a"], column="")
+    assert len(Labels.of({"one": range(100), "other": range(100)})) == MOST_CLASSES
