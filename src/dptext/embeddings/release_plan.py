@@ -3,25 +3,16 @@ own guarantee, the levels of its users, and all that was released before and goe
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
 
 from dptext.embeddings.levels import Levels
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import ParameterError
 from dptext.privacy.condition import Condition
-from dptext.privacy.guarantee import (
-    ZCDP,
-    ApproxDP,
-    Guarantee,
-    MetricDP,
-    as_approx,
-    compose,
-    rounded_up,
-    substitution_from_add_remove,
-)
+from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, rounded_up
+from dptext.privacy.prior import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
@@ -126,10 +117,7 @@ class ReleasePlan(ABC):
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
-        parameters, release_id = statement.parameters, statement.release_id
-        for before in self.prior.values():
-            statement = statement.compose(before).replace(parameters=parameters, release_id=release_id)
-        return statement
+        return counted_in(statement, self.prior)
 
     def statements(self, *, seeded: bool, release_id: str | None = None) -> dict[str, PrivacyStatement]:
         """By level; they are one release, and have one name."""
@@ -144,7 +132,7 @@ class ReleasePlan(ABC):
             RefusedError: no proof, as `check`.
         """
         release = self.guarantee(level, relation=Relation.SUBSTITUTION)
-        return self._with_prior(self.levels.with_level(release))
+        return substituted(self.levels.with_level(release), self.prior)
 
     @property
     def total_delta(self) -> float:
@@ -158,9 +146,7 @@ class ReleasePlan(ABC):
             RefusedError: a statement is about another unit or relation, promises nothing, or has no sum with
                 (epsilon, delta).
         """
-        for name, before in self.prior.items():
-            _check_can_be_added(name, before, _UNITS[self.unit])
-        self._with_prior(ApproxDP(0.0, 0.0))
+        check_prior(self.prior, _UNITS[self.unit])
 
     @property
     def prior(self) -> dict[str, PrivacyStatement]:
@@ -182,13 +168,6 @@ class ReleasePlan(ABC):
             return len(self.words) - len(self.public)
         learned = set(self.vocabulary.words)
         return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
-
-    def _with_prior(self, release: ApproxDP) -> ApproxDP:
-        total: Guarantee = release
-        for before in self.prior.values():
-            total = compose(total, substitution_from_add_remove(before.whole_guarantee))
-        assert isinstance(total, ApproxDP)
-        return total
 
     def _promised(self, level: str) -> Guarantee:
         return self.levels.with_level(self.guarantee(level))
@@ -241,18 +220,3 @@ class ReleasePlan(ABC):
                 f"{first}, and words of these users that were released under a promise of their own, counted in above"
             )
         return first if released else "it is public, chosen without regard to the texts"
-
-
-def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:
-    if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
-        raise RefusedError(
-            f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
-            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
-            "released for the same unit and relation"
-        )
-    # zCDP and metric guarantees have reasons of their own to be refused
-    if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
-        raise RefusedError(
-            f"the {name} carry a statement that promises nothing, and nothing that is added to it does: use public "
-            f"{name}, or ones that were released with a finite epsilon"
-        )
