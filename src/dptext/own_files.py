@@ -20,7 +20,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -31,6 +31,7 @@ __all__ = [
     "HashedFile",
     "beside",
     "check_folder_around",
+    "check_new_folder",
     "check_released",
     "check_target",
     "give_usual_rights",
@@ -140,6 +141,41 @@ def check_folder_around(target: Path, *, is_made: bool = False) -> None:
         raise StorageError(f"cannot write {str(target)!r}: {str(folder)!r} is no folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StorageError(f"cannot write {str(target)!r}: the folder around it may not be written to")
+
+
+def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bool], holds: str) -> Path:
+    """Where a folder of one release will lie; raised before the work.
+
+    Args:
+        named: as the caller named it.
+        replace: whether a folder that is there may be replaced, if ``is_ours`` says that it holds such a release and
+            nothing else.
+        is_ours: asked of a folder that is there.
+        holds: what it then holds, for messages.
+
+    Raises:
+        ParameterError: something is there already: with ``replace``, something else than ``is_ours`` says.
+        StorageError: the folder around it is missing or read-only.
+    """
+    try:
+        target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
+        sweep(target)
+        there = os.path.lexists(target)
+        ours = there and target.is_dir() and is_ours(target)
+    except OSError as error:
+        raise StorageError.of("open", named, error) from None
+    if there and not replace:
+        raise ParameterError(
+            f"{str(named)!r} is there already: choose another name, or replace it (--force, replace=True)"
+        )
+    if target.is_symlink():
+        raise ParameterError(f"{str(named)!r} is a link: name the folder itself, or another one")
+    if there and not ours:
+        raise ParameterError(
+            f"{str(named)!r} holds something besides {holds}, and replacing it would delete that: choose another name"
+        )
+    check_folder_around(target)
+    return target
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice, path
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.own_files import HashedFile, check_folder_around, sweep, whole_folder
+from dptext.own_files import HashedFile, check_new_folder, whole_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
@@ -194,29 +194,16 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
         ParameterError: something is there already: with ``replace``, something that `save_release` did not write.
         StorageError: the folder around it is missing or read-only.
     """
-    named = path("the folder", folder)
-    try:
-        target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
-        sweep(target)
-        there = os.path.lexists(target)
-        inside = list(target.iterdir()) if there and target.is_dir() else []
-    except OSError as error:
-        raise StorageError.of("open", folder, error) from None
-    if there and not replace:
-        raise ParameterError(
-            f"{str(folder)!r} is there already: choose another name, or replace it (--force, replace=True)"
-        )
-    if target.is_symlink():
-        raise ParameterError(f"{str(folder)!r} is a link: name the folder itself, or another one")
+    return check_new_folder(
+        path("the folder", folder), replace=replace, is_ours=_holds_a_release, holds="released vectors"
+    )
+
+
+def _holds_a_release(folder: Path) -> bool:
+    inside = list(folder.iterdir())
     names = {each.name for each in inside}
     ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(each.is_file() for each in inside)
-    if there and not (ours and announces_vectors(target)):
-        raise ParameterError(
-            f"{str(folder)!r} holds something besides released vectors, and replacing it would delete that: choose "
-            "another name"
-        )
-    check_folder_around(target)
-    return target
+    return ours and announces_vectors(folder)
 
 
 def is_released(folder: str | os.PathLike[str], release_id: str) -> bool:

@@ -8,11 +8,8 @@ taken for granted and exposed is held against the statement.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.streams import file_digest, read_stored
+from dptext.files.announced_folder import CONFIG, AnnouncedFolder, read_statement_of, refuse_unknown
 from dptext.files.tensors import read_tensors, tensor_bytes
-from dptext.own_files import check_released, sweep, whole_folder
+from dptext.own_files import sweep
 from dptext.privacy.agreement import disagreements, same_value
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import Bound
@@ -175,10 +172,15 @@ def _words_of(stored: npt.NDArray[Any]) -> list[str]:
     return stored.tobytes().decode().split("\n")
 
 
-_FORMAT = "dptext-device-encoder"
-_VERSION = 1
-_CONFIG, _TENSORS, _PRIVACY, _TRAINING = "config.json", "encoder.safetensors", "privacy.json", "vectors.privacy.json"
-_KEYS = ("format", "version", "software", "encoder", "bound", "randomizer", "sha256")
+_TENSORS, _PRIVACY, _TRAINING = "encoder.safetensors", "privacy.json", "vectors.privacy.json"
+_FOLDER = AnnouncedFolder(
+    format="dptext-device-encoder",
+    version=1,
+    writer="DeviceEncoder.save",
+    keys=("encoder", "bound", "randomizer"),
+    files=(_TENSORS, _PRIVACY),
+    further=(_TRAINING,),
+)
 _BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
 
 
@@ -231,18 +233,11 @@ def write_device(
     if training is not None:
         files[_TRAINING] = (training.to_json() + "\n").encode()
     announced = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "software": statement.software,
         "encoder": config,
         "bound": {name: getattr(bound, name) for name in _BOUND},
         "randomizer": {"name": randomizer.name, "options": randomizer.options()},
-        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    files[_CONFIG] = (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode()
-    with whole_folder(target) as part:
-        for name, content in files.items():
-            (part / name).write_bytes(content)
+    _FOLDER.write(target, announced, files, software=statement.software)
 
 
 # -- in -------------------------------------------------------------------------------------------------------
@@ -252,26 +247,17 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
     """The parts of a folder; see `DeviceEncoder.load` for what it raises."""
     place = _path(folder)
     source = place.name or str(place)
-    config = _config(place, source)
-    statements = {_PRIVACY: read_stored(place / _PRIVACY)}
-    if _TRAINING in config["sha256"] or (place / _TRAINING).exists():
-        statements[_TRAINING] = read_stored(place / _TRAINING)
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in statements.items()}
-    for name, digest in {_TENSORS: file_digest(place / _TENSORS), **digests}.items():
-        if digest != config["sha256"].get(name):
-            raise DataError(
-                f"{source}: {name} is not the file that {_CONFIG} announces: it was cut, changed or mixed up; get the "
-                "folder again"
-            )
+    config, contents = _FOLDER.read(place, source)
+    _check_parts(config, source)
     tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
-    statement = _statement(statements[_PRIVACY], source, _PRIVACY)
-    training = _statement(statements[_TRAINING], source, _TRAINING) if _TRAINING in statements else None
+    statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
+    training = read_statement_of(contents[_TRAINING], source, _TRAINING) if _TRAINING in contents else None
     try:
         bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
         randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
-        _refuse_unknown(source, config["randomizer"]["options"], randomizer.options(), "randomizer.options.")
+        refuse_unknown(source, config["randomizer"]["options"], randomizer.options(), "randomizer.options.")
         found = rebuilt(config["encoder"], tensors, training, source, encoder)
-        _refuse_unknown(source, unknown_names(config["encoder"]), (), "encoder.")
+        refuse_unknown(source, unknown_names(config["encoder"]), (), "encoder.")
     except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
         _foreign(source, error)
     mine = found.parameters()
@@ -306,59 +292,19 @@ def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:
         )
 
 
-def _config(place: Path, source: str) -> dict[str, Any]:
-    check_released(place / _CONFIG)
-    missing = [name for name in (_CONFIG, _TENSORS, _PRIVACY) if not (place / name).exists()]
-    if missing:
-        raise DataError(
-            f"{source}: expected a folder that DeviceEncoder.save wrote, {' and '.join(missing)} is missing"
-        )
-    config: Any = None
-    with suppress(ValueError, RecursionError):
-        config = json.loads(read_stored(place / _CONFIG), object_pairs_hook=_without_repeats)
-    if not isinstance(config, dict) or config.get("format") != _FORMAT:
-        raise DataError(f"{source}: expected {_CONFIG} of the format {_FORMAT!r}, got something else; copy it again")
-    if config.get("version") != _VERSION or isinstance(config["version"], bool):
-        raise DataError(f"{source}: expected version {_VERSION} of the format, got another; upgrade dptext")
-    parts = [config.get(name) for name in ("encoder", "bound", "randomizer", "sha256")]
+def _check_parts(config: Mapping[str, Any], source: str) -> None:
+    parts = [config.get(name) for name in _FOLDER.keys]
     if not all(isinstance(part, dict) for part in parts) or config["bound"].keys() != set(_BOUND):
         _foreign(source)
     options = config["randomizer"].get("options")
     if not isinstance(options, dict) or not isinstance(config["randomizer"].get("name"), str):
         _foreign(source)
-    _refuse_unknown(source, config, _KEYS)
-    _refuse_unknown(source, config["randomizer"], ("name", "options"), "randomizer.")
-    _refuse_unknown(source, config["sha256"], (_TENSORS, _PRIVACY, _TRAINING), "sha256.")
-    return config
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are distinct: of two values of one name a reader sees the first, and a program the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
-    return found
-
-
-def _refuse_unknown(source: str, given: Iterable[str], known: Iterable[str], where: str = "") -> None:
-    """Refuse names that nothing reads: whoever reads the file would believe them."""
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise DataError(
-            f"{source}: {_CONFIG} holds {f'{where}{unknown[0]}'[:60]!r}, which this version does not know: the folder "
-            "was changed, or a newer version of dptext wrote it; upgrade dptext, or get the folder again"
-        )
-
-
-def _statement(content: bytes, source: str, name: str) -> PrivacyStatement:
-    with suppress(UnicodeDecodeError):
-        return PrivacyStatement.from_json(content.decode())
-    raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
+    refuse_unknown(source, config["randomizer"], ("name", "options"), "randomizer.")
 
 
 def _foreign(source: str, error: Exception | None = None) -> NoReturn:
     why = f" ({error})" if isinstance(error, ParameterError) else ""
-    raise DataError(f"{source}: {_CONFIG} and {_TENSORS} are not of one encoder{why}; get the folder again") from None
+    raise DataError(f"{source}: {CONFIG} and {_TENSORS} are not of one encoder{why}; get the folder again") from None
 
 
 def _path(folder: str | os.PathLike[str]) -> Path:

@@ -1,0 +1,154 @@
+"""A folder that holds one released thing: ``config.json`` announces its format and the digest of every other file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError
+from dptext.files.streams import file_digest, read_stored
+from dptext.own_files import check_released, whole_folder
+from dptext.privacy.statement import PrivacyStatement
+
+__all__ = ["CONFIG", "AnnouncedFolder", "read_statement_of", "refuse_unknown"]
+
+CONFIG = "config.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnouncedFolder:
+    """A kind of folder.
+
+    Attributes:
+        format: what the configuration calls it.
+        version: of the format.
+        writer: what writes it, for messages.
+        keys: what the configuration holds beside format, version, software and digests.
+        files: that are always there; the first holds the arrays and may be large.
+        further: that may be there.
+    """
+
+    format: str
+    version: int
+    writer: str
+    keys: tuple[str, ...]
+    files: tuple[str, ...]
+    further: tuple[str, ...] = ()
+
+    def write(
+        self,
+        target: Path,
+        config: Mapping[str, Any],
+        files: Mapping[str, bytes],
+        *,
+        software: str | None,
+        replace: bool = False,
+    ) -> None:
+        """Write the folder whole or not at all.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        announced = {
+            "format": self.format,
+            "version": self.version,
+            "software": software,
+            **config,
+            "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        }
+        content = (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode()
+        with whole_folder(target, replace=replace) as part:
+            for name, each in {**files, CONFIG: content}.items():
+                (part / name).write_bytes(each)
+
+    def is_here(self, place: Path) -> bool:
+        """Whether a folder says that it is one of these, and holds nothing besides."""
+        try:
+            inside = list(place.iterdir())
+            names = {each.name for each in inside}
+            whole = {CONFIG, *self.files} <= names <= {CONFIG, *self.files, *self.further}
+            return whole and all(map(Path.is_file, inside)) and self._parsed(place).get("format") == self.format
+        except OSError:
+            return False
+
+    def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The configuration, and the content of all files but the first, each as the configuration announces it.
+
+        Raises:
+            DataError: a file is missing, or is none of them.
+            StorageError: the folder cannot be read.
+        """
+        check_released(place / CONFIG)
+        missing = [name for name in (CONFIG, *self.files) if not (place / name).exists()]
+        if missing:
+            raise DataError(f"{source}: expected a folder that {self.writer} wrote, {' and '.join(missing)} is missing")
+        config = self._parsed(place)
+        if config.get("format") != self.format:
+            raise DataError(
+                f"{source}: expected {CONFIG} of the format {self.format!r}, got something else; copy it again"
+            )
+        if config.get("version") != self.version or isinstance(config["version"], bool):
+            raise DataError(f"{source}: expected version {self.version} of the format, got another; upgrade dptext")
+        digests = config.get("sha256")
+        if not isinstance(digests, dict):
+            digests = {}
+        refuse_unknown(source, config, ("format", "version", "software", *self.keys, "sha256"))
+        refuse_unknown(source, digests, (*self.files, *self.further), "sha256.")
+        first, *others = self.files
+        there = [name for name in self.further if name in digests or (place / name).exists()]
+        contents = {name: read_stored(place / name) for name in (*others, *there)}
+        found = {first: file_digest(place / first)}
+        found |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        for name, digest in found.items():
+            if digest != digests.get(name):
+                raise DataError(
+                    f"{source}: {name} is not the file that {CONFIG} announces: it was cut, changed or mixed up; get "
+                    "the folder again"
+                )
+        return config, contents
+
+    def _parsed(self, place: Path) -> dict[str, Any]:
+        config: Any = None
+        with suppress(ValueError, RecursionError):
+            config = json.loads(read_stored(place / CONFIG), object_pairs_hook=_without_repeats)
+        return config if isinstance(config, dict) else {}
+
+
+def refuse_unknown(
+    source: str, given: Iterable[str], known: Sequence[str] | Mapping[str, Any], where: str = ""
+) -> None:
+    """Refuse names that nothing reads: whoever reads the file would believe them.
+
+    Raises:
+        DataError: there is one.
+    """
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise DataError(
+            f"{source}: {CONFIG} holds {f'{where}{unknown[0]}'[:60]!r}, which this version does not know: the folder "
+            "was changed, or a newer version of dptext wrote it; upgrade dptext, or get the folder again"
+        )
+
+
+def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatement:
+    """The statement in a file of a folder.
+
+    Raises:
+        DataError: it is none.
+    """
+    with suppress(UnicodeDecodeError):
+        return PrivacyStatement.from_json(content.decode())
+    raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are distinct: of two values of one name a reader sees the first, and a program the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
