@@ -162,6 +162,8 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
         sweep(target)
         there = os.path.lexists(target)
         ours = there and target.is_dir() and is_ours(target)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError.of("open", named, error) from None
     if there and not replace:

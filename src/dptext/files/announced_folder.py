@@ -67,14 +67,15 @@ class AnnouncedFolder:
                 (part / name).write_bytes(each)
 
     def is_here(self, place: Path) -> bool:
-        """Whether a folder says that it is one of these, and holds nothing besides."""
-        try:
-            inside = list(place.iterdir())
-            names = {each.name for each in inside}
-            whole = {CONFIG, *self.files} <= names <= {CONFIG, *self.files, *self.further}
-            return whole and all(map(Path.is_file, inside)) and self._parsed(place).get("format") == self.format
-        except OSError:
-            return False
+        """Whether a folder says that it is one of these, and holds nothing besides.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        inside = list(place.iterdir())
+        names = {each.name for each in inside}
+        whole = {CONFIG, *self.files} <= names <= {CONFIG, *self.files, *self.further}
+        return whole and all(map(Path.is_file, inside)) and self._parsed(place).get("format") == self.format
 
     def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The configuration, and the content of all files but the first, each as the configuration announces it.
