@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
     from dptext.representations.unary import OptimizedUnary as OptimizedUnary
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
+    from dptext.synthesis.sources import Pool as Pool
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
@@ -138,6 +139,7 @@ _HOME = {
             "OptimizedUnary",
             "SymmetricUnary",
         ),
+        "synthesis.sources": ("Pool",),
         "users.private_vocabulary": ("private_vocabulary",),
         "vectors.formats": (
             "load_vectors",
