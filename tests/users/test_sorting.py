@@ -125,6 +125,26 @@ def test_the_file_has_no_name_and_only_its_owner_could_read_it(tmp_path):
     runs.close()
 
 
+def test_what_lies_on_the_disk_is_encrypted_each_time_under_another_key(tmp_path):
+    """A thousand bytes of one value, and what two files of the same content share: that of random bytes."""
+    contents = []
+    for _ in range(2):
+        runs = SortedRuns(tmp_path)
+        for _ in range(2):
+            rows = np.zeros(1000, dtype=np.int32)
+            runs.add(digest(1)[None], np.zeros(1, dtype=np.int32), np.array([rows.size]), rows)
+            runs.close_input()
+        runs._file.seek(0)
+        contents.append(np.frombuffer(runs._file.read(), dtype=np.uint8))
+        runs.close()
+    one, other = contents
+    assert len(one) == len(other) > 8000
+    half = len(one) // 2
+    for pair in ((one, np.zeros_like(one)), (one, other), (one[:half], one[half:])):
+        # expected 1 in 256 of at least 4,000; more than three times as many: a chance below 1e-12
+        assert (pair[0] == pair[1]).mean() < 3 / 256
+
+
 def test_a_folder_that_is_not_there_and_a_full_disk_are_said(tmp_path):
     with pytest.raises(StorageError, match="cannot write a temporary file in"):
         SortedRuns(tmp_path / "missing")

@@ -133,6 +133,7 @@ class DocumentReader(Iterator[Document]):
     Attributes:
         size: bytes in the files; 0 where nobody knows (standard input).
         user_column: the column that names the author, if one was asked for.
+        label_column: the column that holds the label, if one was asked for.
         kept_columns: the further columns that are read.
         rejects: the rows left out so far, as runs; of a great many, the first thousand runs.
         skipped: how many rows were left out so far.
@@ -147,7 +148,7 @@ class DocumentReader(Iterator[Document]):
         label: str | None,
         keep: tuple[str, ...],
     ) -> None:
-        self.user_column, self._label, self.kept_columns = user, label, keep
+        self.user_column, self.label_column, self.kept_columns = user, label, keep
         self.rejects: list[Reject] = []
         self.skipped = 0
         self.count = 0
@@ -235,7 +236,7 @@ class DocumentReader(Iterator[Document]):
         for block in self.blocks():
             columns = as_lists(block.columns)
             users = None if self.user_column is None else columns[self.user_column]
-            labels = None if self._label is None else columns[self._label]
+            labels = None if self.label_column is None else columns[self.label_column]
             kept = {name: columns[name] for name in self.kept_columns}
             for place, text in enumerate(block.texts):
                 author = None if users is None else users[place]

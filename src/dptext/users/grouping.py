@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +35,18 @@ from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
 
 __all__ = [
     "OUTSIDE",
+    "Digester",
     "Level",
+    "Part",
     "Person",
+    "ReadColumns",
     "Remembered",
     "RowsOfTexts",
     "UserUnit",
     "Users",
     "check_users_are_read",
     "grouped_users",
+    "parts_of",
     "user_name",
     "users_of",
 ]
@@ -136,12 +140,11 @@ def grouped_users(
     if most_words is not None:
         most_words = whole("most_words", most_words, least=1)
     whole("processes", processes, least=1)
-    names = _Digester(seed)
+    names = Digester(seed)
     levels = _LevelCodes()
     with closing(SortedRuns(folder)) as runs:
         parts = (
-            ((names.of(part), levels.of(part.levels, len(part.texts))), part.texts)
-            for part in _parts_of(documents, unit, level)
+            ((names.of(part), levels.of(part)), part.texts) for part in parts_of(documents, unit, _LevelColumn(level))
         )
         with closing(in_order(work, parts, processes=processes)) as done:
             for (digests, codes), found in done:
@@ -214,21 +217,39 @@ def _first_words(rows: Rows, lengths: Lengths, count: int) -> tuple[Rows, Length
 # -- documents in parts ---------------------------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
-    """Some documents in a row; ``first`` counts them from 1."""
+class Part(NamedTuple):
+    """Some documents in a row; ``first`` counts them from 1. ``values`` has one sequence for each further column."""
 
     first: int
     texts: Sequence[str | None]
     users: Sequence[Any] | None
-    levels: Sequence[Any] | None
+    values: tuple[Sequence[Any], ...]
 
 
-def _parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[_Part]:
+class ReadColumns(Protocol):
+    """The further columns that are wanted of documents."""
+
+    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
+        """Their names there; a ParameterError where one is not read."""
+
+    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:
+        """Their values there; a DataError where one has to be and is not."""
+
+
+def parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: ReadColumns) -> Generator[Part]:
+    """Documents in parts of bounded size, in the order of the input.
+
+    Raises:
+        ParameterError: these are no documents; the reader was not asked for the user, or for a column.
+        DataError: from the iterator: a row is no document, or its text no string.
+    """
     if isinstance(documents, DocumentReader):
-        return _parts_of_reader(documents, unit, level)
+        check_users_are_read(documents, unit)
+        names = columns.of_reader(documents)
+        return _parts_of_reader(documents, documents.user_column if unit == "user" else None, names)
     if isinstance(documents, str | bytes | Mapping) or not isinstance(documents, Iterable):
         raise ParameterError(f"documents must be Document objects or a reader of them, got {type(documents).__name__}")
-    return _parts_of_documents(documents, unit, level)
+    return _parts_of_documents(documents, unit, columns)
 
 
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
@@ -244,61 +265,80 @@ def check_users_are_read(documents: object, unit: UserUnit) -> None:
         )
 
 
-def _parts_of_reader(reader: DocumentReader, unit: UserUnit, level: str | None) -> Iterator[_Part]:
-    check_users_are_read(reader, unit)
-    column = reader.user_column if unit == "user" else None
-    if level is not None and level not in reader.kept_columns:
-        raise ParameterError(f"the column {level!r} of levels is not read: read_documents(..., keep=[{level!r}])")
+def _parts_of_reader(reader: DocumentReader, user: str | None, names: tuple[str, ...]) -> Generator[Part]:
     with closing(reader):
         for block in reader.blocks():
             columns = as_lists(block.columns)
-            yield _Part(
+            yield Part(
                 reader.count - len(block.texts) + 1,
                 block.texts,
-                None if column is None else columns[column],
-                None if level is None else columns[level],
+                None if user is None else columns[user],
+                tuple(columns[name] for name in names),
             )
 
 
-def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, level: str | None) -> Iterator[_Part]:
+def _parts_of_documents(documents: Iterable[Document], unit: UserUnit, columns: ReadColumns) -> Generator[Part]:
     most_rows, most_characters = block_limits()
     waiting: list[Document] = []
+    values: list[tuple[Any, ...]] = []
     first, characters = 1, 0
+
+    def part() -> Part:
+        return Part(
+            first,
+            [each.text for each in waiting],
+            [each.user for each in waiting] if unit == "user" else None,
+            tuple(zip(*values, strict=True)),
+        )
+
     for number, document in enumerate(documents, 1):
         if not isinstance(document, Document):
             raise DataError(f"row {number} must be a Document, got {type(document).__name__}")
         if document.text is not None and not isinstance(document.text, str):
             raise DataError(f"row {number}: expected a string as text, got {type(document.text).__name__}")
-        if level is not None and level not in (document.attributes or {}):
-            raise DataError(f"row {number} has no attribute {level!r}, which was to be its level")
+        values.append(columns.of_document(document, number))
         waiting.append(document)
         characters += len(document.text or "")
         if characters >= most_characters or len(waiting) >= most_rows:
-            yield _part(first, waiting, unit, level)
-            first, characters, waiting = number + 1, 0, []
+            yield part()
+            first, characters, waiting, values = number + 1, 0, [], []
     if waiting:
-        yield _part(first, waiting, unit, level)
+        yield part()
 
 
-def _part(first: int, documents: list[Document], unit: UserUnit, level: str | None) -> _Part:
-    return _Part(
-        first,
-        [each.text for each in documents],
-        [each.user for each in documents] if unit == "user" else None,
-        None if level is None else [(each.attributes or {})[level] for each in documents],
-    )
+class _LevelColumn:
+    """The column of levels, if there is one."""
+
+    def __init__(self, name: str | None) -> None:
+        self._name = name
+
+    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
+        name = self._name
+        if name is None:
+            return ()
+        if name not in reader.kept_columns:
+            raise ParameterError(f"the column {name!r} of levels is not read: read_documents(..., keep=[{name!r}])")
+        return (name,)
+
+    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:
+        name = self._name
+        if name is None:
+            return ()
+        if name not in (document.attributes or {}):
+            raise DataError(f"row {row} has no attribute {name!r}, which was to be its level")
+        return ((document.attributes or {})[name],)
 
 
 # -- users and levels as numbers ------------------------------------------------------------------------------
 
 
-class _Digester:
+class Digester:
     """Names of users as digests under a key that is drawn here and kept nowhere else."""
 
     def __init__(self, seed: int | None) -> None:
         self._key = RandomBits(seed).take(32)
 
-    def of(self, part: _Part) -> Digests:
+    def of(self, part: Part) -> Digests:
         """(documents, 2), 128 bits for each: two people share them with a probability of less than n^2 / 2^129."""
         if part.users is None:
             found = [self._digest(str(number)) for number in range(part.first, part.first + len(part.texts))]
@@ -342,10 +382,10 @@ class _LevelCodes:
         self.values: list[Level] = []
         self._codes: dict[tuple[type, Any], int] = {}
 
-    def of(self, levels: Sequence[Any] | None, count: int) -> npt.NDArray[np.int32]:
-        if levels is None:
-            return np.full(count, self._code(None), dtype=np.int32)
-        return np.fromiter(map(self._code, levels), dtype=np.int32, count=count)
+    def of(self, part: Part) -> npt.NDArray[np.int32]:
+        if not part.values:
+            return np.full(len(part.texts), self._code(None), dtype=np.int32)
+        return np.fromiter(map(self._code, part.values[0]), dtype=np.int32, count=len(part.texts))
 
     def _code(self, level: Any) -> int:
         if isinstance(level, np.generic):
