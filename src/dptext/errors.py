@@ -12,7 +12,16 @@ TYPE_CHECKING = False  # as in dptext/__init__.py: typing costs start-up
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["DataError", "DptextError", "MissingExtraError", "ParameterError", "RefusedError", "StorageError", "extra"]
+__all__ = [
+    "DataError",
+    "DptextError",
+    "MissingExtraError",
+    "ParameterError",
+    "RefusedError",
+    "SourceError",
+    "StorageError",
+    "extra",
+]
 
 
 class DptextError(Exception):
@@ -48,6 +57,12 @@ class StorageError(DptextError, OSError):
     def of(cls, verb: str, path: object, error: OSError) -> StorageError:
         """What the system said about a path, in one line: ``cannot read 'x': No such file or directory``."""
         return cls(f"cannot {verb} {str(path)!r}: {error.strerror or type(error).__name__}")
+
+
+class SourceError(DptextError, RuntimeError):
+    """A source of texts does not answer as it should: a server that fails, a model that cannot be loaded."""
+
+    exit_code = 4
 
 
 class MissingExtraError(DptextError, ImportError):

@@ -1,0 +1,192 @@
+"""A source writes texts, they are weighed by what was released, and the best of them are varied and weighed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext import checks
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.sources import Request, Source
+
+__all__ = ["EXAMPLES", "Progress", "generated"]
+
+Floats = npt.NDArray[np.float64]
+Progress: TypeAlias = Callable[[int], None]
+
+EXAMPLES = 20
+"""Of its own earlier texts, a source is shown so many of each class, at most."""
+_PARENTS = 4  # of so many texts of a class, one is varied
+
+
+class Weighed(Protocol):
+    """What a release says of texts: see `dptext.synthesis.distribution.Weights`."""
+
+    @property
+    def scores(self) -> Floats:
+        """(n, K) log-ratios of density, of each class and the public texts."""
+        ...
+
+    @property
+    def nearness(self) -> Floats:
+        """(n,) the same of all classes together."""
+        ...
+
+
+def generated(
+    weigh: Callable[[Sequence[str]], Weighed],
+    source: Source,
+    labels: Labels,
+    hints: Mapping[str, Sequence[str]],
+    n: int,
+    *,
+    rounds: int = 3,
+    per_round: int | None = None,
+    shares: Floats,
+    variety: float,
+    bits: RandomBits,
+    progress: Progress | None = None,
+) -> tuple[list[str], npt.NDArray[np.intp]]:
+    """Let a source write texts in rounds, and choose n of all that it wrote, each once, with a class.
+
+    In the first round the source proposes texts for every class. In each later one it varies the best of what it wrote
+    for the class, and proposes others with the best as examples. A round in which nothing new comes is the last.
+
+    **This costs nothing.** All that comes in is public, or was computed from what was released: ``weigh`` and ``hints``
+    from the noisy matrix, labels and shares and n likewise. No private text and no statistic of one is looked at here,
+    so what comes out is post-processing, for any number of rounds and any source. Votes of private texts for
+    candidates, as Private Evolution takes them, would cost anew in every round.
+
+    Args:
+        weigh: how likely texts are among those that were described.
+        source: of texts.
+        labels: the classes.
+        hints: by name of a class, words for the source.
+        n: how many texts are wanted.
+        rounds: how many there are, at most.
+        per_round: texts that the source is asked for in each, all classes together; None: n.
+        shares: (K,) of the classes among the n.
+        variety, bits: as in `dptext.synthesis.sampling.choose`.
+        progress: called with the number of texts that were written so far.
+
+    Returns:
+        the texts, and (n,) their classes.
+
+    Raises:
+        ParameterError: an argument out of range; a source that answers with something else than texts.
+        DataError: the source wrote too few different texts.
+        SourceError: the source failed.
+    """
+    n, rounds = checks.whole("n", n, least=1), checks.whole("rounds", rounds, least=1)
+    asked = n if per_round is None else checks.whole("per_round", per_round, least=1)
+    counts = np.ceil(asked * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
+    written = _Written(weigh, len(labels), progress)
+    for turn in range(rounds):
+        new: list[str] = []
+        for code, name in enumerate(labels.names):
+            if counts[code] > 0:
+                request = Request(labels.values_of(code), tuple(hints.get(name, ())), counts[code])
+                best = written.best(code, -(-counts[code] // _PARENTS)) if turn else []
+                new += written.unseen(_turn(source, request, best))
+        if not new:
+            break
+        written.add(new)
+    if len(written.texts) < n:
+        raise DataError(
+            f"the source gave {len(written.texts):,} different texts, and {n:,} are wanted: ask for fewer texts, for "
+            "more in each round or for more rounds, or raise the limits of the source"
+        )
+    chosen, classes = choose(
+        written.scores, written.nearness, n, shares=shares, variety=variety, names=labels.names, bits=bits
+    )
+    return [written.texts[place] for place in chosen.tolist()], classes
+
+
+def _turn(source: Source, request: Request, best: Sequence[str]) -> list[str]:
+    """What a source writes for one class in one round."""
+    if not best:
+        return _strings(source.propose(request), "propose")
+    half = -(-request.count // 2)
+    examples = tuple(best[:EXAMPLES])
+    varied = _strings(source.vary(best, Request(request.label, request.hints, half, examples)), "vary")
+    others = Request(request.label, request.hints, max(0, request.count - len(varied)), examples)
+    return varied + _strings(source.propose(others), "propose") if others.count else varied
+
+
+def _strings(answer: Iterable[Any], method: str) -> list[str]:
+    texts = None if isinstance(answer, str | bytes) or not isinstance(answer, Iterable) else list(answer)
+    if texts is None or not all(isinstance(each, str) for each in texts):
+        raise ParameterError(f"a source must answer {method} with a list of texts, it answered with something else")
+    return texts
+
+
+@dataclass
+class _Written:
+    """All different texts that a source wrote, and what they weigh."""
+
+    weigh: Callable[[Sequence[str]], Weighed]
+    classes: int
+    progress: Progress | None
+    texts: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.scores, self.nearness = np.empty((0, self.classes)), np.empty(0)
+
+    def unseen(self, texts: Iterable[str]) -> list[str]:
+        """Those of the texts that were never seen before, and are not empty; texts of equal words count as one."""
+        new = []
+        for text in texts:
+            words = " ".join(text.split())
+            if words and words not in self.seen:
+                self.seen.add(words)
+                new.append(text.strip())
+        if self.progress is not None and new:
+            self.progress(len(self.seen))
+        return new
+
+    def add(self, texts: list[str]) -> None:
+        """Weigh texts, and keep them."""
+        weights = self.weigh(texts)
+        self.texts += texts
+        self.scores = np.concatenate([self.scores, np.asarray(weights.scores)])
+        self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
+
+    def best(self, code: int, count: int) -> list[str]:
+        """The texts that are likeliest in a class, of those that are likelier in it than in any other; then those that
+        come closest to that."""
+        scores = self.scores[:, code]
+        others = np.delete(self.scores, code, axis=1).max(axis=1, initial=-np.inf)
+        falls_short = np.maximum(others - scores, 0.0)
+        order = np.lexsort((-scores, falls_short))
+        return [self.texts[place] for place in order[:count].tolist()]
+
+
+def choose(
+    scores: Floats,
+    nearness: Floats,
+    n: int,
+    *,
+    shares: Floats,
+    variety: float,  # noqa: ARG001
+    names: Sequence[str],  # noqa: ARG001
+    bits: RandomBits,  # noqa: ARG001
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The largest scores, class by class, until each has its share."""
+    room = np.floor(np.cumsum(n * np.asarray(shares) / np.sum(shares)) + 0.5).astype(int)
+    room = np.diff(room, prepend=0)
+    chosen, classes = [], []
+    taken = np.zeros(len(nearness), dtype=bool)
+    for cell in np.argsort(-scores, axis=None, kind="stable").tolist():
+        place, code = divmod(cell, scores.shape[1])
+        if room[code] > 0 and not taken[place]:
+            room[code], taken[place] = room[code] - 1, True
+            chosen.append(place)
+            classes.append(code)
+    return np.array(chosen, dtype=np.intp), np.array(classes, dtype=np.intp)
