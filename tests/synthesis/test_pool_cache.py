@@ -1,0 +1,159 @@
+"""A pool goes through an encoder once; what lies in the cache is used only if it is whole; nothing needs the cache."""
+
+import os
+import stat
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from dptext.errors import ParameterError
+from dptext.representations.encoders import CallableEncoder
+from dptext.synthesis.features import encoded_pool, fit_features
+from dptext.synthesis.pool_cache import PoolCache, digest_of_texts, pool_cache
+
+POOL = [f"{'ab' * (number % 7)} {number}" for number in range(50)]
+
+
+class Counted(CallableEncoder):
+    """Says how often it encoded; an encoder that knows itself by a digest if ``known``."""
+
+    def __init__(self, factor: float = 1.0, known: bool = True) -> None:
+        self.calls: list[int] = []
+        self.known = known
+        super().__init__(lambda texts: [[factor * len(text), 1.0, text.count("a")] for text in texts], name="counted")
+
+    def encode(self, texts, *, progress=None):
+        given = list(texts)
+        self.calls.append(len(given))
+        return super().encode(given, progress=progress)
+
+    def parameters(self):
+        return {**super().parameters(), **({"encoder_sha256": "5"} if self.known else {})}
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_pool_is_encoded_once_in_all(tmp_path: Path, known: bool) -> None:
+    encoder = Counted(known=known)
+    heard: list[int] = []
+    features = fit_features(encoder, POOL, cache=tmp_path, progress=heard.append)
+    assert encoder.calls == [50] and heard == [50]
+    units = encoded_pool(features, POOL, cache=tmp_path)
+    again = encoded_pool(features, POOL, cache=tmp_path)
+    assert encoder.calls == [50]
+    np.testing.assert_array_equal(units, features.units(POOL))
+    np.testing.assert_array_equal(again, units)
+    assert isinstance(again, np.memmap) and not again.flags.writeable
+    encoder.calls.clear()
+    assert fit_features(encoder, POOL, cache=tmp_path) == features
+    assert encoder.calls == ([] if known else [50])  # who a caller's function is, nobody knows before it answers
+
+
+def test_another_pool_and_another_function_are_encoded(tmp_path: Path) -> None:
+    encoder, other = Counted(known=False), Counted(2.0, known=False)
+    features, different = (fit_features(each, POOL, cache=tmp_path) for each in (encoder, other))
+    assert features != different
+    np.testing.assert_array_equal(encoded_pool(different, POOL, cache=tmp_path), different.units(POOL))
+    np.testing.assert_array_equal(encoded_pool(features, POOL[::-1], cache=tmp_path), features.units(POOL[::-1]))
+    assert len(encoded_pool(features, [], cache=tmp_path)) == 0
+
+
+def test_without_a_cache_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("DPTEXT_CACHE", raising=False)
+    features = fit_features(Counted(), POOL, cache=False)
+    units = encoded_pool(features, POOL, cache=False)
+    np.testing.assert_array_equal(units, features.units(POOL))
+    assert not units.flags.writeable and files(tmp_path) == []
+    encoded_pool(features, POOL)
+    assert len(files(tmp_path / "dptext")) == 2
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    encoded_pool(fit_features(Counted(), POOL, cache=tmp_path / "a" / "b"), POOL, cache=tmp_path / "a" / "b")
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files(tmp_path / "a" / "b")] == [0o600] * 2
+
+
+@pytest.mark.parametrize("what", ["cut", "longer", "bit", "header", "moved", "link", "folder", "pipe"])
+def test_a_file_that_is_broken_or_foreign_is_made_anew_or_left_alone(tmp_path: Path, what: str) -> None:
+    cache = PoolCache(tmp_path)
+    array = np.arange(12, dtype=np.int32).reshape(4, 3)
+    cache.put("one", (4, 3), np.int32, lambda: [array[:3], array[3:]])
+    (file,) = files(tmp_path)
+    np.testing.assert_array_equal(np.load(file), array)  # anybody's reader opens it
+    content = file.read_bytes()
+    file.unlink()
+    if what == "link":
+        (tmp_path / "elsewhere").write_bytes(content)
+        file.symlink_to(tmp_path / "elsewhere")
+    elif what == "folder":
+        file.mkdir()
+    elif what == "pipe":
+        os.mkfifo(file)
+    else:
+        flipped = bytes([content[-40] ^ 1])
+        broken = {
+            "cut": content[:-1],
+            "longer": content + b"x",
+            "bit": content[:-40] + flipped + content[-39:],
+            "header": content.replace(b"(4, 3)", b"(3, 4)"),
+            "moved": content,
+        }[what]
+        file.write_bytes(broken)
+        if what == "moved":
+            cache.put("two", (4, 3), np.int32, lambda: [array + 1])
+            (other,) = set(files(tmp_path)) - {file}
+            other.replace(file)
+    assert cache.get("one", (4, 3), np.int32) is None
+    made = cache.put("one", (4, 3), np.int32, lambda: [array])
+    if what in ("link", "folder", "pipe"):
+        assert made is None
+    else:
+        np.testing.assert_array_equal(made, array)
+    for shape, dtype in (((3, 4), np.int32), ((4, 3), np.float32)):
+        assert cache.get("one", shape, dtype) is None
+
+
+def test_where_nothing_can_be_written_everything_works(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    features = fit_features(Counted(), POOL, cache=tmp_path / "file" / "below")
+    np.testing.assert_array_equal(encoded_pool(features, POOL, cache=tmp_path / "file" / "below"), features.units(POOL))
+
+
+def test_processes_may_share_a_folder(tmp_path: Path) -> None:
+    features = fit_features(Counted(), POOL, cache=False)
+    found: list[np.ndarray] = []
+    threads = [Thread(target=lambda: found.append(encoded_pool(features, POOL, cache=tmp_path))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and all((each == found[0]).all() for each in found)
+    assert all(file.suffix == ".npy" for file in files(tmp_path))
+
+
+def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DPTEXT_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert pool_cache(None)._folder == tmp_path / "dptext"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert pool_cache(None)._folder == tmp_path / "home" / ".cache" / "dptext"
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "x"))
+    assert pool_cache(None)._folder == tmp_path / "x" and pool_cache("y")._folder == Path("y")
+    for off in ("", "off", " OFF "):
+        monkeypatch.setenv("DPTEXT_CACHE", off)
+        assert pool_cache(None)._folder is None
+    with pytest.raises(ParameterError, match="cache must be a path"):
+        pool_cache(7)  # type: ignore[arg-type]
+
+
+def test_no_two_lists_of_texts_share_a_digest() -> None:
+    lists = [[], [""], ["", ""], ["ab"], ["a", "b"], ["1:a"], ["a", "1:"], ["\ud800"]]
+    assert len({digest_of_texts(each) for each in lists}) == len(lists)
