@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from dptext.representations.unary import OptimizedUnary as OptimizedUnary
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
     from dptext.synthesis.sources import Pool as Pool
+    from dptext.users.private_vocabulary import private_labels as private_labels
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
@@ -140,7 +141,7 @@ _HOME = {
             "SymmetricUnary",
         ),
         "synthesis.sources": ("Pool",),
-        "users.private_vocabulary": ("private_vocabulary",),
+        "users.private_vocabulary": ("private_labels", "private_vocabulary"),
         "vectors.formats": (
             "load_vectors",
             "save_vectors",
@@ -180,6 +181,7 @@ _OLD = {
     "NoGuarantee": "privacy.guarantee.NoGuarantee",
     "ParameterError": "errors.ParameterError",
     "PrivateBags": "words.bags.PrivateBags",
+    "PrivateLabels": "users.private_vocabulary.PrivateLabels",
     "PrivateTable": "Release",
     "PrivateTexts": "Release",
     "PrivateVocabulary": "users.private_vocabulary.PrivateVocabulary",
