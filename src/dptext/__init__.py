@@ -57,8 +57,9 @@ if TYPE_CHECKING:
     from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
     from dptext.representations.unary import OptimizedUnary as OptimizedUnary
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
+    from dptext.synthesis.distribution import TextDistribution as TextDistribution
     from dptext.synthesis.sources import Pool as Pool
-    from dptext.users.private_vocabulary import private_labels as private_labels
+    from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
@@ -140,8 +141,10 @@ _HOME = {
             "OptimizedUnary",
             "SymmetricUnary",
         ),
+        "synthesis.distribution": ("TextDistribution",),
         "synthesis.sources": ("Pool",),
-        "users.private_vocabulary": ("private_labels", "private_vocabulary"),
+        "synthesis.synthesizer": ("Synthesizer",),
+        "users.private_vocabulary": ("private_vocabulary",),
         "vectors.formats": (
             "load_vectors",
             "save_vectors",
@@ -181,7 +184,6 @@ _OLD = {
     "NoGuarantee": "privacy.guarantee.NoGuarantee",
     "ParameterError": "errors.ParameterError",
     "PrivateBags": "words.bags.PrivateBags",
-    "PrivateLabels": "users.private_vocabulary.PrivateLabels",
     "PrivateTable": "Release",
     "PrivateTexts": "Release",
     "PrivateVocabulary": "users.private_vocabulary.PrivateVocabulary",

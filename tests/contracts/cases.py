@@ -46,8 +46,6 @@ def of_people():
     yield dptext.Cooccurrence(VECTORS, **small).fit(documents).statement_
     yield dptext.SkipGram(VECTORS, **small, public_users=30, steps=2, sampling_rate=0.5).fit(documents).statement_
     yield dptext.private_vocabulary(documents, **small, words_per_user=3).statement
-    yield dptext.private_labels(documents, **small).statement
-    yield dptext.private_labels(documents, **small, unit="document").statement
 
 
 def of_others():

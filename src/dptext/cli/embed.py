@@ -18,7 +18,7 @@ from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
 from dptext.embeddings.release_plan import ReleasePlan
-from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place, is_released
+from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentReader, read_documents
@@ -30,6 +30,7 @@ from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import before_embedding
 from dptext.release.charges import Charges
+from dptext.release.release import folder_is_of
 from dptext.release.run import charged, end_earlier
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors
@@ -245,7 +246,7 @@ def embed(
     charges = Charges(ledger, protection.user if ledger is not None else None)
 
     def is_out(name: str) -> bool:
-        return is_released(out, name)
+        return folder_is_of(out, name)
 
     end_earlier(Path(out), charges, is_out, restart=run.force)
     place = check_place(out, replace=run.force)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice, path
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
 from dptext.own_files import HashedFile, check_new_folder, whole_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
@@ -40,7 +40,6 @@ __all__ = [
     "card_of",
     "check_copy",
     "check_place",
-    "is_released",
     "save_release",
     "statement_files",
 ]
@@ -204,21 +203,6 @@ def _holds_a_release(folder: Path) -> bool:
     names = {each.name for each in inside}
     ours = names >= _ALWAYS and all(map(_is_ours, names)) and all(each.is_file() for each in inside)
     return ours and announces_vectors(folder)
-
-
-def is_released(folder: str | os.PathLike[str], release_id: str) -> bool:
-    """Whether a folder holds this very release. It appears whole, so that its statement says so.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
-    try:
-        text = (Path(folder) / "privacy.json").read_text(encoding="utf-8")
-        return PrivacyStatement.from_json(text).release_id == release_id
-    except (FileNotFoundError, NotADirectoryError, DataError, UnicodeDecodeError):
-        return False
-    except OSError as error:
-        raise StorageError.of("read", folder, error) from None
 
 
 def _is_ours(name: str) -> bool:

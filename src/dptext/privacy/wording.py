@@ -29,6 +29,7 @@ __all__ = [
     "Strength",
     "audited",
     "before_embedding",
+    "before_synthesis",
     "before_vectors",
     "before_words",
     "explanation_html",
@@ -241,6 +242,17 @@ def before_embedding(
     """
     values = {"head": head, "further": further, "unit": unit, "user": user, "promises": promises, "more": more}
     return filled("privacy/templates/before_embedding.txt", **values).rstrip("\n")
+
+
+def before_synthesis(plan: Any, *, user: str | None) -> str:
+    """What people are promised by a description of their texts.
+
+    Args:
+        plan: of the release: labels, features, statement.
+        user: the column that names a user.
+    """
+    values = {"plan": plan, "promise": plan.promise, "substituted": plan.under_substitution(), "user": user}
+    return filled("privacy/templates/before_synthesis.txt", **values).rstrip("\n")
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, words: bool, needed: int = 0) -> list[str]:

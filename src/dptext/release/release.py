@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dptext.errors import DataError
+from dptext.errors import DataError, StorageError
 from dptext.files.streams import file_digest, folder_digest, read_stored
 from dptext.own_files import check_released, replacing
 from dptext.privacy.statement import PrivacyStatement
@@ -17,6 +18,7 @@ __all__ = [
     "Tally",
     "data_agrees",
     "data_and_statement",
+    "folder_is_of",
     "kept_as_it_was",
     "read_statement",
     "rejects_path",
@@ -74,7 +76,8 @@ class Release:
         skipped: rows that could not be read and were left out; beside a file they are listed in ``OUT.rejects.jsonl``.
         resumed: rows that were done already when the run went on.
         tally: counts over the texts, private for the most part; zeros where nothing was counted.
-        made: what came out, by name: `texts`, a `table`, or the path `out`; nothing for a stream.
+        made: what came out, by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; nothing
+            for a stream.
     """
 
     statement: PrivacyStatement
@@ -89,6 +92,18 @@ class Release:
         """One private text for each text, in order; None where there was none."""
         texts: list[str | None] = self._made("texts")
         return texts
+
+    @property
+    def labels(self) -> list[Any]:
+        """The label of each text of a synthetic corpus: of several columns, one tuple a text."""
+        columns = list(self.columns.values())
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    @property
+    def columns(self) -> Mapping[str, list[str]]:
+        """The columns of labels of a synthetic corpus."""
+        columns: Mapping[str, list[str]] = self._made("columns")
+        return columns
 
     @property
     def table(self) -> Any:
@@ -139,6 +154,21 @@ def write_statement(path: Path, statement: PrivacyStatement) -> None:
     """
     with replacing(path) as stream:
         stream.write((statement.to_json() + "\n").encode())
+
+
+def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
+    """Whether a folder holds the release of this name. It appears whole, so that its statement says so.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    try:
+        text = (Path(folder) / "privacy.json").read_text(encoding="utf-8")
+        return PrivacyStatement.from_json(text).release_id == release_id
+    except (FileNotFoundError, NotADirectoryError, DataError, UnicodeDecodeError):
+        return False
+    except OSError as error:
+        raise StorageError.of("read", folder, error) from None
 
 
 def read_statement(path: Path) -> PrivacyStatement:

@@ -14,7 +14,6 @@ from dptext.checks import names, shown, whole
 from dptext.checks import text as as_text
 from dptext.errors import ParameterError
 from dptext.files.column import spelled_label
-from dptext.users.private_vocabulary import PrivateLabels
 
 __all__ = ["MOST_CLASSES", "OUTSIDE", "Labels"]
 
@@ -70,8 +69,7 @@ class Labels:
 
         Args:
             given: None: no labels, all texts are of one class. A list of labels: those of one column. A mapping from
-                columns to lists of labels: their combinations. Labels are texts, numbers or truth values. In place of a
-                list, what `dptext.private_labels` returned; whoever uses it composes its statement with their own.
+                columns to lists of labels: their combinations. Labels are texts, numbers or truth values.
             column: the name of the one column.
 
         Raises:
@@ -82,12 +80,10 @@ class Labels:
             return cls()
         if isinstance(given, Labels):
             return given
-        if isinstance(given, PrivateLabels):
-            given = {given.column: given}
         if isinstance(given, Mapping):
             if not given:
                 raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
-            return cls(tuple(given), tuple(map(_names_of, given.values())))
+            return cls(tuple(given), tuple(given.values()))
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ParameterError(
                 "labels must be a list of labels, or a mapping from columns to lists of labels, got "
@@ -123,17 +119,6 @@ class Labels:
     @cached_property
     def _codes(self) -> dict[tuple[str | None, ...], int]:
         return {values: code for code, values in enumerate(product(*self.values))}
-
-
-def _names_of(given: object) -> Any:
-    if not isinstance(given, PrivateLabels):
-        return given
-    if not given.names:
-        raise ParameterError(
-            "dptext.private_labels found no label that enough people have: describe the texts without labels, or name "
-            "labels that are public"
-        )
-    return given.names
 
 
 def _spelled(column: str, given: Any) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dptext import checks
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.labels import Labels
+from dptext.synthesis.sampling import choose
 from dptext.synthesis.sources import Request, Source
 
 __all__ = ["EXAMPLES", "Progress", "generated"]
@@ -166,27 +167,3 @@ class _Written:
         falls_short = np.maximum(others - scores, 0.0)
         order = np.lexsort((-scores, falls_short))
         return [self.texts[place] for place in order[:count].tolist()]
-
-
-def choose(
-    scores: Floats,
-    nearness: Floats,
-    n: int,
-    *,
-    shares: Floats,
-    variety: float,  # noqa: ARG001
-    names: Sequence[str],  # noqa: ARG001
-    bits: RandomBits,  # noqa: ARG001
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The largest scores, class by class, until each has its share."""
-    room = np.floor(np.cumsum(n * np.asarray(shares) / np.sum(shares)) + 0.5).astype(int)
-    room = np.diff(room, prepend=0)
-    chosen, classes = [], []
-    taken = np.zeros(len(nearness), dtype=bool)
-    for cell in np.argsort(-scores, axis=None, kind="stable").tolist():
-        place, code = divmod(cell, scores.shape[1])
-        if room[code] > 0 and not taken[place]:
-            room[code], taken[place] = room[code] - 1, True
-            chosen.append(place)
-            classes.append(code)
-    return np.array(chosen, dtype=np.intp), np.array(classes, dtype=np.intp)

@@ -24,7 +24,7 @@ from dptext.checks import choice, names, whole
 from dptext.errors import ParameterError
 from dptext.files.column import spelled_label
 from dptext.files.documents import Document, DocumentReader
-from dptext.users.grouping import OUTSIDE, Digester, LabelColumns, Part, UserUnit, parts_of
+from dptext.users.grouping import OUTSIDE, Digester, Part, UserUnit, parts_of
 from dptext.users.sorting import Lengths, Prolific, Rows, SortedRuns
 
 __all__ = ["MOST_CODES", "Author", "Authors", "Chunk", "texts_of"]
@@ -82,7 +82,7 @@ def texts_of(
     choice("unit", unit, get_args(UserUnit))
     if most_documents is not None:
         most_documents = whole("most_documents", most_documents, least=1)
-    wanted = LabelColumns(names("columns", columns))
+    wanted = _LabelColumns(names("columns", columns))
     if code is None and wanted.names:
         raise ParameterError("columns need a code, a function from their values to the number of a class, got none")
     codes = _Codes(code)
@@ -185,6 +185,29 @@ class _OfProlific:
 
 
 # -- classes --------------------------------------------------------------------------------------------------
+
+
+class _LabelColumns:
+    """Columns by name, or one alone as the label."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
+        return tuple(self._in_reader(reader, name) for name in self.names)
+
+    def _in_reader(self, reader: DocumentReader, name: str) -> str:
+        if name in (*reader.kept_columns, reader.label_column):
+            return name
+        if reader.label_column is not None and len(self.names) == 1:
+            return reader.label_column
+        raise ParameterError(f"the column {name!r} of labels is not read: read_documents(..., keep=[{name!r}])")
+
+    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:  # noqa: ARG002  # missing is no error
+        found = document.attributes or {}
+        if len(self.names) == 1:
+            return (found.get(self.names[0], document.label),)
+        return tuple(map(found.get, self.names))
 
 
 class _Codes:

@@ -1,0 +1,364 @@
+"""What was released of people's texts: noisy moments in a public feature space, and all that follows from them.
+
+Everything here is computed from the released matrix and from public texts, so none of it costs anything, however often
+it is done: shares of labels, the words that stand out, which public or generated texts are likely among these people's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, path, whole
+from dptext.errors import DataError, ParameterError
+from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
+from dptext.files.tensors import read_tensors, tensor_bytes
+from dptext.own_files import check_new_folder
+from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import filled
+from dptext.release.release import Release
+from dptext.representations.encoders import Progress, TextEncoder
+from dptext.synthesis.features import UNIT, PublicFeatures, encoded_pool
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.moments import COUNT_WEIGHT
+from dptext.synthesis.ratio import LogRatio
+from dptext.synthesis.rounds import generated
+from dptext.synthesis.sampling import VARIETY, choose
+from dptext.synthesis.sources import Pool, Source
+
+__all__ = ["HINTS", "Shares", "TextDistribution", "Weights"]
+
+Floats = npt.NDArray[np.float64]
+Shares: TypeAlias = Literal["released", "uniform"]
+HINTS = 12
+_AT_ONCE = 4096  # candidates weighed together
+
+_TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
+_FOLDER = AnnouncedFolder(
+    format="dptext-text-distribution",
+    version=1,
+    writer="TextDistribution.save",
+    keys=("labels", "sigma", "features"),
+    files=(_TENSORS, _PRIVACY, _CARD),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How likely candidates are among the described texts.
+
+    Attributes:
+        scores: (n, K) the logarithm of the ratio between the density of a class and that of the public texts.
+        nearness: (n,) the same of all classes together.
+    """
+
+    scores: Floats
+    nearness: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextDistribution:
+    """A released description of people's texts: `dptext.Synthesizer` makes it.
+
+    **Guarantee.** That of its `statement`, for all that is computed from it: everything here is post-processing of the
+    released matrix with public texts.
+
+    Attributes:
+        matrix: (K, 1 + k) float64, the noisy sum (`dptext.synthesis.moments`): it is what the promise is about, and may
+            be shared.
+        sigma: the standard deviation of the noise on each number.
+        labels: the classes.
+        features: the public feature space.
+        statement: what was promised.
+    """
+
+    matrix: Floats
+    sigma: float
+    labels: Labels
+    features: PublicFeatures
+    statement: PrivacyStatement
+
+    mechanism: ClassVar[str] = "text distribution"
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        expected = (len(self.labels), 1 + self.features.dimension)
+        if matrix.shape != expected or not np.isfinite(matrix).all():
+            raise ParameterError(f"expected a matrix of the shape {expected} of finite numbers, got {matrix.shape}")
+        matrix.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+
+    @cached_property
+    def ratio(self) -> LogRatio:
+        """The density ratio between the described texts and the public ones."""
+        return LogRatio.fit(self.matrix, self.sigma, COUNT_WEIGHT, self.features.mean, self.features.covariance)
+
+    def shares(self) -> dict[str, float]:
+        """By label, its noisy share of the documents (people count, not documents: each has length 1 in all)."""
+        return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
+
+    def weigh(self, texts: Sequence[str]) -> Weights:
+        """How likely texts are among the described ones. They must be public, or made from what is."""
+        return self._weights(self.features.units(texts))
+
+    def hints(self, count: int = HINTS) -> dict[str, tuple[str, ...]]:
+        """By label, the public words that stand out most in it: post-processing, as everything here."""
+        count = whole("count", count, least=0)
+        return {name: words[:count] for name, words in self._hints.items()}
+
+    @cached_property
+    def _hints(self) -> dict[str, tuple[str, ...]]:
+        words = self.features.words
+        if not words:
+            return dict.fromkeys(self.labels.names, ())
+        weights = self.weigh(words)
+        scores = weights.scores
+        if scores.shape[1] > 1:
+            scores = scores - scores.mean(axis=1, keepdims=True)
+        best = np.argsort(-scores, axis=0, kind="stable")
+        return {name: tuple(words[row] for row in best[:, at]) for at, name in enumerate(self.labels.names)}
+
+    def sample(
+        self,
+        public: Any,
+        n: int,
+        *,
+        variety: float = VARIETY,
+        shares: Shares = "released",
+        cache: Any = None,
+        progress: Progress | None = None,
+        seed: int | None = None,
+    ) -> Release:
+        """Choose texts of a public pool that are likely among the described ones, each once, with a label.
+
+        Args:
+            public: the pool: files, a table, texts, or a `Pool`. It must have been chosen without regard to the
+                private texts; nothing may be removed from it because it stands in them.
+            n: how many. A public number.
+            variety: from 0, the most typical texts of each label, to 1, drawn from all that are likely at all.
+            shares: of the labels: "released", as the noisy counts say, or "uniform".
+            cache: as in `dptext.Synthesizer`.
+            progress: called with the number of public texts that are encoded.
+            seed: of the choice, which is no part of the promise; None draws one.
+
+        Returns:
+            A `dptext.Release` with ``texts``, ``labels`` and the statement.
+
+        Raises:
+            ParameterError: an argument out of range; more texts than the pool has.
+        """
+        n = whole("n", n, least=1)
+        choice("shares", shares, get_args(Shares))
+        pool = Pool.of(public)
+        weights = self._weights(encoded_pool(self.features, pool.texts, cache=cache, progress=progress))
+        chosen, classes = choose(
+            weights.scores,
+            weights.nearness,
+            n,
+            shares=self._wanted(shares),
+            variety=variety,
+            names=self.labels.names,
+            bits=RandomBits(seed),
+        )
+        return self._made([pool.texts[place] for place in chosen.tolist()], classes, pool)
+
+    def generate(
+        self,
+        source: Source,
+        n: int,
+        *,
+        rounds: int = 3,
+        variety: float = VARIETY,
+        shares: Shares = "released",
+        progress: Progress | None = None,
+        seed: int | None = None,
+    ) -> Release:
+        """Let a source write texts, keep those that are likely among the described ones, let it vary them, and weigh
+        again. The source is given names of labels, hints and its own earlier texts: nothing else of this release, and
+        nothing of the private texts. No round costs anything.
+
+        Args:
+            source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
+            n, variety, shares, seed: as in `sample`.
+            rounds: how often texts are written and weighed; the first proposes, the others vary.
+            progress: called with the number of texts that were written.
+
+        Raises:
+            ParameterError: an argument out of range.
+            DataError: the source gave too few texts.
+        """
+        n, rounds = whole("n", n, least=1), whole("rounds", rounds, least=1)
+        choice("shares", shares, get_args(Shares))
+        texts, classes = generated(
+            self.weigh,
+            source,
+            self.labels,
+            self.hints(),
+            n,
+            rounds=rounds,
+            shares=self._wanted(shares),
+            variety=variety,
+            bits=RandomBits(seed),
+            progress=progress,
+        )
+        return self._made(texts, classes, source)
+
+    def _weights(self, units: npt.NDArray[np.int32]) -> Weights:
+        scores, nearness = [], []
+        for start in range(0, max(1, len(units)), _AT_ONCE):
+            part = units[start : start + _AT_ONCE] * UNIT
+            scores.append(self.ratio.scores(part))
+            nearness.append(self.ratio.nearness(part))
+        return Weights(np.concatenate(scores), np.concatenate(nearness))
+
+    def _wanted(self, shares: Shares) -> Floats:
+        classes = len(self.labels)
+        return self.ratio.shares if shares == "released" else np.full(classes, 1 / classes)
+
+    def _made(self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source) -> Release:
+        """Texts with their labels, and the statement of this release with what the source adds to it."""
+        found = [self.labels.values_of(int(each)) for each in classes]
+        columns = {column: [values[column] for values in found] for column in self.labels.columns}
+        statement = self.statement.replace(
+            parameters={**self.statement.parameters, **source.parameters(), "texts": len(texts)},
+            assumptions=(*self.statement.assumptions, *source.assumptions()),
+            exposed=(*self.statement.exposed, *source.exposed()),
+            data_sha256=None,
+        )
+        return Release(statement=statement, documents=len(texts), made={"texts": list(texts), "columns": columns})
+
+    # -- as a folder ------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write what may be shared into a folder, whole or not at all: arrays, configuration, statement and a card.
+
+        Args:
+            folder: where.
+            replace: overwrite a folder that was written by this method; never another one.
+
+        Raises:
+            ParameterError: something is there already.
+            StorageError: it cannot be written.
+        """
+        target = check_place(folder, replace=replace)
+        config, tensors = self.features.to_parts()
+        arrays = tensor_bytes({**{f"features.{name}": each for name, each in tensors.items()}, "matrix": self.matrix})
+        statement = self.statement.replace(data_sha256=hashlib.sha256(arrays).hexdigest())
+        files = {
+            _TENSORS: arrays,
+            _PRIVACY: (statement.to_json() + "\n").encode(),
+            _CARD: self.card().encode(),
+        }
+        announced = {
+            "labels": {"columns": list(self.labels.columns), "values": [list(each) for each in self.labels.values]},
+            "sigma": self.sigma,
+            "features": config,
+        }
+        _FOLDER.write(target, announced, files, software=statement.software, replace=replace)
+
+    def card(self) -> str:
+        """The card of the folder, as Markdown: what is promised, what is not, how to use it."""
+        return filled("synthesis/templates/card.md", distribution=self, statement=self.statement)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        encoder: TextEncoder | Sequence[TextEncoder] | None = None,
+        features: PublicFeatures | None = None,
+    ) -> TextDistribution:
+        """The description in a folder that `save` wrote.
+
+        Args:
+            folder: where.
+            encoder: those of its features that the folder cannot hold (a caller's function, a model elsewhere).
+            features: the public features themselves, where they are at hand.
+
+        Raises:
+            DataError: the folder was changed, or is none.
+            MissingExtraError: what its features need is not installed.
+            StorageError: it cannot be read.
+        """
+        place = path("the folder", folder)
+        source = place.name or str(place)
+        config, contents = _FOLDER.read(place, source)
+        statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
+        tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+        try:
+            labels = Labels(tuple(config["labels"]["columns"]), tuple(map(tuple, config["labels"]["values"])))
+            own = {name.removeprefix("features."): each for name, each in tensors.items() if name != "matrix"}
+            if features is None:
+                features = PublicFeatures.from_parts(config["features"], own, source, given=encoder)
+            found = cls(
+                matrix=tensors["matrix"],
+                sigma=float(config["sigma"]),
+                labels=labels,
+                features=features,
+                statement=statement,
+            )
+        except (ParameterError, TypeError, KeyError, ValueError) as error:
+            why = f" ({error})" if isinstance(error, ParameterError) else ""
+            raise DataError(f"{source}: its files are not of one description{why}; get the folder again") from None
+        wrong = found.disagreements()
+        if wrong:
+            raise DataError(
+                f"{source}: what was loaded and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
+                "changed, or another version of dptext wrote it; get it again"
+            )
+        return found
+
+    def disagreements(self) -> list[str]:
+        """In what the statement disagrees with what it speaks of; empty where it says what was released."""
+        said = self.statement.parameters
+        known: Mapping[str, object] = {
+            "sigma": self.sigma,
+            "classes": len(self.labels),
+            "label_columns": ", ".join(self.labels.columns) or None,
+            "count_weight": COUNT_WEIGHT,
+            "features_dimension": self.features.dimension,
+            "features_sha256": self.features.fingerprint,
+        }
+        wrong = [name for name, value in known.items() if said.get(name) != value]
+        if self.statement.mechanism != self.mechanism:
+            wrong.append("mechanism")
+        return wrong + ([] if noise_is_enough(self.statement) else ["guarantee"])
+
+
+def noise_is_enough(statement: PrivacyStatement) -> bool:
+    """Whether the noise that a statement names gives what it promises (Balle and Wang 2018, Theorem 8), what was
+    promised before not counted."""
+    said = statement.parameters
+    epsilon, delta, sigma = (said.get(name) for name in ("epsilon", "delta", "sigma"))
+    numbers = (epsilon, delta, sigma, said.get("sensitivity"))
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
+        return False
+    assert isinstance(epsilon, int | float) and isinstance(delta, int | float) and isinstance(sigma, int | float)
+    if said.get("sensitivity") != 1.0 or not sigma > 0 or not epsilon >= 0:
+        return False
+    guarantee = statement.guarantee
+    promised = getattr(guarantee, "epsilon", -1.0) >= epsilon and getattr(guarantee, "delta", -1.0) >= delta
+    return promised and gaussian_delta(float(sigma), epsilon=float(epsilon), sensitivity=1.0) <= delta * (1 + 1e-9)
+
+
+def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
+    """Where the folder of a description will lie; raised before the work.
+
+    Raises:
+        ParameterError: something is there already: with ``replace``, something that `TextDistribution.save` did not
+            write.
+        StorageError: the folder around it is missing or read-only.
+    """
+    return check_new_folder(
+        path("the folder", folder), replace=replace, is_ours=_FOLDER.is_here, holds="a description of texts"
+    )

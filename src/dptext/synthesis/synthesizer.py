@@ -1,0 +1,315 @@
+"""A description of people's texts from which a corpus is made that people can read: one noisy release, and everything
+after it for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, whole
+from dptext.errors import DataError, ParameterError
+from dptext.files.documents import Document, DocumentReader
+from dptext.noise.clipped_sums import MOST_USERS, noisy_matrix
+from dptext.noise.rounded import ELEMENTARY
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import ApproxDP, as_approx, rounded_up
+from dptext.privacy.prior import check_prior, counted_in, substituted
+from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.synthesis.distribution import TextDistribution
+from dptext.synthesis.features import PublicFeatures, Spec, fit_features
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
+from dptext.synthesis.sources import Pool
+from dptext.users.grouping import UserUnit, check_users_are_read
+from dptext.users.private_vocabulary import PrivateVocabulary
+from dptext.users.texts import Author, texts_of
+
+__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
+
+MOST_DOCUMENTS = 1000
+"""Of a person, this many documents are looked at, unless another number is given."""
+_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
+_ONE_NAME = (
+    "a person writes under one name; whoever has several counts as several users",
+    "no two people write under one name; those who do count as one user together",
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SynthesisPlan:
+    """All that a description is decided on before a private text is read: public, and checked.
+
+    Attributes:
+        unit: who is protected.
+        labels: the classes.
+        learned: the statement of labels that were learned from the same people; None: they are public.
+        features: fitted on the public pool.
+        pool: what they were fitted on.
+        budget: epsilon and delta, and the noise.
+        most_documents: of a person.
+    """
+
+    unit: UserUnit
+    labels: Labels
+    learned: PrivacyStatement | None
+    features: PublicFeatures
+    pool: Pool
+    budget: PersonalBudgets
+    most_documents: int
+
+    def total(self, people: Iterable[Author]) -> npt.NDArray[np.int64]:
+        """(K, 1 + k) the sum of the people's matrices. **Private: it must not leave the curator.**
+
+        Raises:
+            DataError: not one document.
+        """
+        total = MomentSum(self.features, len(self.labels))
+        if total.add(people) == 0:
+            raise DataError("there are no documents: expected at least one")
+        return total.cells
+
+    def check(self) -> None:
+        """Whether what was promised before adds up with this release: asked before a text is read.
+
+        Raises:
+            RefusedError: labels that were learned under a promise about another unit or relation.
+        """
+        check_prior(self.prior, _UNITS[self.unit])
+
+    @property
+    def prior(self) -> dict[str, PrivacyStatement]:
+        """What was released before and is not public."""
+        return {} if self.learned is None else {"labels": self.learned}
+
+    @cached_property
+    def promise(self) -> PrivacyStatement:
+        """What a release will promise, before it is made: without a name."""
+        return self.statement(seeded=False)
+
+    def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
+        """The statement, with what was promised before counted in."""
+        self.check()
+        statement = of_release(
+            guarantee=self.budget.guarantee(),
+            unit=_UNITS[self.unit],
+            relation=Relation.ADD_REMOVE,
+            trust=Trust.CENTRAL,
+            mechanism=TextDistribution.mechanism,
+            parameters=self._parameters(),
+            assumptions=self._assumptions(),
+            exposed=(f"the names of the labels: {'they are public' if self.learned is None else _LEARNED}",)
+            * bool(self.labels.columns),
+            seeded=seeded,
+            release_id=release_id or new_release_id(),
+        )
+        return counted_in(statement, self.prior)
+
+    def under_substitution(self) -> ApproxDP:
+        """What is promised when a person's texts are replaced by other ones, all before it counted in."""
+        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
+
+    def _parameters(self) -> dict[str, Parameter]:
+        promise = self.under_substitution()
+        said: dict[str, Parameter] = {
+            "epsilon": self.budget.cap,
+            "delta": self.budget.delta,
+            "sigma": self.budget.sigma,
+            "sensitivity": 1.0,
+            "epsilon_under_substitution": rounded_up(promise.epsilon, 4),
+            "delta_under_substitution": rounded_up(promise.delta, 4),
+        }
+        said |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
+        return said | {
+            "classes": len(self.labels),
+            "label_columns": ", ".join(self.labels.columns) or None,
+            "count_weight": COUNT_WEIGHT,
+            "most_documents": self.most_documents,
+            **self.features.parameters(),
+            "features_fitted_on": self.pool.name,
+            "features_fitted_on_sha256": self.pool.sha256,
+        }
+
+    def _assumptions(self) -> tuple[str, ...]:
+        first = "all parameters are public; none was computed from the protected texts"
+        if self.prior:
+            first = (
+                "all parameters are public, or computed from what was released before under a promise counted in above"
+            )
+        return (
+            first,
+            *self.features.assumptions(),
+            *(_ONE_NAME if self.unit == "user" else ()),
+            "that there is at least one document may be known",
+            f"at most {MOST_USERS:,} {self.unit}s take part",
+            ELEMENTARY,
+        )
+
+
+_LEARNED = "they were released under a promise of their own, counted in above"
+
+
+class Synthesizer:
+    """Describes the texts of people by one noisy release, from which readable texts are made at no further cost.
+
+    Every person's documents become one matrix (`dptext.synthesis.moments`): for each label how many there are, and
+    where they lie in a public feature space. It has Euclidean length 1, all labels together. The matrices are added
+    up, and so is Gaussian noise, once, on all numbers. What comes out, a `TextDistribution`, weighs public texts, or
+    texts that a language model writes, by how likely they are among these people's: that is post-processing, as often
+    as one likes.
+
+    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a person with all their documents and
+    labels. *Proof.* The sum moves by at most 1 in Euclidean length when a person comes or goes (checked in integers,
+    for every person), sigma is that of the analytic Gaussian mechanism for sensitivity 1 (Balle and Wang 2018,
+    Theorem 8), and the noise is exact. Under substitution the same release costs more; the statement has the number.
+    Assumptions: pool, features, labels and all arguments are public, chosen without regard to the private texts, or
+    were released under statements that are composed in; a person writes under one name, which nobody else has; there
+    is at least one document, and that is public.
+
+    Args:
+        epsilon, delta: the budget of a person.
+        labels: the public label set: a list; a mapping from columns to lists, whose combinations are then the classes;
+            what `dptext.private_labels` learned, at its own price; None: no labels. It is never read from the
+            documents. A document with another label, or with none, takes no part.
+        column: the name of the one column of labels.
+        features: "words" (TF-IDF and SVD; extra ``sklearn``), "glove" (means of word vectors), a `TextEncoder` such as
+            `dptext.SentenceEncoder` (extra ``encoders``), or several of these side by side; "both" is a sentence model
+            and words. None: "both" where a sentence model is installed, else "words", else "glove".
+        unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
+        most_documents: of a person that are looked at: the first ones.
+        public_users: a public number that the number of people does not exceed, for the check of delta:
+            `dptext.privacy.public_users.DeltaWarning`.
+        cache: the folder in which vectors of public pools are kept; None: the user's cache; False: nowhere.
+        seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
+
+    Raises:
+        ParameterError: an argument out of range.
+        RefusedError: labels learned under a promise about another unit.
+
+    >>> import dptext
+    >>> pool = ["tea and a cup of cocoa", "a cup of tea", "the tax law", "law and tax", "a new law on tax", "cocoa"]
+    >>> vectors = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
+    >>> documents = [
+    ...     dptext.Document(text, user=f"{label} {user}", label=label)
+    ...     for user in range(200) for text, label in [("my cup of tea", "drinks"), ("tax law", "rules")]
+    ... ]
+    >>> synthesizer = dptext.Synthesizer(
+    ...     epsilon=2.0, labels=["drinks", "rules"], features=dptext.MeanOfWords(vectors), cache=False
+    ... )
+    >>> distribution = synthesizer.fit(documents, public=pool)
+    >>> print(distribution.statement.guarantee, distribution.statement.unit)
+    (2, 1e-06)-differential privacy user
+    >>> made = distribution.sample(pool, 4)
+    >>> sorted(zip(made.labels, made.texts))[0][0]
+    'drinks'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-6,
+        labels: Sequence[str] | Mapping[str, Sequence[str]] | PrivateVocabulary | Labels | None = None,
+        column: str = "label",
+        features: Spec = None,
+        unit: str = "user",
+        most_documents: int = MOST_DOCUMENTS,
+        public_users: int | None = None,
+        cache: Any = None,
+        seed: int | None = None,
+    ) -> None:
+        self.epsilon, self.delta, self.unit = epsilon, delta, choice("unit", unit, get_args(UserUnit))
+        self.column, self.features = column, features
+        self.learned = labels.statement if isinstance(labels, PrivateVocabulary) else None
+        self.labels = Labels.of(labels.words if isinstance(labels, PrivateVocabulary) else labels, column=column)
+        self.most_documents = whole("most_documents", most_documents, least=1)
+        self.public_users, self.cache, self.seed = public_users, cache, seed
+        self.budget = PersonalBudgets(epsilon, delta=delta)
+        if self.learned is not None:
+            check_prior({"labels": self.learned}, _UNITS[self.unit])
+
+    def plan(self, public: Any, *, progress: Callable[[int], None] | None = None) -> SynthesisPlan:
+        """All that is decided before a private text is read: features are fitted on the public texts.
+
+        Raises:
+            ParameterError, DataError: a pool without texts, or too small for its features.
+            MissingExtraError: what the features need is not installed.
+        """
+        pool = Pool.of(public)
+        features = fit_features(self.features, pool.texts, cache=self.cache, progress=progress)
+        plan = SynthesisPlan(
+            unit="user" if self.unit == "user" else "document",
+            labels=self.labels,
+            learned=self.learned,
+            features=features,
+            pool=pool,
+            budget=self.budget,
+            most_documents=self.most_documents,
+        )
+        plan.check()
+        return plan
+
+    def fit(
+        self,
+        documents: DocumentReader | Iterable[Document],
+        *,
+        public: Any,
+        release_id: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> TextDistribution:
+        """Describe documents, in any order: a release of their writers' texts.
+
+        Args:
+            documents: of `dptext.read_documents` (with ``user=``, and the columns of labels in ``keep=``), or
+                `Document` objects (with ``label``, or ``attributes``).
+            public: public texts that features are fitted on: as `Pool` takes them, or a plan made of them.
+            release_id: the name under which a ledger was asked before, for the statement. None: a new one.
+            progress: called with the number of public texts that are encoded.
+
+        Raises:
+            DataError: a row without a user; no documents.
+        """
+        plan = public if isinstance(public, SynthesisPlan) else self.plan(public, progress=progress)
+        check_users_are_read(documents, plan.unit)
+        warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users, stacklevel=2)
+        bits = RandomBits(self.seed)
+        with texts_of(
+            documents,
+            columns=plan.labels.columns,
+            code=plan.labels.code,
+            unit=plan.unit,
+            most_documents=plan.most_documents,
+        ) as people:
+            total = plan.total(people)
+        return self.released(plan, total, bits, release_id=release_id)
+
+    def released(
+        self,
+        plan: SynthesisPlan,
+        total: npt.NDArray[np.int64],
+        bits: RandomBits,
+        *,
+        release_id: str | None = None,
+    ) -> TextDistribution:
+        """Make the release of a sum that was made elsewhere (on Spark).
+
+        Each call adds the noise anew, from ``bits`` of its own: it is a release that costs its whole budget. ``total``
+        is that of `SynthesisPlan.total`, **private**.
+        """
+        if total.shape != (len(plan.labels), 1 + plan.features.dimension):
+            raise ParameterError(f"expected the sum that the plan makes, got one of the shape {total.shape}")
+        matrix = noisy_matrix(total, plan.budget.sigma, bits)
+        return TextDistribution(
+            matrix=matrix,
+            sigma=plan.budget.sigma,
+            labels=plan.labels,
+            features=plan.features,
+            statement=plan.statement(seeded=bits.seeded, release_id=release_id),
+        )

@@ -1,0 +1,224 @@
+"""A description of people's texts: what it promises, what it may depend on, and what comes out of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.statement import PrivacyStatement, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.synthesis.distribution import noise_is_enough
+from dptext.users.private_vocabulary import PrivateVocabulary
+
+WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
+VECTORS = dptext.load_vectors((WORDS, [[2, 0.1], [1.5, 0.3], [2, 0.4], [-1, 2], [-2, 2], [-1.5, 1.8]]))
+ENCODER = dptext.MeanOfWords(VECTORS)
+POOL = [f"{one} {other} {number}" for one in WORDS for other in WORDS for number in ("", "please", "today")]
+LABELS = ["drinks", "rules"]
+MARKER = "Zaphod"
+
+
+def documents(users=100, per_user=2):
+    texts = {"drinks": "my cup of tea", "rules": "the law on tax"}
+    return [
+        dptext.Document(f"{texts[label]} {MARKER}", user=f"{MARKER} {label} {user}", label=label)
+        for user in range(users)
+        for label in LABELS
+        for _ in range(per_user)
+    ]
+
+
+def synthesizer(**changes):
+    how = {"epsilon": 2.0, "labels": LABELS, "features": ENCODER, "cache": False}
+    return dptext.Synthesizer(**how | changes)
+
+
+def fitted(given=None, **changes):
+    return synthesizer(**changes).fit(documents() if given is None else given, public=POOL)
+
+
+def test_the_statement_says_what_was_promised():
+    statement = fitted().statement
+    assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
+    assert statement.guarantee == ApproxDP(2.0, 1e-6)
+    sigma = statement.parameters["sigma"]
+    assert gaussian_delta(sigma, epsilon=2.0, sensitivity=1.0) <= 1e-6
+    assert gaussian_delta(sigma * 0.999, epsilon=2.0, sensitivity=1.0) > 1e-6
+    assert statement.parameters["epsilon_under_substitution"] > 4
+    assert not statement.seeded
+    assert MARKER not in statement.to_json()
+    assert MARKER not in statement.explain()
+
+
+def test_labels_do_not_cost_one_by_one():
+    assert fitted(labels=[*LABELS, *map(str, range(50))]).sigma == fitted(labels=None).sigma
+
+
+def test_neither_order_nor_chunks_nor_foreign_labels_change_the_release():
+    given = documents()
+    shuffled = [given[place] for place in np.random.default_rng(1).permutation(len(given))]
+    foreign = [dptext.Document("tea " * 99, user=f"{MARKER} {n}", label=n) for n in ("other", None, "", 7)]
+    release = fitted(given, seed=3)
+    for each in (shuffled, [*given, *foreign]):
+        assert (fitted(each, seed=3).matrix == release.matrix).all()
+    assert release.statement.seeded
+
+
+def test_without_a_seed_no_two_releases_are_alike():
+    assert not np.isin(fitted().matrix, fitted().matrix).any()
+
+
+def test_every_number_gets_noise_those_of_a_label_that_nobody_has_too():
+    matrix = fitted(labels=[*LABELS, "never"]).matrix
+    assert (matrix[2] != 0).all()
+
+
+def test_texts_that_are_chosen_carry_the_right_label_and_no_private_word():
+    made = fitted(epsilon=8.0).sample(POOL, 40, seed=1)
+    assert made.documents == len(made.texts) == len(set(made.texts)) == 40
+    right = [
+        label == ("drinks" if text.split()[0] in WORDS[:3] else "rules")
+        for text, label in zip(made.texts, made.labels, strict=True)
+        if len({word in WORDS[:3] for word in text.split()[:2]}) == 1
+    ]
+    assert np.mean(right) > 0.9
+    assert not any(MARKER in text for text in made.texts)
+    assert made.statement.parameters["texts"] == 40
+    assert any("the pool is public" in each for each in made.statement.assumptions)
+
+
+@pytest.mark.parametrize("shares", ["released", "uniform"])
+def test_shares_of_labels(shares):
+    given = [each for each in documents(users=200) if each.label == "drinks" or each.user.endswith("7")]
+    found = fitted(given, epsilon=8.0).sample(POOL, 40, shares=shares, seed=1).labels.count("rules")
+    assert found == 20 if shares == "uniform" else 0 < found < 10
+
+
+def test_hints_are_words_of_the_pool_that_stand_out():
+    hints = fitted(epsilon=8.0, features="words").hints(3)
+    assert set(hints) == set(LABELS)
+    assert set(hints["drinks"]) <= {"tea", "cup", "cocoa", "please", "today"}
+
+
+def test_several_columns_of_labels_are_classes_together():
+    given = [
+        dptext.Document(each.text, user=each.user, attributes={"topic": each.label, "stars": 1 + place % 2})
+        for place, each in enumerate(documents())
+    ]
+    found = fitted(given, labels={"topic": LABELS, "stars": ["1", "2"]})
+    made = found.sample(POOL, 8, seed=2)
+    assert found.matrix.shape[0] == 4
+    assert set(made.columns) == {"topic", "stars"}
+    assert made.labels[0] == (made.columns["topic"][0], made.columns["stars"][0])
+
+
+def test_without_labels_texts_are_near_to_those_described():
+    given = [each for each in documents(users=200) if each.label == "drinks"]
+    made = fitted(given, labels=None, epsilon=8.0).sample(POOL, 20, variety=0.0, seed=1)
+    assert made.columns == {}
+    assert np.mean([text.split()[0] in WORDS[:3] for text in made.texts]) > 0.8
+
+
+def learned(unit=Unit.USER):
+    statement = of_release(
+        guarantee=ApproxDP(0.5, 1e-7), unit=unit, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
+        mechanism="private labels", parameters={}, assumptions=(),
+    )  # fmt: skip
+    return PrivateVocabulary(words=tuple(LABELS), statement=statement)
+
+
+def test_labels_that_were_learned_are_counted_in():
+    statement = fitted(labels=learned()).statement
+    assert statement.guarantee == ApproxDP(2.5, 1e-6 + 1e-7)
+    assert any("counted in" in each for each in statement.exposed)
+    with pytest.raises(RefusedError, match="labels were released under a statement about a document"):
+        synthesizer(labels=learned(Unit.DOCUMENT))
+
+
+def test_a_folder_gives_back_the_same_description(tmp_path):
+    release = fitted(features="words")
+    release.save(tmp_path / "shared")
+    found = dptext.TextDistribution.load(tmp_path / "shared")
+    assert (found.matrix == release.matrix).all()
+    assert found.features.fingerprint == release.features.fingerprint
+    assert found.labels == release.labels
+    assert found.sample(POOL, 9, seed=4).texts == release.sample(POOL, 9, seed=4).texts
+    assert found.statement.release_id == release.statement.release_id
+    assert {each.name for each in (tmp_path / "shared").iterdir()} == {
+        "README.md", "config.json", "distribution.safetensors", "privacy.json",
+    }  # fmt: skip
+    for each in (tmp_path / "shared").iterdir():
+        assert MARKER.encode() not in each.read_bytes()
+    with pytest.raises(ParameterError, match="is there already"):
+        release.save(tmp_path / "shared")
+    release.save(tmp_path / "shared", replace=True)
+    (tmp_path / "shared" / "mine.txt").write_text("mine")
+    with pytest.raises(ParameterError, match="holds something besides a description"):
+        release.save(tmp_path / "shared", replace=True)
+
+
+def test_a_changed_folder_is_refused(tmp_path):
+    release = fitted()
+    release.save(tmp_path / "shared")
+    for name, old, new in (
+        ("privacy.json", '"sigma": ', '"sigma": 1'),
+        ("config.json", '"sigma": ', '"sigma": 1'),
+        ("config.json", '"drinks"', '"drunks"'),
+    ):
+        file = tmp_path / "shared" / name
+        content = file.read_text()
+        file.write_text(content.replace(old, new, 1))
+        assert file.read_text() != content
+        with pytest.raises(DataError):
+            dptext.TextDistribution.load(tmp_path / "shared", encoder=ENCODER)
+        file.write_text(content)
+    with pytest.raises(DataError, match="is missing"):
+        dptext.TextDistribution.load(tmp_path)
+    assert dptext.TextDistribution.load(tmp_path / "shared").matrix.shape == release.matrix.shape
+
+
+def test_a_statement_with_too_little_noise_is_found():
+    said = json.loads(fitted().statement.to_json())
+    assert noise_is_enough(PrivacyStatement.from_json(json.dumps(said)))
+    for name, value in (("sigma", said["parameters"]["sigma"] / 1.01), ("epsilon", 1.0), ("sensitivity", 0.5)):
+        changed = {**said, "parameters": {**said["parameters"], name: value}}
+        assert not noise_is_enough(PrivacyStatement.from_json(json.dumps(changed)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"labels": []}, "label"),
+        ({"labels": ["a", "a"]}, "differ"),
+        ({"unit": "word"}, "unit"),
+        ({"most_documents": 0}, "most_documents"),
+    ],
+)
+def test_bad_arguments_get_one_clear_line(changes, message):
+    with pytest.raises(ParameterError, match=message) as caught:
+        synthesizer(**changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_input_gets_one_clear_line():
+    with pytest.raises(DataError, match="row 2 has no user"):
+        fitted([dptext.Document("a", user="b"), dptext.Document(MARKER)])
+    with pytest.raises(DataError, match="there are no documents"):
+        fitted([])
+    with pytest.raises(ParameterError, match="100,000"):
+        fitted().sample(POOL, 100_000)
+    with pytest.raises(ParameterError, match="the pool holds no text"):
+        fitted().sample([""], 1)
+
+
+def test_documents_can_be_what_is_protected():
+    release = fitted([dptext.Document(each.text, label=each.label) for each in documents()], unit="document")
+    assert release.statement.unit is Unit.DOCUMENT
+    assert not any("under one name" in each for each in release.statement.assumptions)
