@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
     from dptext.representations.unary import OptimizedUnary as OptimizedUnary
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
+    from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
     from dptext.synthesis.distribution import TextDistribution as TextDistribution
     from dptext.synthesis.sources import Pool as Pool
     from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
@@ -141,6 +142,7 @@ _HOME = {
             "OptimizedUnary",
             "SymmetricUnary",
         ),
+        "synthesis.chat": ("ChatEndpoint",),
         "synthesis.distribution": ("TextDistribution",),
         "synthesis.sources": ("Pool",),
         "synthesis.synthesizer": ("Synthesizer",),

@@ -146,6 +146,13 @@ def test_a_source_that_gives_too_little_is_one_clear_error():
         made(Pool(["1", "2"]))
 
 
+def test_a_source_may_say_why_it_gave_too_little():
+    source = Pool(["1", "2"])
+    source.trouble = "all 5 calls are made (max_calls)"
+    with pytest.raises(DataError, match=r"2 different texts \(all 5 calls are made \(max_calls\)\), and 8 are wanted"):
+        made(source)
+
+
 class Nothing(Numbers):
     def propose(self, request):
         return ["", "  "]

@@ -99,9 +99,11 @@ def generated(
             break
         written.add(new)
     if len(written.texts) < n:
+        trouble = getattr(source, "trouble", "")  # of sources that can fail
+        why = f" ({trouble})" if trouble else ""
         raise DataError(
-            f"the source gave {len(written.texts):,} different texts, and {n:,} are wanted: ask for fewer texts, for "
-            "more in each round or for more rounds, or raise the limits of the source"
+            f"the source gave {len(written.texts):,} different texts{why}, and {n:,} are wanted: ask for fewer texts, "
+            "for more in each round or for more rounds, or raise the limits of the source"
         )
     chosen, classes = choose(
         written.scores, written.nearness, n, shares=shares, variety=variety, names=labels.names, bits=bits

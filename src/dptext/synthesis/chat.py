@@ -1,0 +1,605 @@
+"""A language model behind an address, as a source of texts: any server that speaks OpenAI's chat completions.
+
+**What goes over the wire**: the name of the model, numbers that say how to sample, and the prompts of
+`dptext.synthesis.prompts`, which hold names of labels, hints of a release, public words of the caller, and texts that
+the model wrote before. A private text never comes near this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from dptext import checks
+from dptext.errors import DataError, ParameterError, SourceError, StorageError, extra
+from dptext.files.documents import PathLike
+from dptext.own_files import lock, open_own
+from dptext.privacy.statement import Parameter
+from dptext.synthesis.prompts import Prompts, batches, texts_of
+from dptext.synthesis.sources import Request
+
+__all__ = ["ChatEndpoint", "Limits"]
+
+T = TypeVar("T")
+Messages = tuple[str, str]
+
+_PATH = "/chat/completions"
+_AGAIN = {408, 425, 429}  # of the statuses below 500, those that may be another one the next time
+_FOR_GOOD = {
+    401: "it does not accept the key",
+    402: "it asks for payment",
+    403: "it does not accept the key",
+    404: "there is no such address there, or no such model",
+    405: "there are no chat completions at this address",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How long a server is waited for, and how much it may fail.
+
+    Attributes:
+        connect: seconds until there is a connection.
+        read: seconds without a byte from it.
+        call: seconds for a whole answer.
+        retries: how often a call is made again after a status 408, 425, 429 or from 500 on, a timeout, or a
+            connection that broke.
+        backoff: seconds before it is made again; twice as many each further time. Where the server says how long to
+            wait (Retry-After), that long.
+        wait: seconds that this may be, at most.
+        failures: how many calls may fail one after the other; then the source gives up.
+        answer_bytes: how long an answer may be; reading stops there.
+
+    Raises:
+        ParameterError: a number out of range.
+    """
+
+    connect: float = 10.0
+    read: float = 300.0
+    call: float = 300.0
+    retries: int = 4
+    backoff: float = 1.0
+    wait: float = 60.0
+    failures: int = 5
+    answer_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        least = {"retries": 0, "failures": 1, "answer_bytes": 1}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in least:
+                checks.whole(each.name, value, least=least[each.name])
+            elif each.name in ("backoff", "wait"):
+                checks.number(each.name, value, least=0)
+            else:
+                checks.number(each.name, value, above=0)
+
+
+class ChatEndpoint:
+    """A language model behind an address: llama.cpp, Ollama, vLLM, a vendor (extra ``generators``).
+
+    **Guarantee.** None of its own, and none is needed: it gets public words, label names, what a release gave, and its
+    own texts, so that what comes out is post-processing. Who runs the server sees these, and the statement says so.
+    Assumed: the model was not trained on the private texts.
+
+    Args:
+        url: the address, as in ``"http://localhost:8080/v1"``; ``/chat/completions`` is appended where it is missing.
+            Redirects are not followed, and a local address is not asked through a proxy.
+        model: its name there.
+        key: for the server, as it is; it is sent to this address alone, and kept in memory alone. Over http it goes to
+            this machine only.
+        key_variable: the name of an environment variable that holds the key, instead.
+        about: what texts are wanted, in public words, as in ``"questions to a bank's assistant, one sentence each"``.
+        texts_per_call: how many texts one call asks for.
+        temperature: of the sampling.
+        max_tokens: of one answer, at most; None: as the server likes.
+        seed: for servers that sample by one; every call has another.
+        connections: calls at one time.
+        max_calls: how many calls are made by this object, those that are made again included; then it gives what it
+            has. Kept answers do not count.
+        answers: a file that keeps the answers, so that a run that is stopped goes on where it was: the same requests
+            are not made again. It holds texts that the model wrote, and digests of the requests.
+        prompts: what the model is asked.
+        limits: of time, failures and length.
+
+    Attributes:
+        calls: how many calls were made.
+
+    Raises:
+        ParameterError: an address, key or number that cannot be; a key over http to another machine.
+        MissingExtraError: httpx is not installed.
+
+    >>> source = ChatEndpoint("http://localhost:8080/v1", model="tiny", about="short news")
+    >>> source
+    ChatEndpoint('http://localhost:8080', model='tiny')
+    """
+
+    name = "a language model behind an address"
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str,
+        key: str | None = None,
+        key_variable: str | None = None,
+        about: str = "",
+        texts_per_call: int = 10,
+        temperature: float = 1.0,
+        max_tokens: int | None = 4096,
+        seed: int | None = None,
+        connections: int = 4,
+        max_calls: int = 10_000,
+        answers: PathLike | None = None,
+        prompts: Prompts | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        httpx = extra("httpx", "generators", "ChatEndpoint")
+        self._address, self.host, self._is_local = _checked_address(url, httpx)
+        self._key = _Key(key, key_variable)
+        if self._key.is_there and not self._is_local and not self._address.startswith("https:"):
+            raise ParameterError(
+                f"a key would go to {self.host} in the clear: use https://, or a tunnel to an address on this machine"
+            )
+        self.model = checks.text("model", model)
+        self.about = checks.text("about", about) if about != "" else ""
+        self.texts_per_call = checks.whole("texts_per_call", texts_per_call, least=1, most=1000)
+        self.temperature = checks.number("temperature", temperature, least=0)
+        self.max_tokens = None if max_tokens is None else checks.whole("max_tokens", max_tokens, least=1)
+        self.seed = None if seed is None else checks.whole("seed", seed)
+        self.connections = checks.whole("connections", connections, least=1, most=1000)
+        self.max_calls = checks.whole("max_calls", max_calls, least=0)
+        self.prompts = _of_type("prompts", Prompts() if prompts is None else prompts, Prompts)
+        self.limits = _of_type("limits", Limits() if limits is None else limits, Limits)
+        self._kept = None if answers is None else _KeptAnswers(checks.path("answers", answers))
+        self._asked: Counter[str] = Counter()
+        self._failed_in_a_row = self._failed = self._answered = 0
+        self.calls = 0
+        self._last_failure = ""
+
+    # -- a source ---------------------------------------------------------------------------------------------
+
+    def propose(self, request: Request) -> list[str]:
+        """New texts of a label: about as many as are asked for, fewer where calls fail.
+
+        Raises:
+            SourceError: the server refused, or too many calls failed one after the other.
+            StorageError: the file of kept answers cannot be used.
+        """
+        size = self.texts_per_call
+        counts = [min(size, request.count - start) for start in range(0, request.count, size)]
+        return self._texts([
+            (self.prompts.proposal(request, count, about=self.about, turn=turn), count)
+            for turn, count in enumerate(counts)
+        ])  # fmt: skip
+
+    def vary(self, texts: Iterable[str], request: Request) -> list[str]:
+        """Texts like these; raises what `propose` does."""
+        parts = batches(texts, request.count, self.texts_per_call)
+        return self._texts([
+            (self.prompts.variation(part, request, about=self.about, turn=turn), len(part))
+            for turn, part in enumerate(parts)
+        ])  # fmt: skip
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Which model, where, and how it is asked."""
+        prompts = json.dumps([getattr(self.prompts, each.name) for each in fields(self.prompts)])
+        return {
+            "generator": self.name,
+            "generator_model": self.model,
+            "generator_host": self._operator,
+            "generator_about": self.about,
+            "generator_temperature": self.temperature,
+            "generator_texts_per_call": self.texts_per_call,
+            "generator_max_tokens": self.max_tokens,
+            "generator_prompts_sha256": hashlib.sha256(prompts.encode()).hexdigest(),
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What was sent, and what the model is taken to be."""
+        return (
+            f"the model '{self.model}' is public: it was not trained on the private texts",
+            "what was sent to the model: names of the labels, hints of the release, public instructions, and what it "
+            "had written itself; no private text",
+            "the texts were written by a language model: what they assert may be false",
+        )
+
+    def exposed(self) -> tuple[str, ...]:
+        """Who saw what."""
+        return (
+            f"to who runs the model's server ({self._operator}): the names of the labels, hints of the release, the "
+            "instructions, and what the model wrote",
+        )
+
+    @property
+    def trouble(self) -> str:
+        """Why there may be fewer texts than were asked for; empty where there is no reason."""
+        if self.calls >= self.max_calls:
+            return f"all {self.max_calls:,} calls are made (max_calls)"
+        if not self._failed:
+            return ""
+        ended = self._failed + self._answered
+        return f"{self._failed:,} of {ended:,} calls failed, the last one with: {self._last_failure}"
+
+    @property
+    def _operator(self) -> str:
+        return "on the curator's machine" if self._is_local else self.host
+
+    def __repr__(self) -> str:
+        return f"ChatEndpoint({self._address.partition('://')[0] + '://' + self.host!r}, model={self.model!r})"
+
+    # -- calls ------------------------------------------------------------------------------------------------
+
+    def _texts(self, asked: Sequence[tuple[Messages, int]]) -> list[str]:
+        """The texts of all answers, in the order of the calls."""
+        calls = []
+        for messages, count in asked:
+            body = self._body(messages)
+            digest = _digest(body)
+            turn = self._asked[digest]  # the same request again is another call
+            self._asked[digest] += 1
+            if self.seed is not None:
+                body["seed"] = (self.seed + turn) % 2**31
+            calls.append(_Call(body, _digest([digest, self.seed, turn]), count))
+        if self._kept is None:
+            _in_a_thread(lambda: self._all(calls, None))
+        else:
+            with self._kept.opened() as kept:
+                for call in calls:
+                    call.texts = kept.get(call.digest, ())
+                _in_a_thread(lambda: self._all(calls, kept))
+        return [text for call in calls for text in call.texts[: call.count]]
+
+    def _body(self, messages: Messages) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [
+                {"role": role, "content": each} for role, each in zip(("system", "user"), messages, strict=True)
+            ],
+            "temperature": self.temperature,
+            "stream": False,
+        }
+        return body if self.max_tokens is None else body | {"max_tokens": self.max_tokens}
+
+    async def _all(self, calls: Sequence[_Call], kept: _KeptAnswers | None) -> None:
+        todo = iter([call for call in calls if not call.texts])
+        httpx = extra("httpx", "generators", "ChatEndpoint")
+        limits = self.limits
+        error: BaseException | None = None
+        async with httpx.AsyncClient(
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "dptext"},
+            timeout=httpx.Timeout(limits.read, connect=limits.connect, pool=None),
+            limits=httpx.Limits(max_connections=self.connections, max_keepalive_connections=self.connections),
+            follow_redirects=False,
+            trust_env=not self._is_local,
+        ) as client:
+
+            async def work() -> None:
+                for call in todo:
+                    call.texts = await self._call(client, call)
+                    if kept is not None and call.texts:
+                        kept.add(call.digest, call.texts)
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(self.connections):
+                        group.create_task(work())
+            except BaseExceptionGroup as errors:
+                error = errors.exceptions[0]
+        if error is not None:
+            raise error
+
+    async def _call(self, client: Any, call: _Call) -> tuple[str, ...]:
+        """The texts of one call; none where it failed, or where no call is left."""
+        limits = self.limits
+        for again in range(limits.retries + 1):
+            if self.calls >= self.max_calls:
+                return ()
+            self.calls += 1
+            try:
+                texts = tuple(_read_answer(await self._answer(client, call.body), call.count))
+            except _CallError as failure:
+                if failure.is_final:
+                    raise SourceError(f"the server at {self.host} refuses to answer: {failure.kind}") from None
+                if not failure.is_passing or again == limits.retries:
+                    self._count_failure(failure)
+                    return ()
+                pause = limits.backoff * 2.0**again if failure.wait is None else failure.wait
+                await asyncio.sleep(min(pause, limits.wait))
+            else:
+                self._failed_in_a_row = 0
+                self._answered += 1
+                return texts
+        return ()
+
+    async def _answer(self, client: Any, body: dict[str, Any]) -> bytes:
+        httpx = extra("httpx", "generators", "ChatEndpoint")
+        limits = self.limits
+        headers = {"Content-Type": "application/json", **self._key.headers()}
+        answer = bytearray()
+        try:
+            async with (
+                asyncio.timeout(limits.call),  # a server may send byte by byte, which no timeout of reading ends
+                client.stream("POST", self._address, content=json.dumps(body).encode(), headers=headers) as response,
+            ):
+                if not response.is_success:
+                    raise _of_status(response)
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise _CallError("an answer in a compressed form, which was not asked for")
+                async for part in response.aiter_raw():
+                    answer += part
+                    if len(answer) > limits.answer_bytes:
+                        raise _CallError(f"an answer of more than {limits.answer_bytes:,} bytes")
+        except (TimeoutError, httpx.TimeoutException) as error:
+            what = "no connection" if isinstance(error, httpx.ConnectTimeout) else "no whole answer"
+            raise _CallError(f"{what} in time", is_passing=True) from None
+        except httpx.ConnectError as error:
+            raise _CallError(f"no connection ({error})", is_passing=True) from None
+        except httpx.HTTPError as error:  # its message may hold a part of the answer
+            raise _CallError(f"the connection broke ({type(error).__name__})", is_passing=True) from None
+        return bytes(answer)
+
+    def _count_failure(self, failure: _CallError) -> None:
+        self._failed_in_a_row, self._failed = self._failed_in_a_row + 1, self._failed + 1
+        self._last_failure = failure.kind
+        if self._failed_in_a_row < self.limits.failures:
+            return
+        count, self._failed_in_a_row = self._failed_in_a_row, 0
+        kept = "" if self._kept is None else "; the answers so far are kept, so that the same run goes on from there"
+        raise SourceError(
+            f"{count} {'call' if count == 1 else 'calls one after the other'} to the server at {self.host} failed, the "
+            f"last one with: {failure.kind} ({self._answered:,} were answered before{kept})"
+        )
+
+
+@dataclass
+class _Call:
+    body: dict[str, Any]
+    digest: str
+    count: int
+    texts: tuple[str, ...] = ()
+
+
+class _CallError(Exception):
+    """What went wrong with a call; ``wait`` is for how long the server does not want another one."""
+
+    def __init__(
+        self, kind: str, *, is_passing: bool = False, is_final: bool = False, wait: float | None = None
+    ) -> None:
+        super().__init__(kind)
+        self.kind, self.is_passing, self.is_final, self.wait = kind, is_passing, is_final, wait
+
+
+def _of_status(response: Any) -> _CallError:
+    status = int(response.status_code)
+    if 300 <= status < 400:
+        return _CallError(f"status {status}, a redirect: give the address that it leads to", is_final=True)
+    if status in _FOR_GOOD:
+        return _CallError(f"status {status}, {_FOR_GOOD[status]}", is_final=True)
+    if status in _AGAIN or status >= 500:
+        return _CallError(
+            f"status {status}", is_passing=True, wait=_retry_after(response.headers.get("retry-after", ""))
+        )
+    return _CallError(f"status {status}, it does not accept the request")
+
+
+def _retry_after(value: str) -> float | None:
+    """Seconds, of a number of them or of a date."""
+    with suppress(ValueError):
+        seconds = float(value)
+        return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    with suppress(ValueError, TypeError, OverflowError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    return None
+
+
+def _read_answer(answer: bytes, most: int) -> list[str]:
+    try:
+        choice = json.loads(answer)["choices"][0]
+        content = choice["message"]["content"]
+        is_cut = choice.get("finish_reason") == "length"
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        raise _CallError("an answer that is no chat completion") from None
+    texts = texts_of(content, most, is_cut=is_cut) if isinstance(content, str) else []
+    if not texts:
+        raise _CallError("an answer without a text")
+    return texts
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run it in a thread of its own, for the caller may have a loop that runs (a notebook); an interrupt ends it."""
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+
+    async def noted() -> T:
+        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await main()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(lambda: asyncio.run(noted()))
+        try:
+            return future.result()
+        except BaseException:
+            for loop, task in running:
+                if task is not None:
+                    with suppress(RuntimeError):  # it is over
+                        loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+# -- address and key ------------------------------------------------------------------------------------------
+
+
+def _checked_address(url: object, httpx: Any) -> tuple[str, str, bool]:
+    """The address of the completions, host and port, and whether that is this machine."""
+    given = checks.text("url", url)
+    try:
+        parts = urlsplit(given)
+        host, port = parts.hostname, parts.port
+        httpx.URL(given)
+    except (ValueError, httpx.InvalidURL):
+        parts, host, port = SplitResult("", "", "", "", ""), None, None
+    if parts.scheme not in ("http", "https") or not host or not given.isascii() or any(each <= " " for each in given):
+        raise ParameterError("url must be an address as in http://localhost:8080/v1 or https://api.example.org/v1")
+    if "@" in parts.netloc:
+        raise ParameterError("url must be without a user and a password: give a key as key= or key_variable=")
+    path = parts.path.rstrip("/")
+    path = path if path.endswith(_PATH) else path + _PATH
+    named = f"[{host}]" if ":" in host else host
+    return (
+        urlunsplit((parts.scheme, parts.netloc, path, parts.query, "")),
+        named if port is None else f"{named}:{port}",
+        _is_this_machine(host),
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+class _Key:
+    """A key that shows in no text of itself, in no pickle and in no copy of one."""
+
+    def __init__(self, value: object, variable: object) -> None:
+        if value is not None and variable is not None:
+            raise ParameterError("give a key or the variable that holds it, not both")
+        self._variable = None if variable is None else checks.text("key_variable", variable)
+        self._value = None if value is None else _checked_key("key", value)
+        if self._variable is not None:
+            self.headers()  # said early
+
+    @property
+    def is_there(self) -> bool:
+        return self._value is not None or self._variable is not None
+
+    def headers(self) -> dict[str, str]:
+        if self._variable is not None:
+            name = f"the environment variable {checks.shown(self._variable)} (key_variable)"
+            return {"Authorization": f"Bearer {_checked_key(name, os.environ.get(self._variable))}"}
+        return {} if self._value is None else {"Authorization": f"Bearer {self._value}"}
+
+    def __repr__(self) -> str:
+        return "a key" if self.is_there else "no key"
+
+    def __reduce__(self) -> Any:
+        if self._value is None:
+            return (_Key, (None, self._variable))
+        return self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise TypeError("an endpoint with a key is never pickled or copied: name the variable that holds it instead")
+
+
+def _checked_key(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable() or " " in value:
+        what = "nothing" if value is None or value == "" else "something else"
+        raise ParameterError(f"{name} must hold a key of printable ASCII characters without spaces, got {what}")
+    return value
+
+
+def _of_type(name: str, value: Any, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise ParameterError(f"{name} must be {kind.__name__}(...), got {checks.shown(value)}")
+    return value
+
+
+# -- kept answers ---------------------------------------------------------------------------------------------
+
+_HEAD = b'{"dptext": "kept answers", "version": 1}\n'
+
+
+class _KeptAnswers:
+    """The texts of answers by the digest of their request, in a file: a line of JSON each, appended whole.
+
+    A line that is cut is not counted, and the next one begins on a line of its own.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._size = -1
+        self._stream: Any = None
+        with self.opened():
+            pass  # what cannot be used is said before a call is paid for
+
+    def get(self, digest: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        return self._known.get(digest, default)
+
+    @contextmanager
+    def opened(self) -> Iterator[_KeptAnswers]:
+        """For reading and more: no other process writes it meanwhile.
+
+        Raises:
+            StorageError: it cannot be opened, or another process has it.
+            DataError: it is somebody's own file.
+        """
+        try:
+            self._stream = open_own(self._path)
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError.of("open", self._path, error) from None
+        try:
+            if lock(self._stream.fileno()) is False:
+                raise StorageError(f"another process is writing {str(self._path)!r}: wait for it, or name another file")
+            self._read()
+            yield self
+        finally:
+            self._stream.close()
+
+    def _read(self) -> None:
+        if self._stream.seek(0, os.SEEK_END) == self._size:
+            return
+        self._stream.seek(0)
+        data = self._stream.read()
+        if _HEAD.startswith(data) and data != _HEAD:  # new, or cut in the first line
+            self._stream.seek(0)
+            self._stream.truncate()
+            self._write(_HEAD)
+            data = _HEAD
+        if not data.startswith(_HEAD):
+            raise DataError(f"{self._path.name} is no file of kept answers: choose another name for answers")
+        self._known = {}
+        for line in data[len(_HEAD) :].splitlines():
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                entry = json.loads(line)
+                texts = entry["texts"]
+                if isinstance(texts, list) and texts and all(isinstance(each, str) for each in texts):
+                    self._known[str(entry["request"])] = tuple(texts)
+        if not data.endswith(b"\n"):
+            self._write(b"\n")
+        self._size = self._stream.seek(0, os.SEEK_END)
+
+    def add(self, digest: str, texts: tuple[str, ...]) -> None:
+        self._known[digest] = texts
+        self._write(json.dumps({"request": digest, "texts": list(texts)}).encode() + b"\n")
+
+    def _write(self, line: bytes) -> None:
+        try:
+            self._stream.seek(0, os.SEEK_END)
+            self._stream.write(line)
+            self._stream.flush()
+        except OSError as error:
+            raise StorageError.of("write", self._path, error) from None
+        self._size = self._stream.tell()

@@ -1,0 +1,264 @@
+"""A server that speaks chat completions, in a process of its own, well or badly; it keeps every byte that it got.
+
+The path says how it behaves: a request to ``/NAME/500,cut,ok/v1/chat/completions`` gets the first of these behaviours,
+the second one the second, and so on; the last one is repeated. ``GET /got/NAME`` gives what came to paths of this name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+TEN_MEGABYTES = 10_000_000
+NEVER = threading.Event()
+COUNT = re.compile(r"How many: (\d+)|texts \((\d+)\)")
+
+
+class State:
+    """What the server keeps; one lock for all of it."""
+
+    def __init__(self, model=None):
+        self.lock = threading.Lock()
+        self.turns, self.got, self.made = {}, {}, itertools.count()
+        self.running, self.most = {}, {}
+        self.model = model
+        self.together = threading.Barrier(3)
+
+
+class Tee:
+    """A stream that keeps what is read from it."""
+
+    def __init__(self, stream, kept):
+        self.stream, self.kept = stream, kept
+
+    def readline(self, *size):
+        self.kept += (line := self.stream.readline(*size))
+        return line
+
+    def read(self, *size):
+        self.kept += (part := self.stream.read(*size))
+        return part
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """Say nothing: clients that break off are what this is about."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    state: State
+
+    def setup(self):
+        super().setup()
+        self.kept = bytearray()
+        self.rfile = Tee(self.rfile, self.kept)
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        name = self.path.rpartition("/")[2]
+        with self.state.lock:
+            found = {"got": self.state.got.get(name, []), "most": self.state.most.get(name, 0)}
+        self.answer(json.dumps(found).encode())
+
+    def do_POST(self):
+        name, behaviours = self.path.split("/")[1:3]
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        state = self.state
+        with state.lock:
+            turn = state.turns[self.path] = state.turns.get(self.path, -1) + 1
+            state.got.setdefault(name, []).append(bytes(self.kept).decode("latin-1"))
+            self.kept.clear()
+            state.running[name] = state.running.get(name, 0) + 1
+            state.most[name] = max(state.most.get(name, 0), state.running[name])
+        behaviours = behaviours.split(",")
+        behaviour, colon, value = behaviours[min(turn, len(behaviours) - 1)].partition(":")
+        try:
+            with suppress(ConnectionError):
+                getattr(self, f"do_{behaviour}", self.status)(json.loads(body), value if colon else behaviour)
+        finally:
+            with state.lock:
+                state.running[name] -= 1
+
+    # -- how it may behave ----------------------------------------------------------------------------------
+
+    def do_ok(self, body, _):
+        texts = [f"Text {next(self.state.made)} of {body['model']}." for _ in range(wanted(body))]
+        self.chat(json.dumps(texts))
+
+    def do_numbered(self, body, _):
+        numbered = [f"{at}. Text {next(self.state.made)}." for at in range(1, wanted(body) + 1)]
+        self.chat("\n".join(["Here they are:", *numbered]))
+
+    def do_lines(self, body, _):
+        self.chat("\n".join(f"Text {next(self.state.made)}." for _ in range(wanted(body))))
+
+    def do_model(self, body, _):
+        prompt = "\n".join(each["content"] for each in body["messages"])
+        with self.state.lock:
+            self.chat("\n".join(self.state.model(prompt) for _ in range(wanted(body))))
+
+    def do_content(self, _, value):
+        self.chat(urllib.request.unquote(value))
+
+    def do_raw(self, _, value):
+        self.answer(urllib.request.unquote(value).encode())
+
+    def do_cutoff(self, body, _):
+        self.chat("A whole text.\nAnother that is", finish_reason="length")
+
+    def do_many(self, body, _):
+        self.chat(json.dumps([f"Text {next(self.state.made)}." for _ in range(500)]))
+
+    def do_together(self, body, _):
+        self.state.together.wait()  # nobody gets an answer before three have asked
+        self.do_ok(body, _)
+
+    def do_hang(self, *_):
+        NEVER.wait()
+
+    def do_trickle(self, *_):
+        self.head({"Content-Length": "1000000"})
+        while True:
+            self.wfile.write(b" ")
+            time.sleep(0.01)
+
+    def do_slowhead(self, *_):
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        while True:
+            self.wfile.write(b"a")
+            time.sleep(0.01)
+
+    def do_huge(self, *_):
+        self.chat("x" * TEN_MEGABYTES)
+
+    def do_endless(self, *_):
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        while True:
+            self.wfile.write(b"x" * 100_000)
+
+    def do_cut(self, *_):
+        self.head({"Content-Length": "1000"})
+        self.wfile.write(b'{"choices": [{"mess')
+        self.close_connection = True
+
+    def do_drop(self, *_):
+        self.close_connection = True
+
+    def do_later(self, _, value):
+        self.answer(b"SECRET-OF-THE-ANSWER", 429, {"Retry-After": value})
+
+    def do_moved(self, *_):
+        self.answer(b"", 307, {"Location": "/elsewhere/ok/v1/chat/completions"})
+
+    def do_gzip(self, *_):
+        self.answer(b"\x1f\x8b", 200, {"Content-Encoding": "gzip"})
+
+    def status(self, _, value):
+        self.answer(b'{"error": "SECRET-OF-THE-ANSWER"}', int(value))
+
+    # -- the wire -------------------------------------------------------------------------------------------
+
+    def chat(self, content, finish_reason="stop"):
+        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}
+        self.answer(json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
+
+    def head(self, headers, status=200):
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def answer(self, body, status=200, headers=None):
+        self.head({"Content-Length": str(len(body)), **(headers or {})}, status)
+        self.wfile.write(body)
+
+
+def wanted(body):
+    found = COUNT.search(body["messages"][-1]["content"])
+    return int(found[1] or found[2])
+
+
+def tiny_model(folder):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    torch.manual_seed(7)
+
+    def write(prompt):
+        tokens = tokenizer(prompt[-50:], return_tensors="pt")
+        made = model.generate(**tokens, do_sample=True, max_new_tokens=12, pad_token_id=0)[0]
+        return "".join(tokenizer.decode(made[tokens["input_ids"].shape[1] :]).split("\n"))
+
+    return write
+
+
+class Running:
+    """A server that runs, from the side of a test."""
+
+    def __init__(self, process, port):
+        self.process, self.port, self._names = process, port, itertools.count()
+
+    def url(self, behaviours, name=None):
+        """An address that behaves like this, and the name of what comes to it."""
+        name = name or f"test{next(self._names)}"
+        return f"http://127.0.0.1:{self.port}/{name}/{behaviours}/v1"
+
+    def asked(self, url):
+        """Every byte that came to an address: a text for each request."""
+        return self._state(url)["got"]
+
+    def most_at_once(self, url):
+        return self._state(url)["most"]
+
+    def bodies(self, url):
+        return [json.loads(each.partition("\r\n\r\n")[2]) for each in self.asked(url)]
+
+    def _state(self, url):
+        name = url.split("/")[3]
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+            f"http://127.0.0.1:{self.port}/got/{name}", timeout=60
+        ) as answer:
+            return json.load(answer)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def running(*arguments):
+    """Start a server; it is gone afterwards."""
+    process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        yield Running(process, int(process.stdout.readline()))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+if __name__ == "__main__":
+    Handler.state = State(tiny_model(sys.argv[1]) if len(sys.argv) > 1 else None)
+    server = Server(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()

@@ -1,0 +1,103 @@
+"""What a model is asked holds what it may, and an answer of any form gives its texts or nothing."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext.errors import ParameterError
+from dptext.synthesis.prompts import Prompts, batches, texts_of
+from dptext.synthesis.sources import Request
+
+
+def test_a_line_without_a_value_is_left_out():
+    _, asked = Prompts().proposal(Request({}, (), 3), 3)
+    assert "How many: 3" in asked
+    for absent in ("label", "frequent", "Examples", "What they are"):
+        assert absent not in asked
+    _, asked = Prompts().proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
+    for present in ("topic: sports", "game", '["One."]', "What they are: news"):
+        assert present in asked
+
+
+def test_braces_in_values_are_nothing_but_braces():
+    _, asked = Prompts().variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
+    assert '["{count} {0} {x.y}"]' in asked
+    assert "{a}: {b}" in asked
+
+
+@pytest.mark.parametrize("name", ["system", "propose", "vary"])
+@pytest.mark.parametrize("template", ["{private}", "{}", "{count.real}", "{label!r}", "{about:>9}", "{", "", 3])
+def test_templates_are_checked(name, template):
+    with pytest.raises(ParameterError, match=f"the prompt '{name}'"):
+        Prompts(**{name: template})
+
+
+def test_examples_belong_to_proposals_and_texts_to_variations():
+    with pytest.raises(ParameterError):
+        Prompts(vary="{examples}")
+    with pytest.raises(ParameterError):
+        Prompts(propose="{texts}")
+    assert Prompts(propose='{{"n": {count}}}').proposal(Request({}, (), 2), 2)[1] == '{"n": 2}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "texts"),
+    [
+        ('["One.", "Two."]', ["One.", "Two."]),
+        ('{"texts": ["One.", "Two."]}', ["One.", "Two."]),
+        ('[{"text": "One.", "n": 1}, {"content": "Two."}]', ["One.", "Two."]),
+        ('Sure!\n```json\n["One.",\n "Two."]\n```\nAnything else?', ["One.", "Two."]),
+        ('Sure: ["One.", "Two."] Done.', ["One.", "Two."]),
+        ('<think>["No."]</think>["One."]', ["One."]),
+        ('["One.", "Two', ["One."]),
+        ('["One." "Two."]', ["One.", "Two."]),
+        ('["One\nline."]', ["One\nline."]),
+        ("1. One.\n2. Two.", ["One.", "Two."]),
+        ('Here:\n\n1) "One."\n2) “Two.”', ["One.", "Two."]),
+        ("- One,\n  and more.\n- Two.", ["One,\nand more.", "Two."]),
+        ("Here they are:\nOne.\nTwo.", ["One.", "Two."]),
+        ('One, [sic] "two".\nThree.', ['One, [sic] "two".', "Three."]),
+        ("It's one.", ["It's one."]),
+        ('"One."', ["One."]),
+        ("One\x00 \ud800text.", ["One text."]),
+    ],
+)
+def test_answers(answer, texts):
+    assert texts_of(answer, 10) == texts
+
+
+@pytest.mark.parametrize("garbage", ["", " \n", "[]", "{}", "null", "17", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999])
+def test_garbage_gives_nothing(garbage):
+    assert texts_of(garbage, 10) == []
+
+
+def test_no_more_texts_than_asked_for_and_none_that_was_cut():
+    assert texts_of('["One.", "Two."]', 1) == ["One."]
+    assert texts_of("One.\nTwo.\nThr", 10, is_cut=True) == ["One.", "Two."]
+    assert texts_of("1. One.\n2. Tw", 10, is_cut=True) == ["One."]
+    assert texts_of("One", 10, is_cut=True) == ["One"]
+
+
+@settings(max_examples=50)
+@given(st.text() | st.text(alphabet='[]{}",:\\ \n1.-a`'))
+def test_any_answer_is_read(answer):
+    for text in texts_of(answer, 5):
+        assert text.strip() == text != ""
+        text.encode()
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("C",)))))
+def test_a_list_of_json_comes_back(texts):
+    assert texts_of(json.dumps(texts), 100) == [each.strip() for each in texts if each.strip()][:100]
+
+
+@pytest.mark.parametrize("hard", ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000])
+def test_a_long_answer_takes_no_longer_for_its_form(hard):
+    texts_of(hard, 5)  # would take hours, if it took the square of its length
+
+
+def test_batches():
+    assert batches([], 5, 2) == []
+    assert batches("abc", 2, 5) == [["a", "b"]]
