@@ -42,15 +42,13 @@ def small_words() -> MeanOfWords:
 @pytest.fixture(scope="module")
 def features(small_words: MeanOfWords) -> dict[str, PublicFeatures]:
     whitened = Bounding(last="clip", whitening=0.5, directions=5, shares=(0.7, 0.3))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "HINTS_SKIPPED", 3)
-        return {
-            "words": fit_features("words", POOL, cache=False),
-            "means": fit_features(small_words, POOL, cache=False),
-            "function": fit_features(caller(), POOL, cache=False),
-            "three": fit_features(["words", small_words, caller()], POOL, cache=False),
-            "clipped": fit_features([small_words, "words"], POOL, cache=False, bounding=whitened),
-        }
+    return {
+        "words": fit_features("words", POOL, cache=False),
+        "means": fit_features(small_words, POOL, cache=False),
+        "function": fit_features(caller(), POOL, cache=False),
+        "three": fit_features(["words", small_words, caller()], POOL, cache=False),
+        "clipped": fit_features([small_words, "words"], POOL, cache=False, bounding=whitened),
+    }
 
 
 KINDS = ["words", "means", "function", "three", "clipped"]
@@ -158,10 +156,7 @@ def test_another_part_is_another_fingerprint(features: dict[str, PublicFeatures]
         PublicFeatures.from_parts({**config, "public_texts": 3}, tensors, "x")
 
 
-def test_the_fit_is_the_same_every_time_and_another_pool_is_another(
-    features: dict[str, PublicFeatures], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "HINTS_SKIPPED", 3)
+def test_the_fit_is_the_same_every_time_and_another_pool_is_another(features: dict[str, PublicFeatures]) -> None:
     assert fit_features("words", POOL, cache=False) == features["words"]
     assert fit_features("words", POOL[:-1], cache=False) != features["words"]
     assert fit_features("words", POOL, cache=False, bounding=Bounding(last="clip")) != features["words"]
@@ -181,9 +176,11 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
 def test_words_for_hints_are_frequent_ones_of_the_pool() -> None:
     counted = PublicWords(["a cat", "A dog's", "a cat, 7 cats"])
     assert counted.words == ("a", "cat", "'s", "cats", "dog") and counted.holding.tolist() == [3, 2, 1, 1, 1]
-    assert counted.frequent(skipped=1, most=3, least_texts=1) == ("cat", "'s", "cats")
-    assert counted.frequent(skipped=1, most=3, least_texts=2) == ("cat",)
-    assert counted.frequent(skipped=9, most=3, least_texts=1) == ()
+    assert counted.telling(most=3, least_texts=1, most_share=1.0) == ("cat", "cats", "dog")
+    assert counted.telling(most=3, least_texts=1, most_share=0.5) == ("cats", "dog")
+    assert counted.telling(most=1, least_texts=1, most_share=1.0) == ("cat",)
+    assert counted.telling(most=3, least_texts=2, most_share=1.0) == ("cat",)
+    assert PublicWords(["मीठी का", "\ud800 का"]).telling(most=9, least_texts=1, most_share=1.0) == ("का", "मीठी")
 
 
 @pytest.mark.parametrize(

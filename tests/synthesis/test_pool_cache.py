@@ -8,6 +8,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
+import dptext.synthesis.features as module
 from dptext.errors import ParameterError
 from dptext.representations.encoders import CallableEncoder
 from dptext.synthesis.features import encoded_pool, fit_features
@@ -52,6 +53,27 @@ def test_a_pool_is_encoded_once_in_all(tmp_path: Path, known: bool) -> None:
     encoder.calls.clear()
     assert fit_features(encoder, POOL, cache=tmp_path) == features
     assert encoder.calls == ([] if known else [50])  # who a caller's function is, nobody knows before it answers
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", 10)
+    monkeypatch.setattr(module, "_KEPT_TOGETHER", 20)
+    encoder = Counted()
+    heard: list[int] = []
+
+    def stop(done: int) -> None:
+        heard.append(done)
+        if done == 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_features(encoder, POOL, cache=tmp_path, progress=stop)
+    assert encoder.calls == [20, 20] and heard == [20, 40]
+    features = fit_features(encoder, POOL, cache=tmp_path, progress=heard.append)
+    assert encoder.calls == [20, 20, 20, 10] and heard == [20, 40, 40, 50]
+    assert features == fit_features(Counted(), POOL, cache=False)
+    encoded_pool(features, [*POOL, "more"], cache=tmp_path)
+    assert encoder.calls == [20, 20, 20, 10, 11]
 
 
 def test_another_pool_and_another_function_are_encoded(tmp_path: Path) -> None:

