@@ -28,7 +28,19 @@ INPUT_OUTPUT = 4
 # Typer carries a copy of click in some versions and imports it in others: its own BadParameter knows which.
 UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
 
-_COMMANDS = ("demo", "privatize", "encode", "embed", "explain", "audit", "report", "calibrate", "attack", "ledger")
+_COMMANDS = (
+    "demo",
+    "synthesize",
+    "privatize",
+    "encode",
+    "embed",
+    "explain",
+    "audit",
+    "report",
+    "calibrate",
+    "attack",
+    "ledger",
+)
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:

@@ -106,6 +106,11 @@ class Draw:
             raise ParameterError("say where texts come from: a public pool, or a generator")
         if self.generator is None:
             object.__setattr__(self, "public", Pool.of(self.public))
+            if self.n > len(self.public):
+                raise ParameterError(
+                    f"n must be at most the number of texts in the pool, {len(self.public):,}, got {self.n:,}: ask for "
+                    "fewer texts, or give a larger pool"
+                )
 
     def of(self, distribution: TextDistribution) -> Release:
         """The corpus.

@@ -1,0 +1,407 @@
+"""``dptext synthesize``: texts of people in, a corpus that people can read and its statement out."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from dptext.cli import options
+from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
+from dptext.errors import ParameterError
+from dptext.files.documents import DocumentReader, DocumentWriter
+from dptext.files.folders import find_files
+from dptext.privacy.guarantee import as_approx
+from dptext.privacy.public_users import DeltaWarning, delta_too_large
+from dptext.privacy.wording import before_synthesis
+from dptext.release.release import Release, statement_path
+from dptext.release.run import check_output
+from dptext.synthesis.distribution import Shares, TextDistribution
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.planning import expected_quality
+from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file, write_corpus
+from dptext.synthesis.sampling import VARIETY
+from dptext.synthesis.sources import Pool, Source
+from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Synthesizer
+
+__all__ = ["synthesize"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTexts:
+    """Whose documents are described."""
+
+    sources: Annotated[
+        tuple[str, ...] | None,
+        typer.Argument(metavar="[IN]...", help="Private files, folders or patterns; none with --distribution."),
+    ] = None
+    text: options.Text = "text"
+    in_format: Annotated[
+        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
+    ] = None
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
+    ] = None
+    unit: Annotated[
+        Literal["user", "document"],
+        typer.Option(help="What is protected: a user; or a document, no promise to a person with several."),
+    ] = "user"
+    on_error: Annotated[
+        Literal["fail", "skip"], typer.Option(help="A row that cannot be read: stop, or leave it out.")
+    ] = "fail"
+    most_documents: Annotated[
+        int, typer.Option(metavar="N", help="Of a user, this many documents are looked at: the first ones.")
+    ] = MOST_DOCUMENTS
+
+    def files(self, watch: Callable[[DocumentReader], None] | None = None) -> PrivateFiles:
+        """What the library reads; ``watch`` is shown the reader, for progress.
+
+        Raises:
+            ParameterError: no files; nobody is named, or somebody where documents are protected.
+            DataError, StorageError: there are none.
+        """
+        if not self.sources:
+            raise ParameterError(
+                "name private files, IN, to describe; or draw from an earlier description: --distribution FOLDER"
+            )
+        if self.unit == "user" and self.user is None:
+            raise ParameterError(
+                "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
+                "no promise to a person: --unit document)"
+            )
+        if self.unit != "user" and self.user is not None:
+            raise ParameterError(
+                "--unit document promises nothing to a user: leave --user out, or protect users (--unit user)"
+            )
+        found = [path for path, _ in find_files(self.sources, any_format=self.in_format is not None)]
+        return PrivateFiles(
+            paths=found,
+            text=self.text,
+            user=self.user,
+            on_error=self.on_error,
+            suffix=self.in_format,
+            watch=watch,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What is promised."""
+
+    epsilon: Annotated[float | None, typer.Option(help="Nats: what a user may lose, labels and all.")] = None
+    delta: Annotated[float, typer.Option(help="The probability that this may fail for a user.")] = 1e-6
+    public_users: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="A public number that the users do not exceed, to check delta. Never a count."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """The public classes."""
+
+    label: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="COLUMN", help="A column of labels (repeat it for several: their combinations)."),
+    ] = ()
+    labels: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="A,B,...", help="The public labels of that column, never read from IN (one for each)."),
+    ] = ()
+
+    def found(self) -> Labels:
+        """The label set.
+
+        Raises:
+            ParameterError: a column without labels, or labels without a column.
+        """
+        if len(self.label) != len(self.labels):
+            raise ParameterError(
+                "each --label COLUMN needs its public labels, --labels A,B,...: they are never read from the private "
+                f"file, because that would tell; got {len(self.label)} columns and {len(self.labels)} lists"
+            )
+        lists = ([each.strip() for each in given.split(",") if each.strip()] for given in self.labels)
+        return Labels.of(dict(zip(self.label, lists, strict=True)) or None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions:
+    """What is made of the description."""
+
+    public: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            metavar="POOL",
+            help="Public texts, chosen without regard to IN (may be repeated): features, and what is chosen from.",
+        ),
+    ] = ()
+    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")] = "text"
+    public_name: Annotated[str | None, typer.Option(metavar="NAME", help="What statement and card call POOL.")] = None
+    licence: Annotated[str | None, typer.Option(help="Of the texts of POOL, for statement and card.")] = None
+    count: Annotated[int | None, typer.Option("-n", "--count", metavar="N", help="How many texts to make.")] = None
+    variety: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="0: the most typical texts; 1: any that is likely at all.")
+    ] = VARIETY
+    shares: Annotated[Shares, typer.Option(help="Of the labels: as released, or the same for all.")] = "released"
+    features: Annotated[
+        Literal["both", "words", "sentences", "glove"] | None,
+        typer.Option(
+            help="Public features. Default: both where a sentence model is installed, else words, else glove."
+        ),
+    ] = None
+
+    def pool(self) -> Pool | None:
+        """The public texts, if any are named.
+
+        Raises:
+            ParameterError, DataError, StorageError: they cannot be read.
+        """
+        if not self.public:
+            return None
+        return Pool(
+            [Path(each) for each in self.public], text=self.public_text, name=self.public_name, licence=self.licence
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorOptions:
+    """A language model that writes the texts."""
+
+    generator: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Let an OpenAI-compatible server write the texts, which are then weighed."),
+    ] = None
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the server; or, without it, the folder of a local model.")
+    ] = None
+    key: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the server's key.")
+    ] = None
+    about: Annotated[
+        str, typer.Option(metavar="WORDS", help="What texts are wanted, in public words, for the model.")
+    ] = ""
+    rounds: Annotated[int, typer.Option(help="How often texts are written and weighed; no further cost.")] = 3
+    max_calls: Annotated[int, typer.Option(metavar="N", help="Ask the server so often at most.")] = 1000
+
+    def source(self, out: Path) -> Source | None:
+        """What writes, if anything does; answers of a server are kept beside the output until it is written.
+
+        Raises:
+            ParameterError: a server without a model.
+            MissingExtraError: what is needed is not installed.
+        """
+        if self.generator is not None:
+            from dptext.synthesis.chat import ChatEndpoint
+
+            if self.model is None:
+                raise ParameterError("say which model the server has: --model NAME")
+            return ChatEndpoint(
+                self.generator,
+                model=self.model,
+                key_variable=self.key,
+                about=self.about,
+                max_calls=self.max_calls,
+                answers=answers_path(out),
+            )
+        if self.model is not None:
+            from dptext.synthesis.local_model import LocalModel
+
+            return LocalModel(self.model)
+        return None
+
+
+def answers_path(out: Path) -> Path:
+    """Where the answers of a server are kept, so that an interrupted run asks nothing twice."""
+    return out.with_name(f"{out.name}.answers.jsonl")
+
+
+@options.collected
+def synthesize(
+    *,
+    private: PrivateTexts,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="OUT", help="The synthetic file.")] = None,
+    budget: Budget,
+    labels: LabelOptions,
+    corpus: CorpusOptions,
+    generator: GeneratorOptions,
+    distribution: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="The description, which is the release (default: OUT.distribution). Without IN: draw from that of an "
+            "earlier run, for nothing.",
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what a budget buys with so many people (--people), and stop.")
+    ] = False,
+    people: Annotated[
+        int | None, typer.Option(metavar="N", help="For --plan: a public number of people. Never a count of IN.")
+    ] = None,
+    run: options.Run,
+    ledger: options.Ledger = None,
+    output: options.Output,
+) -> None:
+    """Describe people's texts by one noisy release, and make a corpus from it that people can read.
+
+    All files of IN together make one release. Texts come from public ones (--public), or a language model writes them
+    (--generator): whichever are likely among the described ones. That costs nothing more, however often it is done.
+    """
+    pool = corpus.pool()
+    if plan:
+        _plan(pool, budget, labels.found(), corpus, private.unit, people, output)
+        return
+    if out is None:
+        raise ParameterError("say where the corpus goes: -o OUT (.jsonl, .csv, .parquet, ...)")
+    if corpus.count is None:
+        raise ParameterError("say how many texts to make: -n 5000 (a public number, not a count of IN)")
+    with stopped_with_notes(), progress_bar("public texts", quiet=output.quiet) as bar:
+        draw = _draw(pool, generator, corpus, out, bar)
+        if private.sources:
+            synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
+            made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar)
+        elif distribution is not None:
+            made = _drawn(distribution, draw, out, private.text, run)
+        else:
+            made = _nothing_to_describe(private)
+    with suppress(OSError):
+        answers_path(out).unlink(missing_ok=True)
+    _say_what_was_made(made, out, output)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where what is made goes, and what is charged."""
+
+    out: Path
+    distribution: Path | None
+    ledger: Path | None
+
+
+def _draw(pool: Pool | None, generator: GeneratorOptions, corpus: CorpusOptions, out: Path, bar: Bar) -> Draw:
+    source = generator.source(out)
+    if pool is None and source is None:
+        raise ParameterError("say which public texts to choose from: --public POOL (or let a model write: --generator)")
+    assert corpus.count is not None
+    wanted = len(pool) if pool is not None and source is None else corpus.count
+    what = "public texts" if source is None else "written"
+    return Draw(
+        n=corpus.count,
+        public=pool,
+        generator=source,
+        rounds=generator.rounds,
+        variety=corpus.variety,
+        shares=corpus.shares,
+        progress=lambda done: bar.step(min(done, wanted), wanted, what),
+    )
+
+
+def _drawn(folder: Path, draw: Draw, out: Path, text: str, run: options.Run) -> Release:
+    """Texts of an earlier description."""
+    found = TextDistribution.load(folder)
+    writer = DocumentWriter(out, text=text, keep=found.labels.columns)
+    check_output([], out, force=run.force or run.resume)
+    return write_corpus(draw.of(found), out, writer)
+
+
+def _nothing_to_describe(private: PrivateTexts) -> Release:
+    private.files()
+    raise AssertionError("files() refuses a command without any")
+
+
+def _released(
+    private: PrivateTexts,
+    synthesizer: Synthesizer,
+    draw: Draw,
+    places: Places,
+    run: options.Run,
+    output: options.Output,
+    bar: Bar,
+) -> Release:
+    """A new description, or that of an interrupted run, and texts of it."""
+    files = private.files(lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")))
+    if draw.public is None:
+        raise ParameterError("features are fitted on public texts: --public POOL, chosen without regard to IN")
+    pool: Pool = draw.public
+    plan = synthesizer.plan(pool, progress=lambda done: bar.step(done, len(pool), "public texts"))
+    output.say(before_synthesis(plan, user=private.user))
+    problem = delta_too_large(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
+    if problem is not None:
+        output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeltaWarning)  # said already
+        return synthesize_file(
+            files,
+            places.out,
+            synthesizer,
+            draw,
+            public=plan,
+            distribution=places.distribution,
+            ledger=places.ledger,
+            resume=run.resume,
+            force=run.force,
+        )
+
+
+def _synthesizer(
+    budget: Budget, labels: Labels, corpus: CorpusOptions, private: PrivateTexts, seed: int | None
+) -> Synthesizer:
+    if budget.epsilon is None:
+        raise ParameterError("say what a user may lose: --epsilon 1 (nats); --plan says what a budget buys")
+    return Synthesizer(
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        labels=labels,
+        features=corpus.features,
+        unit=private.unit,
+        most_documents=private.most_documents,
+        public_users=budget.public_users,
+        seed=seed,
+    )
+
+
+def _plan(
+    pool: Pool | None,
+    budget: Budget,
+    labels: Labels,
+    corpus: CorpusOptions,
+    unit: str,
+    people: int | None,
+    output: options.Output,
+) -> None:
+    """What a budget buys, from public numbers."""
+    if pool is None or people is None:
+        raise ParameterError(
+            "--plan needs public texts and a public number of people: --public POOL --people 1000 (never a count of IN)"
+        )
+    found = expected_quality(
+        pool, labels=labels, people=people, epsilon=budget.epsilon, delta=budget.delta, features=corpus.features
+    )
+    if output.as_json:
+        print_json([each.as_dict() for each in found])
+    else:
+        for line in _table(found, people, unit):
+            typer.echo(line)
+
+
+def _table(found: Sequence[Any], people: int, unit: str) -> list[str]:
+    lines = [f"With {people:,} {unit}s, of texts like those of the public pool (nothing private was read):", ""]
+    lines += ["  epsilon     sigma   texts that get the label that they would get without noise"]
+    lines += [f"  {each.epsilon:<8g}{each.sigma:>9.3g}   {each.agreement:.0%}" for each in found]
+    return lines
+
+
+def _say_what_was_made(made: Release, out: Path, output: options.Output) -> None:
+    output.say(f"Wrote {made.documents:,} texts to {out} and what was promised to {statement_path(out)}.")
+    folder = distribution_path(out)
+    if folder.is_dir():
+        output.say(f"The description is in {folder}: draw more from it for nothing (--distribution {folder}).")
+    output.say(f"Explained by: dptext explain {out}")
+    if output.as_json:
+        print_json({"documents": made.documents, "out": str(out), "statement": json.loads(made.statement.to_json())})

@@ -1,0 +1,188 @@
+"""``dptext synthesize`` in a shell as a user has it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.ledger.ledger import Ledger
+from dptext.synthesis import release as release_module
+
+MARKER = "qsecretq"
+DRINKS, RULES = ["tea", "cup", "cocoa", "milk", "sugar"], ["tax", "law", "court", "judge", "vote"]
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+    write("in.jsonl", 300)
+    with open("pool.txt", "w") as stream:
+        for words in (DRINKS, RULES):
+            stream.writelines(
+                f"{one} and {other} with {third}\n" for one in words for other in words for third in words
+            )
+    return tmp_path
+
+
+def write(name, count):
+    with open(name, "w") as stream:
+        for n in range(count):
+            topic, words = ("drinks", DRINKS) if n % 2 else ("rules", RULES)
+            text = f"{words[n % 5]} {words[n % 3]} {words[n % 4]} {MARKER}"
+            stream.write(json.dumps({"text": text, "author": f"{MARKER}{n}", "topic": topic}) + "\n")
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        assert MARKER not in captured.err + captured.out
+        return code, captured.out, captured.err
+
+    return call
+
+
+HOW = ("--user", "author", "--label", "topic", "--labels", "drinks,rules", "--epsilon", "4", "--features", "words")
+
+
+@pytest.fixture
+def synthesize(run, work):
+    def call(*arguments, how=HOW):
+        return run("synthesize", *arguments, "--public", "pool.txt", *how)
+
+    return call
+
+
+def rows(name):
+    return list(dptext.read_documents(name, keep=["topic"]))
+
+
+def test_a_corpus_its_statement_and_the_description_beside_it(synthesize, run):
+    code, out, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40", "--variety", "0")
+    assert code == 0, err
+    assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
+    assert "promise   epsilon 4, delta 1e-06" in err
+    made = rows("made.jsonl")
+    assert len(made) == len({each.text for each in made}) == 40
+    right = [(each.text.split()[0] in DRINKS) == (each.attributes["topic"] == "drinks") for each in made]
+    assert sum(right) > 30
+    statement = dptext.PrivacyStatement.from_json(Path("made.jsonl.privacy.json").read_text())
+    found = dptext.TextDistribution.load("made.jsonl.distribution")
+    assert statement.release_id == found.statement.release_id
+    assert statement.parameters["texts"] == 40
+    for each in Path().rglob("*"):
+        assert each.name == "in.jsonl" or each.is_dir() or MARKER.encode() not in each.read_bytes()
+    code, out, err = run("explain", "made.jsonl")
+    assert code == 0
+    assert "verified" in out
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.zst"])
+def test_every_format(synthesize, suffix):
+    assert synthesize("in.jsonl", "-o", f"made{suffix}", "-n", "10", "-q") == (0, "", "")
+    assert len(rows(f"made{suffix}")) == 10
+
+
+def test_plain_lines_hold_no_labels(synthesize):
+    code, _, err = synthesize("in.jsonl", "-o", "made.txt", "-n", "10")
+    assert code == 2
+    assert "cannot hold kept columns" in err
+    how = [*HOW[:2], *HOW[6:]]
+    assert synthesize("in.jsonl", "-o", "made.txt", "-n", "10", "-q", how=how)[0] == 0
+    assert len(Path("made.txt").read_text().splitlines()) == 10
+
+
+def test_more_texts_of_an_earlier_description_for_nothing(synthesize, run):
+    Ledger.create("book", epsilon=4, delta=1e-5)
+    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "-q", "--ledger", "book")[0] == 0
+    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
+    again = ("synthesize", "--distribution", "made.jsonl.distribution", "--public", "pool.txt", "-o", "more.csv")
+    assert run(*again, "-n", "100", "-q") == (0, "", "")
+    assert len(rows("more.csv")) == 100
+    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
+    code, _, err = synthesize("in.jsonl", "-o", "other.jsonl", "-n", "10", "--ledger", "book")
+    assert code == 3
+    assert "Nothing" in err or "refuse" in err or "budget" in err
+    assert not list(Path().glob("other.jsonl*"))
+
+
+def test_what_is_there_is_not_overwritten_and_a_stopped_run_goes_on_for_nothing(synthesize, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    Ledger.create("book", epsilon=4, delta=1e-5)
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "10", "--ledger", "book")
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "write_corpus", stop)
+        code, _, err = synthesize(*arguments)
+    assert code == 130
+    assert "--resume" in err
+    assert not Path("made.jsonl").exists()
+    first = Path("made.jsonl.distribution/privacy.json").read_text()
+    code, _, err = synthesize(*arguments)
+    assert code == 2
+    assert "is there already" in err
+    assert synthesize(*arguments, "--resume", "-q")[0] == 0
+    assert Path("made.jsonl.distribution/privacy.json").read_text() == first
+    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
+    assert synthesize(*arguments)[0] == 2
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "--resume", how=(*HOW[:-4], "--epsilon", "2"))
+    assert code == 2
+    assert "made with other arguments" in err
+
+
+def test_a_run_that_fails_before_the_release_costs_nothing(synthesize, monkeypatch):
+    Ledger.create("book", epsilon=4, delta=1e-5)
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "10", "--ledger", "book")
+    with monkeypatch.context() as patch:
+        patch.setattr(dptext.TextDistribution, "save", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert synthesize(*arguments)[0] == 130
+    assert not list(Path().glob("made.jsonl*"))
+    assert Ledger("book").left(f"{MARKER}3").spent == 0.0
+    assert synthesize(*arguments, "-q")[0] == 0
+
+
+def test_a_plan_reads_nothing_private(run, work):
+    Path("in.jsonl").unlink()
+    code, out, err = run(
+        "synthesize", "--plan", "--people", "500", "--public", "pool.txt", "--label", "topic", "--labels", "a,b",
+        "--features", "words",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "epsilon" in out
+    assert "%" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["in.jsonl", "-n", "5"], "-o OUT"),
+        (["in.jsonl", "-o", "made.jsonl"], "-n 5000"),
+        (["-o", "made.jsonl", "-n", "5"], "name private files"),
+        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--unit", "document"], "leave --user out"),
+        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "stars"], "needs its public labels"),
+        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--delta", "0"], "delta"),
+        (["in.jsonl", "-o", "made.jsonl", "-n", "5000"], "250"),
+        (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], "IN"),
+        (["in.jsonl", "-o", "made.xyz", "-n", "5"], ".xyz"),
+    ],
+)
+def test_bad_usage_gets_one_clear_line(synthesize, arguments, message):
+    code, out, err = synthesize(*arguments)
+    assert code == 2, err
+    assert message in err
+    assert not out
+    assert not list(Path().glob("made*"))
+
+
+def test_bad_rows_are_named_or_left_out(synthesize, work):
+    with open("in.jsonl", "a") as stream:
+        stream.write('{"text": "tea", "author": null, "topic": "drinks"}\n')
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5")
+    assert code == 1
+    assert "row 301 has no user" in err
+    assert not list(Path().glob("made*"))
