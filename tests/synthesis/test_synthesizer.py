@@ -98,6 +98,15 @@ def test_shares_of_labels(shares):
     assert found == 20 if shares == "uniform" else 0 < found < 10
 
 
+def test_what_noise_hides_is_said():
+    release = fitted(documents(users=200), labels=[*LABELS, "taxes"])
+    assert release.doubts() == release.sample(POOL, 4).doubts
+    assert [("taxes" in each, "'rules'" in each) for each in release.doubts()] == [(True, False)]
+    foreign = [dptext.Document("xyzzy", user=str(user), label="rules") for user in range(100)]
+    assert ["cannot be told from its noise" in each for each in fitted(foreign, features="words").doubts()] == [True]
+    assert not fitted(documents(users=200)).doubts()
+
+
 def test_hints_are_words_of_the_pool_that_stand_out():
     hints = fitted(epsilon=8.0, features="words").hints(3)
     assert set(hints) == set(LABELS)

@@ -399,6 +399,8 @@ def _table(found: Sequence[Any], people: int, unit: str) -> list[str]:
 
 def _say_what_was_made(made: Release, out: Path, output: options.Output) -> None:
     output.say(f"Wrote {made.documents:,} texts to {out} and what was promised to {statement_path(out)}.")
+    for doubt in made.doubts:
+        output.say(f"Note: {doubt}.")
     folder = distribution_path(out)
     if folder.is_dir():
         output.say(f"The description is in {folder}: draw more from it for nothing (--distribution {folder}).")

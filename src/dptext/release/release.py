@@ -76,6 +76,7 @@ class Release:
         skipped: rows that could not be read and were left out; beside a file they are listed in ``OUT.rejects.jsonl``.
         resumed: rows that were done already when the run went on.
         tally: counts over the texts, private for the most part; zeros where nothing was counted.
+        doubts: where noise hides what was to come out, in sentences; they follow from the release.
         made: what came out, by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; nothing
             for a stream.
     """
@@ -85,6 +86,7 @@ class Release:
     skipped: int = 0
     resumed: int = 0
     tally: Tally = Tally()
+    doubts: tuple[str, ...] = ()
     made: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -7,6 +7,7 @@ it is done: shares of labels, the words that stand out, which public or generate
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
 HINTS = 12
 _AT_ONCE = 4096  # candidates weighed together
+_SURE = 3.0  # standard deviations of the noise
+_NAMED = 5
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
 _FOLDER = AnnouncedFolder(
@@ -106,6 +109,29 @@ class TextDistribution:
     def shares(self) -> dict[str, float]:
         """By label, its noisy share of the documents (people count, not documents: each has length 1 in all)."""
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
+
+    def doubts(self) -> tuple[str, ...]:
+        """Where noise hides what was to be described, in sentences. They follow from the released matrix alone, so they
+        may be shared."""
+        found = []
+        features = self.matrix[:, 1:] / self.sigma
+        if np.square(features).sum() < features.size + _SURE * math.sqrt(2 * features.size):
+            found.append(
+                "the description cannot be told from its noise: there are too few people for this epsilon, or their "
+                "texts share no words with the public ones; what is made from it is chosen by chance"
+            )
+        rare = [
+            name
+            for name, count in zip(self.labels.names, self.matrix[:, 0], strict=True)
+            if count < _SURE * self.sigma and self.labels.columns
+        ]
+        if rare and not found:
+            named = ", ".join(map(repr, rare[:_NAMED])) + (f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED))
+            found.append(
+                f"the noisy count of {named} is within its noise: hardly anybody has such a label, or its name is "
+                "spelled in another way; texts for it are chosen by chance"
+            )
+        return tuple(found)
 
     def weigh(self, texts: Sequence[str]) -> Weights:
         """How likely texts are among the described ones. They must be public, or made from what is."""
@@ -235,7 +261,12 @@ class TextDistribution:
             exposed=(*self.statement.exposed, *source.exposed()),
             data_sha256=None,
         )
-        return Release(statement=statement, documents=len(texts), made={"texts": list(texts), "columns": columns})
+        return Release(
+            statement=statement,
+            documents=len(texts),
+            doubts=self.doubts(),
+            made={"texts": list(texts), "columns": columns},
+        )
 
     # -- as a folder ------------------------------------------------------------------------------------------
 
