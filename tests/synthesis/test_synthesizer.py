@@ -102,8 +102,9 @@ def test_what_noise_hides_is_said():
     release = fitted(documents(users=200), labels=[*LABELS, "taxes"])
     assert release.doubts() == release.sample(POOL, 4).doubts
     assert [("taxes" in each, "'rules'" in each) for each in release.doubts()] == [(True, False)]
-    foreign = [dptext.Document("xyzzy", user=str(user), label="rules") for user in range(100)]
-    assert ["cannot be told from its noise" in each for each in fitted(foreign, features="words").doubts()] == [True]
+    foreign = [dptext.Document("xyzzy", user=str(user), label=LABELS[user % 2]) for user in range(100)]
+    assert ["cannot be told apart" in each for each in fitted(foreign, features="words").doubts()] == [True]
+    assert ["told from its noise" in each for each in fitted(documents(users=1), epsilon=0.1).doubts()] == [True]
     assert not fitted(documents(users=200)).doubts()
 
 

@@ -39,7 +39,7 @@ class PrivateTexts:
 
     sources: Annotated[
         tuple[str, ...] | None,
-        typer.Argument(metavar="[IN]...", help="Private files, folders or patterns; none with --distribution."),
+        typer.Argument(metavar="IN", help="Private files, folders or patterns; none with --distribution."),
     ] = None
     text: options.Text = "text"
     in_format: Annotated[
@@ -177,9 +177,7 @@ class GeneratorOptions:
         str | None,
         typer.Option(metavar="URL", help="Let an OpenAI-compatible server write the texts, which are then weighed."),
     ] = None
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the server; or, without it, the folder of a local model.")
-    ] = None
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Of the server.")] = None
     key: Annotated[
         str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the server's key.")
     ] = None
@@ -209,10 +207,6 @@ class GeneratorOptions:
                 max_calls=self.max_calls,
                 answers=answers_path(out),
             )
-        if self.model is not None:
-            from dptext.synthesis.local_model import LocalModel
-
-            return LocalModel(self.model)
         return None
 
 

@@ -114,18 +114,24 @@ class TextDistribution:
         """Where noise hides what was to be described, in sentences. They follow from the released matrix alone, so they
         may be shared."""
         found = []
-        features = self.matrix[:, 1:] / self.sigma
-        if np.square(features).sum() < features.size + _SURE * math.sqrt(2 * features.size):
+        counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
+        whole = features.sum(axis=0)
+        if not _is_seen(features):
             found.append(
-                "the description cannot be told from its noise: there are too few people for this epsilon, or their "
-                "texts share no words with the public ones; what is made from it is chosen by chance"
+                "the description cannot be told from its noise: there are too few people for this epsilon; what is "
+                "made from it is chosen by chance"
             )
-        rare = [
-            name
-            for name, count in zip(self.labels.names, self.matrix[:, 0], strict=True)
-            if count < _SURE * self.sigma and self.labels.columns
-        ]
-        if rare and not found:
+        elif self.labels.columns and not _is_seen(
+            features - np.outer(counts / max(counts.sum(), 1.0), whole),
+            # what the noise on the counts adds
+            further=_SURE**2 * len(counts) * float(whole @ whole) / max(counts.sum(), 1.0) ** 2,
+        ):
+            found.append(
+                "the labels cannot be told apart: there are too few people for this epsilon, or the features do not "
+                "see what their texts differ in (is the pool in another language, or from another domain?)"
+            )
+        rare = [name for name, count in zip(self.labels.names, counts, strict=True) if count < _SURE]
+        if self.labels.columns and rare and not found:
             named = ", ".join(map(repr, rare[:_NAMED])) + (f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED))
             found.append(
                 f"the noisy count of {named} is within its noise: hardly anybody has such a label, or its name is "
@@ -364,6 +370,12 @@ class TextDistribution:
         if self.statement.mechanism != self.mechanism:
             wrong.append("mechanism")
         return wrong + ([] if noise_is_enough(self.statement) else ["guarantee"])
+
+
+def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
+    """Whether sums, in units of their noise, are longer than noise alone is, but for one case in a thousand."""
+    usual = features.size + _SURE * math.sqrt(2 * features.size)
+    return float(np.square(features).sum()) > usual + further
 
 
 def noise_is_enough(statement: PrivacyStatement) -> bool:
