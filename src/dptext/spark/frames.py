@@ -22,9 +22,9 @@ from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
 from dptext.spark.session import check_frame, plain_errors, session
+from dptext.spark.shared_vectors import fit
 from dptext.spark.tables import to_nodes
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
-from dptext.spark.users import fit
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter
 

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 from dptext.errors import RefusedError, StorageError
 from dptext.files.blocks import BLOCK_ROWS, Block
+from dptext.files.documents import DocumentReader
+from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.charges import Charges
@@ -132,7 +134,7 @@ class SparkRelease:
                 charges.give_up(str(run["release_id"]), run, is_out=appeared is not Appeared.NO)
             try:
                 folder.begin({"release_id": release_id, "ledger": charges.kind}, force=force)
-                run_job(spark, lambda: charges.reserve_rows(self._promise), stop=charges.stop)
+                charges.reserve(release_id, self._promise)
                 self._is_written = True
                 found = run_job(spark, lambda: self._compute(folder.rows))
                 run_job(spark, charges.check_rows)
@@ -209,26 +211,31 @@ class FrameCharges(Charges):
         self.count = 0
         self._charged: tuple[int, int] | None = None
 
-    def reserve_rows(self, promise: PrivacyStatement) -> None:
-        """Charge every row, or none.
+    def reserve(
+        self,
+        release_id: str,
+        promise: PrivacyStatement | Guarantee,
+        reader: DocumentReader | None = None,  # noqa: ARG002  the rows are those of the frame
+        **terms: Any,
+    ) -> None:
+        """Charge every row, or none. An interrupt stops it, and waits until it has stopped.
 
         Raises:
             RefusedError: a row would be overspent; nothing was charged.
             DataError: a row without a key.
         """
         if self.kind is not None:
-            self.count = 0
-            self.reserve(str(promise.release_id), promise, self)  # type: ignore[arg-type]  # reads as a reader does
-            self._charged = self._summed()
-            if self._charged[0] != self.count:
-                raise _changed()
+            run_job(self._frame.sparkSession, lambda: self._reserve(release_id, promise, terms), stop=self._stopped.set)
 
-    def stop(self) -> None:
-        """Let a reservation that another thread is making fail: nothing is charged."""
-        self._stopped.set()
+    def _reserve(self, release_id: str, promise: PrivacyStatement | Guarantee, terms: dict[str, Any]) -> None:
+        self.count = 0
+        super().reserve(release_id, promise, self, **terms)  # type: ignore[arg-type]  # reads as a reader does
+        self._charged = self._summed()
+        if self._charged[0] != self.count:
+            raise _changed()
 
     def check_rows(self) -> None:
-        """Whether the rows are those that were charged.
+        """Whether the rows are those that were charged; asked when they have been read.
 
         Raises:
             RefusedError: they are not: the input changed in between.

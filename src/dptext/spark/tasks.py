@@ -34,11 +34,13 @@ from dptext.words.rewriter import Rewriter
 __all__ = [
     "COUNTS",
     "GROUP",
+    "SOFTWARE",
     "EncodeTask",
     "Placed",
     "RewriteTask",
     "Rows",
     "batch_of",
+    "begin_task",
     "bytes_column",
     "named",
     "number_column",
@@ -52,6 +54,7 @@ COUNTS = tuple(f"dptext {name}" for name in Tally.__slots__)
 GROUP = "dptext group"
 """The column of the group, where rows come grouped."""
 SOFTWARE = version("dptext")
+"""Of this process; a task also carries that of its driver."""
 _AT_ONCE = 1 << 14  # texts encoded at once
 _ROWS_A_BATCH = 1 << 12  # handed back at once, or more: a group of few rows is not worth a message
 _BLOCKS_A_GROUP = 1 << 32
@@ -91,7 +94,7 @@ class RewriteTask:
         return _joined(self._work(batches))
 
     def _work(self, batches: Iterable[Any]) -> Iterator[Any]:
-        partition = _begin_task(self.software)
+        partition = begin_task(self.software)
         rewriter = Rewriter(from_node(self.tables), key=NoiseKey.restored(self.secret, seeded=self.seeded))
         rows = self.rows
         for placed in placed_blocks(batches, rows.text, ids=rows.ids, partition=partition):
@@ -125,7 +128,7 @@ class EncodeTask:
         return _joined(self._work(batches))
 
     def _work(self, batches: Iterable[Any]) -> Iterator[Any]:
-        partition = _begin_task(self.software)
+        partition = begin_task(self.software)
         encoder = from_node(self.tables)
         key = NoiseKey.restored(self.secret, seeded=False)
         rows = self.rows
@@ -165,7 +168,7 @@ def _joined(batches: Iterable[Any]) -> Iterator[Any]:
         yield from pyarrow.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _begin_task(software: str) -> int:
+def begin_task(software: str) -> int:
     """The number of the partition; this process uses the cores of its task and no more.
 
     Raises:
