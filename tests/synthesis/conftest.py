@@ -9,20 +9,25 @@ def tiny_model_folder(tmp_path_factory):
     return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
-def tiny_model(folder):
+def tiny_model(folder, chat_template=None):
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+    from transformers.utils.logging import disable_progress_bar, enable_progress_bar
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = {each: at for at, each in enumerate(["<end>", *alphabet])}
     tokenizer = Tokenizer(models.BPE(vocab=words, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", bos_token="<end>").save_pretrained(folder)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", bos_token="<end>")
+    fast.chat_template = chat_template
+    fast.save_pretrained(folder)
     torch.manual_seed(7)
     config = GPT2Config(
         vocab_size=len(words), n_positions=512, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0
     )
-    GPT2LMHeadModel(config).save_pretrained(folder, safe_serialization=True)
+    disable_progress_bar()
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    enable_progress_bar()
     return folder

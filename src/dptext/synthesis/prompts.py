@@ -17,7 +17,7 @@ from dptext import checks
 from dptext.errors import ParameterError
 from dptext.synthesis.sources import Request
 
-__all__ = ["EXAMPLES", "HINTS", "Prompts", "label_in_words", "texts_of"]
+__all__ = ["EXAMPLES", "HINTS", "Prompts", "batches", "cleaned", "label_in_words", "texts_of", "turned"]
 
 HINTS = 10
 """Words that one prompt shows; the next one shows the next ones."""
@@ -88,8 +88,8 @@ class Prompts:
             "count": str(count),
             "about": about,
             "label": label_in_words(request.label),
-            "hints": ", ".join(_turned(request.hints, turn, HINTS)),
-            "examples": _as_list(_turned(request.examples, turn, EXAMPLES)),
+            "hints": ", ".join(turned(request.hints, turn, HINTS)),
+            "examples": _as_list(turned(request.examples, turn, EXAMPLES)),
         }
         return _filled(self.system, values), _filled(self.propose, values)
 
@@ -99,7 +99,7 @@ class Prompts:
             "count": str(len(texts)),
             "about": about,
             "label": label_in_words(request.label),
-            "hints": ", ".join(_turned(request.hints, turn, HINTS)),
+            "hints": ", ".join(turned(request.hints, turn, HINTS)),
             "texts": _as_list(texts),
         }
         return _filled(self.system, values), _filled(self.vary, values)
@@ -114,7 +114,8 @@ def label_in_words(label: Mapping[str, str]) -> str:
     return "; ".join(f"{column}: {value}" for column, value in label.items())
 
 
-def _turned(values: Sequence[str], turn: int, most: int) -> tuple[str, ...]:
+def turned(values: Sequence[str], turn: int, most: int) -> tuple[str, ...]:
+    """So many of the values; in the next turn, the next ones."""
     start = turn * most % len(values) if len(values) > most else 0
     return tuple([*values[start:], *values[:start]][:most])
 
@@ -163,8 +164,7 @@ def texts_of(answer: str, most: int, *, is_cut: bool = False) -> list[str]:
         found = [_unquoted(each.strip()) for each in _of_lines(body)]
         if is_cut and len(found) > 1:
             found.pop()
-    cleaned = (_cleaned(each) for each in found)
-    return list(islice(filter(None, cleaned), most))
+    return list(islice(filter(None, map(cleaned, found)), most))
 
 
 _LIST = re.compile(r"[\[{]\s*[\[{\"\]}]")
@@ -225,7 +225,8 @@ def _of_lines(body: str) -> list[str]:
     return items
 
 
-def _cleaned(text: str) -> str:
+def cleaned(text: str) -> str:
+    """A text that a file can hold: without control characters, halves of surrogate pairs, and white space around it."""
     return text.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip()
 
 

@@ -1,0 +1,334 @@
+"""A language model in a folder, as a source of texts: it runs in this process, and nothing leaves the machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dptext import checks
+from dptext.errors import ParameterError, SourceError, extra
+from dptext.files.documents import PathLike
+from dptext.files.streams import folder_digest
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter
+from dptext.synthesis.prompts import EXAMPLES, HINTS, Prompts, batches, cleaned, label_in_words, texts_of, turned
+from dptext.synthesis.sources import Request
+
+__all__ = ["LocalModel"]
+
+_ITEM = "- "
+_LIKELIEST = 1024
+
+
+class LocalModel:
+    """A language model of transformers, from a folder (extra ``local-models``).
+
+    Nothing is downloaded, no code of the folder is run, and weights are read from safetensors alone, never from
+    pickles. A model with a chat template is asked by `Prompts`, for one text at a time; another one goes on with a list
+    of examples under a line that says what they are, up to the end of the line.
+
+    **Guarantee.** None of its own, and none is needed: what it gets is public, came from a release, or is its own.
+    Assumed: it was not trained on the private texts.
+
+    Args:
+        folder: of the model: ``config.json``, a tokenizer, ``*.safetensors``.
+        about: what texts are wanted, in public words, as in ``"questions to a bank's assistant, one sentence each"``.
+        temperature: of the sampling; 0 takes the likeliest token.
+        top_p: tokens are drawn from the likeliest ones that together have this probability.
+        max_tokens: of one text, at most.
+        batch_size: texts that are written at one time.
+        device: as torch calls it.
+        seed: of the sampling, which is no part of any promise; None draws one.
+        prompts: what a model with a chat template is asked.
+
+    Raises:
+        ParameterError: no such folder, or none of a model that may be loaded; a number out of range.
+        MissingExtraError: torch or transformers is not installed.
+    """
+
+    name = "a language model on the curator's machine"
+
+    def __init__(
+        self,
+        folder: PathLike,
+        *,
+        about: str = "",
+        temperature: float = 1.0,
+        top_p: float = 0.95,
+        max_tokens: int = 128,
+        batch_size: int = 16,
+        device: str = "cpu",
+        seed: int | None = None,
+        prompts: Prompts | None = None,
+    ) -> None:
+        for package in ("torch", "transformers"):
+            extra(package, "local-models", "LocalModel")
+        self.folder = _checked_folder(folder)
+        self.about = checks.text("about", about) if about != "" else ""
+        self.temperature = checks.number("temperature", temperature, least=0)
+        self.top_p = checks.number("top_p", top_p, above=0, most=1)
+        self.max_tokens = checks.whole("max_tokens", max_tokens, least=1)
+        self.batch_size = checks.whole("batch_size", batch_size, least=1)
+        self.device = checks.text("device", device)
+        self.seed = None if seed is None else checks.whole("seed", seed)
+        if prompts is not None and not isinstance(prompts, Prompts):
+            raise ParameterError(f"prompts must be Prompts(...), got {checks.shown(prompts)}")
+        self.prompts = Prompts() if prompts is None else prompts
+
+    # -- a source ---------------------------------------------------------------------------------------------
+
+    def propose(self, request: Request) -> list[str]:
+        """New texts of a label: about as many as are asked for.
+
+        Raises:
+            ParameterError: the folder is none of a model that can be loaded.
+            SourceError: the model failed.
+        """
+        if self._speaks:
+            asked = [self._chat(self.prompts.proposal(request, 1, about=self.about, turn=at)) for at in _turns(request)]
+        else:
+            asked = [self._list(request, turned(request.examples, at, EXAMPLES), at) for at in _turns(request)]
+        return self._written(asked)
+
+    def vary(self, texts: Iterable[str], request: Request) -> list[str]:
+        """Texts like these; raises what `propose` does."""
+        given = [each for part in batches(texts, request.count, 1) for each in part]
+        if self._speaks:
+            asked = [
+                self._chat(self.prompts.variation([each], request, about=self.about, turn=at))
+                for at, each in enumerate(given)
+            ]
+        else:
+            asked = [self._list(request, (each,), at) for at, each in enumerate(given)]
+        return self._written(asked)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Which model, by the digest of its folder, and how it is asked."""
+        prompts = json.dumps([getattr(self.prompts, each.name) for each in fields(self.prompts)])
+        return {
+            "generator": self.name,
+            "generator_model": self.folder.resolve().name,
+            "generator_model_sha256": self.sha256,
+            "generator_about": self.about,
+            "generator_temperature": self.temperature,
+            "generator_top_p": self.top_p,
+            "generator_max_tokens": self.max_tokens,
+            "generator_prompts_sha256": hashlib.sha256(prompts.encode()).hexdigest(),
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the model is taken to be."""
+        return (
+            f"the model '{self.folder.resolve().name}' is public: it was not trained on the private texts",
+            "the model was given names of the labels, hints of the release, public instructions, and what it had "
+            "written itself; no private text",
+            "the texts were written by a language model: what they assert may be false",
+        )
+
+    def exposed(self) -> tuple[str, ...]:
+        """Nothing: it runs on the curator's machine."""
+        return ()
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the folder's files."""
+        return folder_digest(self.folder)
+
+    def __repr__(self) -> str:
+        return f"LocalModel({self.folder.name!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_loaded", "_bits")}
+
+    # -- prompts ----------------------------------------------------------------------------------------------
+
+    @property
+    def _speaks(self) -> bool:
+        return bool(getattr(self._loaded[0], "chat_template", None))
+
+    def _chat(self, messages: tuple[str, str]) -> list[int]:
+        system, user = messages
+        tokenizer = self._loaded[0]
+        turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        try:
+            filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        except Exception:  # noqa: BLE001  a template raises an error of its own where it knows no system
+            turns = [{"role": "user", "content": f"{system}\n\n{user}"}]
+            filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        return list(tokenizer(filled, add_special_tokens=False)["input_ids"])
+
+    def _list(self, request: Request, examples: Sequence[str], turn: int) -> list[int]:
+        what = "; ".join(filter(None, [self.about, label_in_words(request.label)])) or "texts"
+        hints = ", ".join(turned(request.hints, turn, HINTS))
+        lines = [f"{what} ({hints}):" if hints else f"{what}:", ""]
+        lines += [_ITEM + " ".join(each.split()) for each in examples]
+        return list(self._loaded[0]("\n".join([*lines, _ITEM.rstrip()]))["input_ids"])
+
+    # -- the model --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _bits(self) -> RandomBits:
+        return RandomBits(self.seed)
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """Tokenizer and model."""
+        transformers = extra("transformers", "local-models", "LocalModel")
+        local = {"local_files_only": True, "trust_remote_code": False}
+        failure = ""
+        with _quietly(transformers):
+            try:
+                tokenizer = transformers.AutoTokenizer.from_pretrained(str(self.folder), **local)
+                model = transformers.AutoModelForCausalLM.from_pretrained(
+                    str(self.folder), use_safetensors=True, **local
+                )
+                return tokenizer, model.to(self.device).eval()
+            except Exception as error:  # noqa: BLE001  of any kind: a folder may hold anything
+                failure = type(error).__name__
+        raise ParameterError(
+            f"transformers cannot load the model {self.folder.name!r} ({failure}): is it the whole folder of a causal "
+            "language model, and does it do without code of its own?"
+        )
+
+    def _written(self, asked: Sequence[list[int]]) -> list[str]:
+        """One text for each prompt, where the model wrote one."""
+        order = sorted(range(len(asked)), key=lambda at: len(asked[at]))  # so that little is padded
+        made = [""] * len(asked)
+        for start in range(0, len(order), self.batch_size):
+            part = order[start : start + self.batch_size]
+            for at, answer in zip(part, self._answers([asked[at] for at in part]), strict=True):
+                made[at] = answer
+        if self._speaks:
+            return [text for answer in made for text in texts_of(answer, 1)]
+        lines = (cleaned(answer.strip().partition("\n")[0]) for answer in made)
+        return [line for line in lines if line]
+
+    def _answers(self, asked: Sequence[list[int]]) -> list[str]:
+        torch, transformers = (extra(each, "local-models", "LocalModel") for each in ("torch", "transformers"))
+        tokenizer, model = self._loaded
+        asked = self._shortened(asked, model)
+        width = max(map(len, asked))
+        ends = _ends(tokenizer, model)
+        padding = tokenizer.pad_token_id
+        if padding is None:
+            padding = ends[0] if ends else 0
+        tokens = np.full((len(asked), width), padding, dtype=np.int64)
+        present = np.zeros((len(asked), width), dtype=np.int64)
+        for row, prompt in enumerate(asked):  # on the left, so that all go on at the same place
+            tokens[row, width - len(prompt) :], present[row, width - len(prompt) :] = prompt, 1
+        how = transformers.GenerationConfig(
+            max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
+        )
+        failure = ""
+        with _quietly(transformers), torch.inference_mode():
+            try:
+                made = model.generate(
+                    torch.from_numpy(tokens).to(self.device),
+                    attention_mask=torch.from_numpy(present).to(self.device),
+                    generation_config=how,
+                    logits_processor=transformers.LogitsProcessorList([self._drawn]),
+                    stopping_criteria=transformers.StoppingCriteriaList(
+                        [] if self._speaks else [_EndOfLine(tokenizer, width)]
+                    ),
+                )
+                answers: list[str] = tokenizer.batch_decode(made[:, width:].tolist(), skip_special_tokens=True)
+                return answers
+            except (RuntimeError, ValueError, IndexError, TypeError) as error:  # out of memory, mostly
+                failure = type(error).__name__
+        raise SourceError(
+            f"the model {self.folder.name!r} failed on {len(asked)} prompts at one time ({failure}): try a smaller "
+            "batch_size or max_tokens"
+        )
+
+    def _shortened(self, asked: Sequence[list[int]], model: Any) -> list[list[int]]:
+        """The ends of prompts that are too long for the model."""
+        most = getattr(model.config, "max_position_embeddings", None)
+        if not isinstance(most, int):
+            return [list(prompt) for prompt in asked]
+        if most <= self.max_tokens:
+            raise ParameterError(
+                f"max_tokens must leave room for a prompt: the model knows {most:,} places, got {self.max_tokens:,}"
+            )
+        return [list(prompt[-(most - self.max_tokens) :]) for prompt in asked]
+
+    def _drawn(self, _: Any, scores: Any) -> Any:
+        """Scores that leave one token of each row, drawn by our own random bits: torch's generator is shared by all."""
+        torch = extra("torch", "local-models", "LocalModel")
+        if self.temperature == 0:
+            token = scores.argmax(dim=-1, keepdim=True)
+        else:
+            chances = (scores.double() / self.temperature).softmax(dim=-1)
+            likeliest, order = chances.topk(min(_LIKELIEST, scores.shape[-1]), dim=-1)
+            if bool((likeliest.sum(dim=-1) < self.top_p).any()):  # seldom: to sort all takes longer than a small model
+                likeliest, order = chances.sort(dim=-1, descending=True)
+            before = likeliest.cumsum(dim=-1) - likeliest
+            likeliest = torch.where(before < self.top_p, likeliest, 0.0)
+            reached = likeliest.cumsum(dim=-1)
+            uniform = torch.from_numpy(1.0 - self._bits.uniform(len(scores), 1)).to(scores.device)  # in [0, 1)
+            place = torch.searchsorted(reached, uniform * reached[:, -1:], right=True)
+            token = order.gather(-1, place.clamp(max=order.shape[-1] - 1))
+        return torch.full_like(scores, -torch.inf).scatter(-1, token, 0.0)
+
+
+class _EndOfLine:
+    """Stops each row once a line of it has ended."""
+
+    def __init__(self, tokenizer: Any, width: int) -> None:
+        self._tokenizer, self._width = tokenizer, width
+
+    def __call__(self, tokens: Any, *_: Any, **__: Any) -> Any:
+        torch = extra("torch", "local-models", "LocalModel")
+        written = self._tokenizer.batch_decode(tokens[:, self._width :].tolist())
+        return torch.tensor(["\n" in each.lstrip() for each in written], device=tokens.device)
+
+
+def _turns(request: Request) -> range:
+    return range(request.count)
+
+
+def _ends(tokenizer: Any, model: Any) -> list[int]:
+    """The tokens that end a text."""
+    named = [getattr(model.generation_config, "eos_token_id", None), tokenizer.eos_token_id]
+    found = [each for one in named for each in (one if isinstance(one, list) else [one]) if each is not None]
+    return list(dict.fromkeys(found))
+
+
+def _checked_folder(folder: PathLike) -> Path:
+    found = checks.path("folder", folder)
+    if not found.is_dir():
+        raise ParameterError(f"expected the folder of a model, {found.name!r} is none; nothing is downloaded here")
+    if not (found / "config.json").is_file():
+        raise ParameterError(f"expected the folder of a model, {found.name!r} has no config.json")
+    if not any(found.glob("*.safetensors")):
+        raise ParameterError(
+            f"the model in {found.name!r} has no *.safetensors: other weights are pickles, which may run any code, and "
+            "are not read; convert them first"
+        )
+    if (found / "adapter_config.json").exists():
+        raise ParameterError(f"{found.name!r} holds an adapter: merge it into its model, and give that folder")
+    return found
+
+
+@contextmanager
+def _quietly(transformers: Any) -> Iterator[None]:
+    """Transformers draws bars and gives advice; what goes wrong is raised."""
+    bars = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    logger = logging.getLogger("transformers")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if bars:
+            transformers.utils.logging.enable_progress_bar()
