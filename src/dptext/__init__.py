@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
     from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
     from dptext.synthesis.distribution import TextDistribution as TextDistribution
+    from dptext.synthesis.local_model import LocalModel as LocalModel
     from dptext.synthesis.sources import Pool as Pool
     from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
@@ -144,6 +145,7 @@ _HOME = {
         ),
         "synthesis.chat": ("ChatEndpoint",),
         "synthesis.distribution": ("TextDistribution",),
+        "synthesis.local_model": ("LocalModel",),
         "synthesis.sources": ("Pool",),
         "synthesis.synthesizer": ("Synthesizer",),
         "users.private_vocabulary": ("private_vocabulary",),
