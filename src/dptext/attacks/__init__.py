@@ -17,6 +17,7 @@ from dptext.attacks.membership import (
     shadow_membership,
 )
 from dptext.attacks.recovery import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
+from dptext.attacks.sums import gaussian_ceiling, sum_membership
 
 __all__ = [
     "AttackScore",
@@ -27,6 +28,7 @@ __all__ = [
     "bayes_recovery",
     "cross_corpus_recovery",
     "expected_recovery",
+    "gaussian_ceiling",
     "likelihood_ratio_membership",
     "linkage",
     "linkage_of_scores",
@@ -36,4 +38,5 @@ __all__ = [
     "score_membership",
     "sequence_likelihoods",
     "shadow_membership",
+    "sum_membership",
 ]

@@ -1,0 +1,77 @@
+"""Whoever is in a sum is found without noise, and with noise as often as the ceiling says and no more."""
+
+import numpy as np
+import pytest
+
+from dptext.attacks.sums import gaussian_ceiling, sum_membership
+from dptext.errors import ParameterError
+from dptext.privacy.accounting import gaussian_delta
+
+PEOPLE, NUMBERS = 1200, 40
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Vectors of length 1 that have much in common, of whom the first half are members."""
+    vectors = np.random.default_rng(1).normal(size=(PEOPLE, NUMBERS)) + 1.0
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.arange(PEOPLE) < PEOPLE // 2
+
+
+def released(people, sigma, seed=2):
+    vectors, members = people
+    return vectors[members].sum(axis=0) + np.random.default_rng(seed).normal(size=NUMBERS) * sigma
+
+
+def test_somebody_who_knows_everybody_else_finds_all_without_noise(people):
+    """The positive control."""
+    vectors, members = people
+    found = sum_membership(released(people, 0.0), vectors, members, member_sum=vectors[members].sum(axis=0))
+    assert found.auc.score.value == found.accuracy.score.value == 1.0
+
+
+def test_somebody_who_knows_the_rest_reaches_the_ceiling_and_not_more():
+    """Orthogonal people, so that each is a test of its own; 2,000 of them, five standard errors of an AUC: .05."""
+    members = np.arange(2000) < 1000
+    for sigma in (0.5, 1.0, 3.0):
+        noisy = members + np.random.default_rng(3).normal(size=2000) * sigma
+        found = sum_membership(noisy, np.eye(2000), members)
+        assert abs(found.auc.score.value - gaussian_ceiling(sigma).auc) < 0.06
+        assert abs(found.accuracy.score.value - gaussian_ceiling(sigma).accuracy) < 0.06
+
+
+def test_who_knows_more_finds_more(people):
+    vectors, members = people
+    noisy = released(people, 0.3)
+    blind = sum_membership(noisy, vectors, members)
+    guessing = sum_membership(noisy, vectors, members, guess=vectors[~members].sum(axis=0))
+    knowing = sum_membership(noisy, vectors, members, member_sum=vectors[members].sum(axis=0))
+    assert blind.auc.score.value < guessing.auc.score.value < knowing.auc.score.value
+
+
+def test_the_ceiling_is_the_trade_off_of_the_promise():
+    """At every epsilon, members found less e^epsilon times others accused is at most delta (Balle and Wang 2018)."""
+    sigma = 1.3
+    ceiling = gaussian_ceiling(sigma)
+    for epsilon in (0.0, 0.5, 1.0, 3.0):
+        delta = gaussian_delta(sigma, epsilon=epsilon, sensitivity=1.0)
+        for found, accused in ((ceiling.at_1_percent, 0.01), (ceiling.at_01_percent, 0.001)):
+            assert found - np.exp(epsilon) * accused <= delta
+    assert ceiling.accuracy == pytest.approx((1 + gaussian_delta(sigma, epsilon=0.0, sensitivity=1.0)) / 2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"released": [np.nan] * 3}, "released"),
+        ({"targets": np.eye(2)}, "targets"),
+        ({"guess": [1.0]}, "guess"),
+        ({"member_sum": [1.0]}, "member_sum"),
+        ({"guess": [0.0] * 3, "member_sum": [0.0] * 3}, "not both"),
+        ({"members": [True]}, "members"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(changes, message):
+    how = {"released": [1.0, 1.0, 0.0], "targets": np.eye(3), "members": [True, True, False]} | changes
+    with pytest.raises(ParameterError, match=message) as caught:
+        sum_membership(how.pop("released"), how.pop("targets"), how.pop("members"), **how)
+    assert "\n" not in str(caught.value)

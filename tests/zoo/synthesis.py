@@ -1,0 +1,153 @@
+"""One noisy description of people's texts, with and without the person whom it says most about; and the ways in which
+it, or what is made of it, can tell on them."""
+
+import numpy as np
+
+from dptext.noise.clipped_sums import CELL, noisy_matrix
+from dptext.privacy.accounting import gaussian_sigma
+from dptext.synthesis.moments import MomentSum
+from dptext.synthesis.sampling import choose
+from synthesis.spaces import HashedWords, Someone
+from zoo.case import ApproxDP, Case, judge_pair
+
+EPSILON, DELTA = 2.0, 1e-5
+SIGMA = gaussian_sigma(epsilon=EPSILON, delta=DELTA, sensitivity=1.0)
+CLASSES = 9
+SPACE = HashedWords()
+DOCUMENTS = [(f"word{label} here", label) for label in range(CLASSES)]
+
+
+def total(*people):
+    found = MomentSum(SPACE, CLASSES)
+    found.add(people)
+    return found.cells
+
+
+OTHERS = total(Someone(("word0 here", 0), ("word1", 1)), Someone(("word1 here", 1)))
+THEIRS = total(Someone(*DOCUMENTS))
+LABEL_BY_LABEL = np.trunc(THEIRS / np.linalg.norm(THEIRS, axis=1, keepdims=True).clip(1) / CELL).astype(np.int64)
+"""Each row as long as the whole may be."""
+DOCUMENT_BY_DOCUMENT = sum(total(Someone(("word1 here", 1))) for _ in range(3))
+"""Three documents of one label, each as long as the person may be."""
+
+
+def _noisy(cells, count, sigma, bits):
+    return noisy_matrix(np.tile(cells, (count, 1)), sigma, bits).reshape(count, *cells.shape)
+
+
+def _judged(draw, score, seed, error, samples=20_000):
+    return judge_pair((True, False), draw, score, ApproxDP(EPSILON, DELTA), seed, error, samples=samples)
+
+
+def _released(*, theirs=THEIRS, noise=1.0):
+    """The sum with them and without them, looked at along their matrix."""
+
+    def draw(comes, count, bits):
+        return _noisy(OTHERS + theirs if comes else OTHERS, count, noise * SIGMA, bits)
+
+    def score(outputs):
+        return np.einsum("nij,ij->n", outputs, theirs * CELL)
+
+    return lambda seed, error: _judged(draw, score, seed, error)
+
+
+def _means(seed, error):
+    """The same release, divided by the exact number of documents: multiplied by that number it is a whole number of
+    steps of the noise's grid, and by hardly another."""
+    without, with_them = 3, 3 + len(DOCUMENTS)
+    step = 2.0 ** (np.floor(np.log2(SIGMA / CELL)) - 12) * CELL
+
+    def draw(comes, count, bits):
+        noisy = _noisy(OTHERS + comes * THEIRS, count, SIGMA, bits)
+        return noisy / (with_them if comes else without)
+
+    def score(outputs):
+        steps = outputs * without / step
+        return np.abs(steps - np.rint(steps)).max(axis=(1, 2))
+
+    return _judged(draw, score, seed, error)
+
+
+def _rows_that_occur(seed, error):
+    """A row for each label that stands in the file."""
+
+    def draw(comes, count, bits):
+        cells = OTHERS + comes * THEIRS
+        occurs = (cells != 0).any(axis=1)
+        noisy = _noisy(cells[occurs], count, SIGMA, bits)
+        found = np.full((count, *cells.shape), np.nan)
+        found[:, : occurs.sum()] = noisy
+        return found
+
+    return _judged(draw, lambda outputs: np.isfinite(outputs).all(axis=2).sum(axis=1), seed, error)
+
+
+POOL = [f"word{one} word{other}" for one in range(CLASSES) for other in range(CLASSES) if one != other]
+MINE = [place for place, text in enumerate(POOL) if "word2" in text]
+"""What the person wrote stands in the public pool, too."""
+
+
+def _corpus(*, remove):
+    """A corpus of a third of the pool, from a release with and without somebody who wrote some of its texts."""
+    vectors = SPACE.units(POOL) * 2.0**-15
+    wrote = total(Someone(*((POOL[place], 2) for place in MINE)))
+
+    def draw(comes, count, bits):
+        matrices = _noisy((OTHERS + comes * wrote)[:3], count, SIGMA, bits)
+        allowed = np.setdiff1d(np.arange(len(POOL)), MINE if remove and comes else [])
+        found = np.zeros((count, len(POOL)))
+        for row, matrix in enumerate(matrices):
+            scores = vectors[allowed] @ matrix[:, 1:].T
+            chosen, _ = choose(
+                scores,
+                scores.sum(axis=1),
+                len(POOL) // 3,
+                shares=np.full(3, 1 / 3),
+                names=["a", "b", "c"],
+                bits=bits,
+            )
+            found[row, allowed[chosen]] = 1
+        return found
+
+    def score(outputs):
+        theirs = outputs[:, MINE].sum(axis=1)
+        return -theirs if remove else theirs
+
+    return lambda seed, error: _judged(draw, score, seed, error, samples=1500)
+
+
+CASES = [
+    Case("text distribution", False, _released(), "one person comes, with documents of all labels"),
+    Case("text distribution, 3 times too little noise", True, _released(noise=1 / 3), "claims 2, spends 7"),
+    Case(
+        "text distribution, bounded label by label",
+        True,
+        _released(theirs=LABEL_BY_LABEL),
+        "nine rows, each as long as the whole may be",
+    ),
+    Case(
+        "text distribution, bounded document by document",
+        True,
+        _released(theirs=DOCUMENT_BY_DOCUMENT),
+        "three documents of one person, each as long as the person may be",
+    ),
+    Case(
+        "text distribution, divided by the number of documents",
+        True,
+        _means,
+        "means over an exact private count: the grid of the noise shows the divisor",
+    ),
+    Case(
+        "text distribution, labels read from the file",
+        True,
+        _rows_that_occur,
+        "a label that only one person has is a row that is there or not",
+    ),
+    Case("synthetic corpus", False, _corpus(remove=False), "chosen by the release alone"),
+    Case(
+        "synthetic corpus, without what stands in the private file",
+        True,
+        _corpus(remove=True),
+        "public texts that one person wrote, too, are never chosen with them",
+    ),
+]
