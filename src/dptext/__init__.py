@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from dptext.synthesis.local_model import LocalModel as LocalModel
     from dptext.synthesis.sources import Pool as Pool
     from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
+    from dptext.users.private_vocabulary import private_labels as private_labels
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
     from dptext.vectors.formats import load_vectors as load_vectors
     from dptext.vectors.formats import save_vectors as save_vectors
@@ -148,7 +149,7 @@ _HOME = {
         "synthesis.local_model": ("LocalModel",),
         "synthesis.sources": ("Pool",),
         "synthesis.synthesizer": ("Synthesizer",),
-        "users.private_vocabulary": ("private_vocabulary",),
+        "users.private_vocabulary": ("private_labels", "private_vocabulary"),
         "vectors.formats": (
             "load_vectors",
             "save_vectors",
@@ -188,6 +189,7 @@ _OLD = {
     "NoGuarantee": "privacy.guarantee.NoGuarantee",
     "ParameterError": "errors.ParameterError",
     "PrivateBags": "words.bags.PrivateBags",
+    "PrivateLabels": "users.private_vocabulary.PrivateLabels",
     "PrivateTable": "Release",
     "PrivateTexts": "Release",
     "PrivateVocabulary": "users.private_vocabulary.PrivateVocabulary",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dptext.errors import ParameterError
 from dptext.synthesis.labels import MOST_CLASSES, OUTSIDE, Labels
+from dptext.users.private_vocabulary import PrivateLabels, private_labels
 
 
 def test_no_labels_are_one_class_without_a_name():
@@ -99,3 +100,16 @@ def test_values_and_columns_belong_together():
     with pytest.raises(ParameterError, match="column must be text"):
         Labels.of(["a"], column="")
     assert len(Labels.of({"one": range(100), "other": range(100)})) == MOST_CLASSES
+
+
+def test_labels_that_were_learned_are_taken_as_they_are():
+    statement = private_labels([], epsilon=1.0, delta=1e-6).statement
+    learned = PrivateLabels("topic", ("news", "sports"), statement)
+    assert Labels.of(learned) == Labels.of(["news", "sports"], column="topic")
+    assert Labels.of(learned).learned == (("labels", statement),)
+    assert Labels.of(Labels.of(learned)).learned == (("labels", statement),)
+    several = Labels.of({"theme": learned, "stars": [1]})
+    assert (several.columns, several.learned) == (("theme", "stars"), (("labels of theme", statement),))
+    assert pickle.loads(pickle.dumps(several)).learned == several.learned
+    with pytest.raises(ParameterError, match="found no label"):
+        Labels.of(PrivateLabels("topic", (), statement))

@@ -12,7 +12,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.distribution import noise_is_enough
-from dptext.users.private_vocabulary import PrivateVocabulary
+from dptext.users.private_vocabulary import PrivateLabels
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
 VECTORS = dptext.load_vectors((WORDS, [[2, 0.1], [1.5, 0.3], [2, 0.4], [-1, 2], [-2, 2], [-1.5, 1.8]]))
@@ -138,13 +138,16 @@ def learned(unit=Unit.USER):
         guarantee=ApproxDP(0.5, 1e-7), unit=unit, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
         mechanism="private labels", parameters={}, assumptions=(),
     )  # fmt: skip
-    return PrivateVocabulary(words=tuple(LABELS), statement=statement)
+    return PrivateLabels("topic", tuple(LABELS), statement)
 
 
 def test_labels_that_were_learned_are_counted_in():
     statement = fitted(labels=learned()).statement
     assert statement.guarantee == ApproxDP(2.5, 1e-6 + 1e-7)
     assert any("counted in" in each for each in statement.exposed)
+    by_column = fitted(labels={"label": learned(), "stars": [1]}).statement
+    assert by_column.guarantee == statement.guarantee
+    assert "promise_of_labels of label" in by_column.parameters
     with pytest.raises(RefusedError, match="labels were released under a statement about a document"):
         synthesizer(labels=learned(Unit.DOCUMENT))
 

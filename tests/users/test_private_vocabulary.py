@@ -1,4 +1,4 @@
-"""Words of users: what may enter, what one of them can change, what always comes and what never does."""
+"""Words and labels of users: what may enter, what one of them can change, what always comes and what never does."""
 
 import io
 import unicodedata
@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import Document
+from dptext.files.documents import Document, read_documents
 from dptext.own_files import HashedFile
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import DeltaWarning
@@ -18,7 +18,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.tokens import fold, is_single_word, pieces
 from dptext.text.vocabulary import Vocabulary
 from dptext.users import private_vocabulary as module
-from dptext.users.private_vocabulary import LONGEST_WORD, private_vocabulary
+from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
 from dptext.vectors.word2vec import write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
 from files.secrecy import MARKER
@@ -28,6 +28,8 @@ from files.secrecy import MARKER
 class Spy:
     """In place of the mechanism: keeps the counts, lets all of them out."""
 
+    epsilon: float = 1.0
+    delta: float = 1e-6
     noise: str = "none"
     scale: float = 0.0
     threshold: int = 1
@@ -47,6 +49,19 @@ def spy(monkeypatch):
     def counted(documents, **options):
         result = private_vocabulary(documents, epsilon=1.0, delta=1e-6, **options)
         return dict(zip(result.words, sorted(found.counts.values(), reverse=True), strict=True))
+
+    return counted
+
+
+@pytest.fixture
+def spy_on_labels(monkeypatch):
+    """The same for labels."""
+    found = Spy()
+    monkeypatch.setattr(module, "thresholded_counts", lambda **_: found)
+
+    def counted(documents, **options):
+        result = private_labels(documents, epsilon=1.0, delta=1e-6, **options)
+        return dict(zip(result.names, sorted(found.counts.values(), reverse=True), strict=True))
 
     return counted
 
@@ -222,3 +237,106 @@ def test_a_seed_is_refused_and_so_are_wrong_budgets():
     for wrong in ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"processes": 0}):
         with pytest.raises(ParameterError):
             private_vocabulary([], **{"epsilon": 1.0, "delta": 1e-6, **wrong})
+
+
+# -- labels ---------------------------------------------------------------------------------------------------
+
+
+def labelled(user, *labels):
+    return [Document(MARKER, user=user, label=label) for label in labels]
+
+
+def test_users_are_counted_and_each_counts_once_for_a_label(spy_on_labels):
+    documents = [*labelled("a", "news", " news", "sports"), *labelled("b", "news"), *labelled("a", "news")]
+    assert spy_on_labels(documents) == {"news": 2, "sports": 1}
+    assert spy_on_labels(documents, unit="document") == {"news": 4, "sports": 1}
+    assert spy_on_labels([]) == spy_on_labels(labelled("a", None)) == {}
+    assert spy_on_labels([*labelled("a", 1, True), *labelled("b", 1.0, "1")]) == {"1": 2, "true": 1}
+
+
+def test_labels_come_from_the_column_that_is_named(spy_on_labels, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,who,topic,stars\nx,a,news,1\nx,b,news,2\nx,b,,1\n")
+    for reader in (
+        read_documents(path, user="who", keep=["topic", "stars"]),
+        read_documents(path, user="who", label="topic", keep=["stars"]),
+    ):
+        assert spy_on_labels(reader, column="topic") == {"news": 2}
+    stars = read_documents(path, user="who", label="topic", keep=["stars"])
+    assert spy_on_labels(list(stars), column="stars") == {"1": 2, "2": 1}
+    with pytest.raises(ParameterError, match=r"keep=\['topic'\]"):
+        private_labels(read_documents(path, user="who"), epsilon=1.0, delta=1e-6, column="topic")
+
+
+def test_what_enters_is_what_a_person_can_read_as_a_label(spy_on_labels):
+    longest = "a" * LONGEST_LABEL
+    enters = ["world news", longest, "été", "نمی\u200cخواهم", "7"]
+    stays = ["a\nb", "a\tb", longest + "a", "\u202ex", "\ud800", "a\u2028b", "", " ", ["x"], b"x", float("nan")]
+    assert set(spy_on_labels(labelled("a", *enters, *stays), labels_per_user=100)) == set(enters)
+
+
+def test_one_user_changes_few_counts_by_one_whatever_their_labels(spy_on_labels):
+    others = [*labelled("a", "news", "sports"), *labelled("b", "news")]
+    without = spy_on_labels(others)
+    for labels in ([], ["news"] * 10_000, [f"l{number}" for number in range(3000)], ["news", "sports"] * 50):
+        together = spy_on_labels([others[0], *labelled("mallory", *labels), *others[1:]])
+        assert together.keys() >= without.keys()
+        changes = [count - without.get(label, 0) for label, count in together.items()]
+        assert set(changes) <= {0, 1}
+        assert sum(changes) <= 3
+    for labels in (["news"], ["l"], [None]):
+        single = spy_on_labels(labelled("x", *labels), unit="document", labels_per_user=100)
+        assert sum(single.values()) <= 1
+
+
+def test_a_label_that_many_have_always_comes_and_that_of_one_user_never_does():
+    """Misses and false finds: below 1e-7 each, as for words; the same where documents are the unit."""
+    documents = [
+        Document("", user=str(user), attributes={"topic": label})
+        for user in range(400)
+        for label in ("news", f"secret {user}", "sports" if user < 250 else None)
+    ]
+    result = private_labels(documents, epsilon=4.0, delta=1e-9, column="topic")
+    assert (result.names, result.column) == (("news", "sports"), "topic")
+    assert "secret" not in repr(result)
+    result = private_labels(documents, epsilon=4.0, delta=1e-9, column="topic", unit="document")
+    assert result.names == ("news", "sports")
+
+
+@pytest.mark.parametrize("unit", ["user", "document"])
+def test_the_statement_of_labels_says_it_and_says_nothing_about_the_data(unit):
+    found = private_labels(labelled("a", "rare"), epsilon=2.0, delta=1e-7, labels_per_user=5, unit=unit)
+    statement = found.statement
+    assert statement.guarantee == ApproxDP(2.0, 1e-7)
+    assert (statement.unit, statement.relation, statement.trust) == (
+        Unit(unit),
+        Relation.ADD_REMOVE,
+        Trust.CENTRAL,
+    )
+    assert statement.parameters["labels_per_user"] == (5 if unit == "user" else 1)
+    assert PrivacyStatement.from_json(statement.to_json()) == statement
+    many = [document for user in range(300) for document in labelled(str(user), "news")]
+    large = private_labels(many, epsilon=2.0, delta=1e-7, labels_per_user=5, unit=unit)
+    assert large.names == ("news",)
+    assert large.statement.replace(release_id=None) == statement.replace(release_id=None)
+    together = statement.compose(large.statement)
+    assert together.guarantee.epsilon == 4.0
+
+
+def test_wrong_arguments_for_labels_are_refused():
+    for wrong in (
+        {"epsilon": 0.0},
+        {"delta": 0.0},
+        {"labels_per_user": 0},
+        {"unit": "word"},
+        {"column": ""},
+        {"column": ["a"]},
+    ):
+        with pytest.raises(ParameterError):
+            private_labels([], **{"epsilon": 1.0, "delta": 1e-6, **wrong})
+    with pytest.warns(DeltaWarning, match="not below 1 / 100,000") as caught:
+        private_labels([], epsilon=1.0, delta=1e-3)
+    assert caught[0].filename == __file__
+    with pytest.raises(DataError, match="row 2 has no user") as caught:
+        private_labels([*labelled(MARKER, MARKER), *labelled(None, MARKER)], epsilon=1.0, delta=1e-6)
+    assert MARKER not in str(caught.value)

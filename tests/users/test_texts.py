@@ -97,6 +97,9 @@ def test_documents_stand_for_themselves_when_asked_for(documents):
             assert found == [[(each.text or "", topic((each.label,)))] for each in documents]
             with pytest.raises(ParameterError, match="come once"):
                 list(authors)
+        with texts_of(iter(documents), columns=["topic"], code=topic, unit="document", again=True) as authors:
+            for _ in range(2):
+                assert sorted(of_author(author) for author in authors) == sorted(found)
 
 
 def test_any_string_survives():

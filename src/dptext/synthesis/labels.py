@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
 from typing import Any
@@ -14,6 +14,8 @@ from dptext.checks import names, shown, whole
 from dptext.checks import text as as_text
 from dptext.errors import ParameterError
 from dptext.files.column import spelled_label
+from dptext.privacy.statement import PrivacyStatement
+from dptext.users.private_vocabulary import PrivateLabels
 
 __all__ = ["MOST_CLASSES", "OUTSIDE", "Labels"]
 
@@ -33,6 +35,8 @@ class Labels:
     Attributes:
         columns: the names of the columns.
         values: for each column its distinct values, spelled by `dptext.files.column.spelled_label`.
+        learned: what was promised when labels were learned from people (`dptext.private_labels`), by what they are:
+            whoever uses them counts it in (`dptext.privacy.prior`). Empty where all are public.
 
     Raises:
         ParameterError: as `of`.
@@ -46,6 +50,7 @@ class Labels:
 
     columns: tuple[str, ...] = ()
     values: tuple[tuple[str, ...], ...] = ()
+    learned: tuple[tuple[str, PrivacyStatement], ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names("the columns of labels", self.columns))
@@ -69,7 +74,8 @@ class Labels:
 
         Args:
             given: None: no labels, all texts are of one class. A list of labels: those of one column. A mapping from
-                columns to lists of labels: their combinations. Labels are texts, numbers or truth values.
+                columns to lists of labels: their combinations. Labels are texts, numbers or truth values. In place of a
+                list, what `dptext.private_labels` returned: then `learned` has its statement.
             column: the name of the one column.
 
         Raises:
@@ -80,10 +86,14 @@ class Labels:
             return cls()
         if isinstance(given, Labels):
             return given
+        if isinstance(given, PrivateLabels):
+            return cls((given.column,), (_names_of(given),), (("labels", given.statement),))
         if isinstance(given, Mapping):
             if not given:
                 raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
-            return cls(tuple(given), tuple(given.values()))
+            found = {name: each.statement for name, each in given.items() if isinstance(each, PrivateLabels)}
+            learned = tuple((f"labels of {name}", each) for name, each in found.items())
+            return cls(tuple(given), tuple(map(_names_of, given.values())), learned)
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ParameterError(
                 "labels must be a list of labels, or a mapping from columns to lists of labels, got "
@@ -119,6 +129,17 @@ class Labels:
     @cached_property
     def _codes(self) -> dict[tuple[str | None, ...], int]:
         return {values: code for code, values in enumerate(product(*self.values))}
+
+
+def _names_of(given: object) -> Any:
+    if not isinstance(given, PrivateLabels):
+        return given
+    if not given.names:
+        raise ParameterError(
+            "dptext.private_labels found no label that enough people have: describe the texts without labels, or name "
+            "labels that are public"
+        )
+    return given.names
 
 
 def _spelled(column: str, given: Any) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
 from dptext.synthesis.sources import Pool
 from dptext.users.grouping import UserUnit, check_users_are_read
-from dptext.users.private_vocabulary import PrivateVocabulary
+from dptext.users.private_vocabulary import PrivateLabels
 from dptext.users.texts import Author, texts_of
 
 __all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
@@ -50,7 +50,6 @@ class SynthesisPlan:
     Attributes:
         unit: who is protected.
         labels: the classes.
-        learned: the statement of labels that were learned from the same people; None: they are public.
         features: fitted on the public pool.
         pool: what they were fitted on.
         budget: epsilon and delta, and the noise.
@@ -59,7 +58,6 @@ class SynthesisPlan:
 
     unit: UserUnit
     labels: Labels
-    learned: PrivacyStatement | None
     features: PublicFeatures
     pool: Pool
     budget: PersonalBudgets
@@ -87,7 +85,7 @@ class SynthesisPlan:
     @property
     def prior(self) -> dict[str, PrivacyStatement]:
         """What was released before and is not public."""
-        return {} if self.learned is None else {"labels": self.learned}
+        return dict(self.labels.learned)
 
     @cached_property
     def promise(self) -> PrivacyStatement:
@@ -105,7 +103,7 @@ class SynthesisPlan:
             mechanism=TextDistribution.mechanism,
             parameters=self._parameters(),
             assumptions=self._assumptions(),
-            exposed=(f"the names of the labels: {'they are public' if self.learned is None else _LEARNED}",)
+            exposed=(f"the names of the labels: {_LEARNED if self.prior else 'they are public'}",)
             * bool(self.labels.columns),
             seeded=seeded,
             release_id=release_id or new_release_id(),
@@ -178,7 +176,7 @@ class Synthesizer:
         labels: the public label set: a list; a mapping from columns to lists, whose combinations are then the classes;
             what `dptext.private_labels` learned, at its own price; None: no labels. It is never read from the
             documents. A document with another label, or with none, takes no part.
-        column: the name of the one column of labels.
+        column: the name of the one column of labels; those that were learned name their own.
         features: "words" (TF-IDF and SVD; extra ``sklearn``), "glove" (means of word vectors), a `TextEncoder` such as
             `dptext.SentenceEncoder` (extra ``encoders``), or several of these side by side; "both" is a sentence model
             and words. None: "both" where a sentence model is installed, else "words", else "glove".
@@ -216,7 +214,7 @@ class Synthesizer:
         *,
         epsilon: float,
         delta: float = 1e-6,
-        labels: Sequence[str] | Mapping[str, Sequence[str]] | PrivateVocabulary | Labels | None = None,
+        labels: Sequence[Any] | Mapping[str, Any] | PrivateLabels | Labels | None = None,
         column: str = "label",
         features: Spec = None,
         unit: str = "user",
@@ -227,13 +225,11 @@ class Synthesizer:
     ) -> None:
         self.epsilon, self.delta, self.unit = epsilon, delta, choice("unit", unit, get_args(UserUnit))
         self.column, self.features = column, features
-        self.learned = labels.statement if isinstance(labels, PrivateVocabulary) else None
-        self.labels = Labels.of(labels.words if isinstance(labels, PrivateVocabulary) else labels, column=column)
+        self.labels = Labels.of(labels, column=column)
         self.most_documents = whole("most_documents", most_documents, least=1)
         self.public_users, self.cache, self.seed = public_users, cache, seed
         self.budget = PersonalBudgets(epsilon, delta=delta)
-        if self.learned is not None:
-            check_prior({"labels": self.learned}, _UNITS[self.unit])
+        check_prior(dict(self.labels.learned), _UNITS[self.unit])
 
     def plan(self, public: Any, *, progress: Callable[[int], None] | None = None) -> SynthesisPlan:
         """All that is decided before a private text is read: features are fitted on the public texts.
@@ -247,7 +243,6 @@ class Synthesizer:
         plan = SynthesisPlan(
             unit="user" if self.unit == "user" else "document",
             labels=self.labels,
-            learned=self.learned,
             features=features,
             pool=pool,
             budget=self.budget,

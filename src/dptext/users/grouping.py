@@ -36,6 +36,7 @@ from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
 __all__ = [
     "OUTSIDE",
     "Digester",
+    "LabelColumns",
     "Level",
     "Part",
     "Person",
@@ -120,9 +121,10 @@ def users_of(
 @contextmanager
 def grouped_users(
     documents: DocumentReader | Iterable[Document],
-    work: Callable[[Sequence[str | None]], Any],
+    work: Callable[[Any], Any],
     settle: Callable[[Any], tuple[Rows, Lengths]],
     *,
+    columns: ReadColumns | None = None,
     unit: UserUnit = "user",
     level: str | None = None,
     most_words: int | None = None,
@@ -130,11 +132,12 @@ def grouped_users(
     seed: int | None = None,
     folder: str | Path | None = None,
 ) -> Iterator[Users]:
-    """`users_of` for any numbering of words.
+    """`users_of` for any numbering of words, or of values of columns.
 
     Args:
         work: from texts to what ``settle`` understands; in each of the processes, so it is pickled.
         settle: from there to (words,) rows and (documents,) lengths; in this process, in the order of the documents.
+        columns: work on the values of these, column by column, instead of the texts (and without levels).
     """
     choice("unit", unit, get_args(UserUnit))
     if most_words is not None:
@@ -144,7 +147,9 @@ def grouped_users(
     levels = _LevelCodes()
     with closing(SortedRuns(folder)) as runs:
         parts = (
-            ((names.of(part), levels.of(part)), part.texts) for part in parts_of(documents, unit, _LevelColumn(level))
+            ((names.of(part), levels.of(part.values if columns is None else (), len(part.texts))), content)
+            for part in parts_of(documents, unit, _LevelColumn(level) if columns is None else columns)
+            for content in [part.texts if columns is None else part.values]
         )
         with closing(in_order(work, parts, processes=processes)) as done:
             for (digests, codes), found in done:
@@ -329,6 +334,34 @@ class _LevelColumn:
         return ((document.attributes or {})[name],)
 
 
+class LabelColumns:
+    """Columns of labels by name: kept ones, or one alone as the label of documents where there is none of that name.
+
+    A value that is not there is None, and no error.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
+        """As in `ReadColumns`."""
+        return tuple(self._in_reader(reader, name) for name in self.names)
+
+    def _in_reader(self, reader: DocumentReader, name: str) -> str:
+        if name in (*reader.kept_columns, reader.label_column):
+            return name
+        if reader.label_column is not None and len(self.names) == 1:
+            return reader.label_column
+        raise ParameterError(f"the column {name!r} of labels is not read: read_documents(..., keep=[{name!r}])")
+
+    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:  # noqa: ARG002  nothing has to be there
+        """As in `ReadColumns`."""
+        found = document.attributes or {}
+        if len(self.names) == 1:
+            return (found.get(self.names[0], document.label),)
+        return tuple(map(found.get, self.names))
+
+
 # -- users and levels as numbers ------------------------------------------------------------------------------
 
 
@@ -382,10 +415,10 @@ class _LevelCodes:
         self.values: list[Level] = []
         self._codes: dict[tuple[type, Any], int] = {}
 
-    def of(self, part: Part) -> npt.NDArray[np.int32]:
-        if not part.values:
-            return np.full(len(part.texts), self._code(None), dtype=np.int32)
-        return np.fromiter(map(self._code, part.values[0]), dtype=np.int32, count=len(part.texts))
+    def of(self, values: tuple[Sequence[Any], ...], count: int) -> npt.NDArray[np.int32]:
+        if not values:
+            return np.full(count, self._code(None), dtype=np.int32)
+        return np.fromiter(map(self._code, values[0]), dtype=np.int32, count=count)
 
     def _code(self, level: Any) -> int:
         if isinstance(level, np.generic):

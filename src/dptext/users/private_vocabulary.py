@@ -1,39 +1,52 @@
-"""Words that many users write and no public list holds, learned under user-level differential privacy.
+"""Words that many users write and no public list holds, and labels that many have, learned under user-level
+differential privacy.
 
-Each user brings at most L of their words that are not known already, chosen at random; a word that enough users brought
-comes out (`dptext.noise.thresholded`). Known words are public: they cost nothing and are not looked at.
+Each user brings at most L of their words that are not known already, or of their labels, chosen at random; what enough
+users brought comes out (`dptext.noise.thresholded`). Known words are public: they cost nothing and are not looked at.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext import checks
 from dptext.errors import ParameterError
+from dptext.files.column import spelled_label
 from dptext.files.documents import Document, DocumentReader
-from dptext.noise.thresholded import thresholded_counts
+from dptext.noise.thresholded import ThresholdedCounts, thresholded_counts
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
-from dptext.users.grouping import Remembered, grouped_users
+from dptext.users.grouping import LabelColumns, Remembered, UserUnit, grouped_users
 from dptext.users.sorting import Lengths, Rows
 
-__all__ = ["LONGEST_WORD", "LearnedVocabulary", "PrivateVocabulary", "private_vocabulary"]
+__all__ = [
+    "LONGEST_LABEL",
+    "LONGEST_WORD",
+    "LearnedVocabulary",
+    "PrivateLabels",
+    "PrivateVocabulary",
+    "private_labels",
+    "private_vocabulary",
+]
 
 LONGEST_WORD = 40
 """Letters of a word that may enter; longer ones are seldom words."""
+LONGEST_LABEL = 100
+"""Characters of a label that may enter; what is longer is a text."""
 _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
 
 
@@ -114,45 +127,150 @@ def private_vocabulary(
         )
     warn_of_delta(delta, public_users=public_users, stacklevel=2)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
+    work = _NewWords(_folded(known))
+    return PrivateVocabulary(
+        words=_brought_by_many(documents, work, mechanism, words_per_user, processes=processes, folder=folder),
+        statement=_statement(
+            mechanism,
+            Unit.USER,
+            "private vocabulary",
+            {"words_per_user": words_per_user},
+            {"longest_word": LONGEST_WORD, "known_words": len(work.known)},
+            "the words that were known beforehand are public, or released under a statement of their own",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class PrivateLabels:
+    """What `private_labels` returns.
+
+    Attributes:
+        column: the column that holds them.
+        names: the labels, spelled by `dptext.files.column.spelled_label`, most frequent first by their noisy counts.
+            The counts themselves are not kept.
+        statement: what was promised.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    statement: PrivacyStatement
+
+
+def private_labels(
+    documents: DocumentReader | Iterable[Document],
+    *,
+    epsilon: float,
+    delta: float,
+    column: str = "label",
+    labels_per_user: int = 3,
+    unit: UserUnit = "user",
+    public_users: int | None = None,
+    folder: str | Path | None = None,
+) -> PrivateLabels:
+    """Learn which labels occur, where no public list says so.
+
+    A set of labels that is read from a private file tells who is in it, if anybody has a rare one. Here a label comes
+    out that enough users have. What may enter is a text of at most `LONGEST_LABEL` characters without control
+    characters, line breaks and marks that nobody sees, or a number or truth value.
+
+    Args:
+        documents: with users, in any order (see `dptext.users.texts.texts_of`).
+        epsilon, delta: the budget of a user, to be added to that of each release that uses the labels (their
+            statements compose). Public, as all arguments.
+        column: the column of the labels: a kept one (of `Document.attributes`), or where there is none of that name
+            the label of the documents.
+        labels_per_user: L, how many different labels a user may bring, chosen at random among theirs. More of them
+            cost noise: the threshold grows as the root of L. With ``unit="document"`` it is 1.
+        unit: who is protected: a user with all their documents, or a single document.
+        public_users: as in `private_vocabulary`.
+        folder: as in `dptext.users.grouping.users_of`.
+
+    **Guarantee** (that unit, add/remove, central): (epsilon, delta)-DP, as the statement says. That a label comes out
+    that only one user has, has a probability of at most delta / labels_per_user.
+
+    Memory grows with the number of different labels; neither with the users nor with their texts.
+
+    Raises:
+        MissingExtraError: OpenDP is not installed.
+        ParameterError: an argument out of range; the column is not read.
+        DataError, StorageError: as in `dptext.users.grouping.users_of`.
+    """
+    checks.choice("unit", unit, get_args(UserUnit))
+    columns = LabelColumns((checks.text("column", column),))
+    warn_of_delta(delta, public_users=public_users, stacklevel=2)
+    most = checks.whole("labels_per_user", labels_per_user, least=1) if unit == "user" else 1
+    mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=most)
+    return PrivateLabels(
+        column=column,
+        names=_brought_by_many(documents, _numbered_labels, mechanism, most, columns=columns, unit=unit, folder=folder),
+        statement=_statement(
+            mechanism,
+            Unit(unit),
+            "private labels",
+            {"labels_per_user": most},
+            {"longest_label": LONGEST_LABEL},
+        ),
+    )
+
+
+def _brought_by_many(
+    documents: DocumentReader | Iterable[Document],
+    work: Callable[[Any], tuple[Rows, Lengths, list[str]]],
+    mechanism: ThresholdedCounts,
+    most: int,
+    **options: Any,
+) -> tuple[str, ...]:
+    """The names that enough users brought, at most so many each, most frequent first.
+
+    Args:
+        work: from what documents hold to names, numbered within the block (`grouped_users`).
+        options: of `grouped_users`.
+    """
     numbers = _Numbers()
     bits = RandomBits()
-    work = _NewWords(_folded(known))
-    with grouped_users(documents, work, numbers.of, processes=processes, folder=folder) as users:
-        counts = np.zeros(len(numbers.words), dtype=np.int64)
+    with grouped_users(documents, work, numbers.of, **options) as users:
+        counts = np.zeros(len(numbers.names), dtype=np.int64)
         for person in users:
             distinct = reduce(np.union1d, (rows for rows, _ in person.chunks()), np.empty(0, dtype=np.int32))
-            counts[_some(distinct, words_per_user, bits)] += 1
+            counts[_some(distinct, most, bits)] += 1
     brought = np.flatnonzero(counts)
     noisy = mechanism.release(dict(zip(brought.tolist(), counts[brought].tolist(), strict=True)))
-    words = list(numbers.words)
+    names = list(numbers.names)
     # post-processing: the noisy counts decide about the order, and the alphabet between equal ones
-    found = sorted((-count, words[number]) for number, count in noisy.items())
-    return PrivateVocabulary(
-        words=tuple(word for _, word in found),
-        statement=of_release(
-            guarantee=ApproxDP(float(epsilon), float(delta)),
-            unit=Unit.USER,
-            relation=Relation.ADD_REMOVE,
-            trust=Trust.CENTRAL,
-            mechanism="private vocabulary",
-            parameters={
-                "epsilon": float(epsilon),
-                "delta": float(delta),
-                "words_per_user": words_per_user,
-                "noise": mechanism.noise,
-                "scale": mechanism.scale,
-                "threshold": mechanism.threshold,
-                "longest_word": LONGEST_WORD,
-                "known_words": len(work.known),
-                "opendp": version("opendp"),
-            },
-            assumptions=(
-                "all documents of a user name him in the same way, and nobody else",
-                "the words that were known beforehand are public, or released under a statement of their own",
-                "OpenDP draws the noise that it announces, from the operating system's generator",
-            ),
-            release_id=new_release_id(),
+    return tuple(name for _, name in sorted((-count, names[number]) for number, count in noisy.items()))
+
+
+def _statement(
+    mechanism: ThresholdedCounts,
+    unit: Unit,
+    name: str,
+    bound: dict[str, Parameter],
+    limits: dict[str, Parameter],
+    *assumptions: str,
+) -> PrivacyStatement:
+    return of_release(
+        guarantee=ApproxDP(mechanism.epsilon, mechanism.delta),
+        unit=unit,
+        relation=Relation.ADD_REMOVE,
+        trust=Trust.CENTRAL,
+        mechanism=name,
+        parameters={
+            "epsilon": mechanism.epsilon,
+            "delta": mechanism.delta,
+            **bound,
+            "noise": mechanism.noise,
+            "scale": mechanism.scale,
+            "threshold": mechanism.threshold,
+            **limits,
+            "opendp": version("opendp"),
+        },
+        assumptions=(
+            *(("all documents of a user name him in the same way, and nobody else",) if unit is Unit.USER else ()),
+            *assumptions,
+            "OpenDP draws the noise that it announces, from the operating system's generator",
         ),
+        release_id=new_release_id(),
     )
 
 
@@ -175,14 +293,14 @@ def _some(numbers: npt.NDArray[np.int32], most: int, bits: RandomBits) -> npt.ND
 
 @dataclass
 class _Numbers:
-    """Numbers for words, in the order in which they come."""
+    """Numbers for names, in the order in which they come."""
 
-    words: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
 
     def of(self, found: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
-        """The words of a block, numbered within it, under their numbers."""
-        rows, lengths, words = found
-        numbers = np.fromiter((self.words.setdefault(word, len(self.words)) for word in words), np.int32, len(words))
+        """The names of a block, numbered within it, under their numbers."""
+        rows, lengths, names = found
+        numbers = np.fromiter((self.names.setdefault(name, len(self.names)) for name in names), np.int32, len(names))
         return numbers[rows], lengths
 
 
@@ -212,6 +330,24 @@ class _NewWords:
     def _word(self, token: str) -> str | None:
         word = fold(token) if kind_of(token) is Kind.WORD else None
         return None if word is None or word in self.known or not _may_enter(word) else word
+
+
+def _numbered_labels(columns: Sequence[Sequence[Any]]) -> tuple[Rows, Lengths, list[str]]:
+    """The labels of one column that may enter, numbered within the block."""
+    (values,) = columns
+    numbers: dict[str, int] = {}
+    rows: list[int] = []
+    lengths = np.zeros(len(values), dtype=np.int64)
+    for place, value in enumerate(values):
+        label = spelled_label(value)
+        if label is not None and _may_be_label(label):
+            rows.append(numbers.setdefault(label, len(numbers)))
+            lengths[place] = 1
+    return np.array(rows, dtype=np.int32), lengths, list(numbers)
+
+
+def _may_be_label(label: str) -> bool:
+    return len(label) <= LONGEST_LABEL and not any(letter != " " and _is_no_letter(letter) for letter in label)
 
 
 def _may_enter(word: str) -> bool:

@@ -24,7 +24,7 @@ from dptext.checks import choice, names, whole
 from dptext.errors import ParameterError
 from dptext.files.column import spelled_label
 from dptext.files.documents import Document, DocumentReader
-from dptext.users.grouping import OUTSIDE, Digester, Part, UserUnit, parts_of
+from dptext.users.grouping import OUTSIDE, Digester, LabelColumns, Part, UserUnit, parts_of
 from dptext.users.sorting import Lengths, Prolific, Rows, SortedRuns
 
 __all__ = ["MOST_CODES", "Author", "Authors", "Chunk", "texts_of"]
@@ -48,6 +48,7 @@ def texts_of(
     code: Code | None = None,
     unit: UserUnit = "user",
     most_documents: int | None = None,
+    again: bool = False,
     folder: str | Path | None = None,
     seed: int | None = None,
 ) -> Iterator[Authors]:
@@ -65,6 +66,7 @@ def texts_of(
         unit: as in `dptext.users.grouping.users_of`; with ``"document"`` nothing is sorted and nothing is written to
             disk, the documents come in the order of the input, and once.
         most_documents: of each user, this many documents: the first ones, in the order of the input.
+        again: single documents too are kept on disk, and come as often as one likes.
         folder, seed: as in `dptext.users.grouping.users_of`.
 
     Raises:
@@ -82,13 +84,13 @@ def texts_of(
     choice("unit", unit, get_args(UserUnit))
     if most_documents is not None:
         most_documents = whole("most_documents", most_documents, least=1)
-    wanted = _LabelColumns(names("columns", columns))
+    wanted = LabelColumns(names("columns", columns))
     if code is None and wanted.names:
         raise ParameterError("columns need a code, a function from their values to the number of a class, got none")
     codes = _Codes(code)
     digests = Digester(seed)
     parts = parts_of(documents, unit, wanted)
-    if unit == "document":
+    if unit == "document" and not again:
         with closing(parts):
             yield Authors(_Single(parts, codes))
         return
@@ -117,10 +119,10 @@ class Author:
 class Authors:
     """Users one by one, in random order (see `texts_of`); another iteration gives the same users in the same order.
 
-    With ``unit="document"``: every document by itself, in one iteration.
+    With ``unit="document"``: every document by itself, and in one iteration unless ``again`` was said.
 
     Raises:
-        ParameterError: of another iteration, with ``unit="document"``.
+        ParameterError: of another iteration where there is one only.
     """
 
     def __init__(self, authors: Iterable[Author]) -> None:
@@ -139,7 +141,7 @@ class _Single:
 
     def __iter__(self) -> Iterator[Author]:
         if self._begun:
-            raise ParameterError("with unit='document' documents come once: open them anew for another pass")
+            raise ParameterError("with unit='document' documents come once: say again=True for further passes")
         self._begun = True
         for part in self._parts:
             classes = self._codes.of(part)
@@ -185,29 +187,6 @@ class _OfProlific:
 
 
 # -- classes --------------------------------------------------------------------------------------------------
-
-
-class _LabelColumns:
-    """Columns by name, or one alone as the label."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-
-    def of_reader(self, reader: DocumentReader) -> tuple[str, ...]:
-        return tuple(self._in_reader(reader, name) for name in self.names)
-
-    def _in_reader(self, reader: DocumentReader, name: str) -> str:
-        if name in (*reader.kept_columns, reader.label_column):
-            return name
-        if reader.label_column is not None and len(self.names) == 1:
-            return reader.label_column
-        raise ParameterError(f"the column {name!r} of labels is not read: read_documents(..., keep=[{name!r}])")
-
-    def of_document(self, document: Document, row: int) -> tuple[Any, ...]:  # noqa: ARG002  # missing is no error
-        found = document.attributes or {}
-        if len(self.names) == 1:
-            return (found.get(self.names[0], document.label),)
-        return tuple(map(found.get, self.names))
 
 
 class _Codes:
