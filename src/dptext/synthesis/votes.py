@@ -1,0 +1,537 @@
+"""A corpus by votes, as Private Evolution makes it: people vote for the public texts that are nearest to their own, and
+what many voted for is kept and varied.
+
+In a round there are candidates for each class, public or made from what was released before. Each document of a person
+votes for the candidate of its class that is nearest in a public feature space; a person's votes over all classes and
+candidates,
+
+    x = sum over documents of e_(class, nearest candidate),      f = x / ||x||,                              (votes)
+
+are scaled to Euclidean length 1 and rounded towards zero to whole numbers (`dptext.noise.clipped_sums`). The sum over
+people gets Gaussian noise, once a round, on every candidate of every class. What is below a public threshold counts as
+no vote (Lin, Gopi, Kulkarni, Nori and Yekhanin 2024, Algorithm 2; Xie et al. 2024 for texts).
+
+**Sensitivity.** Under add/remove the votes of a round move by those of one person, to the last bit, of length at most
+1: which candidate is nearest follows from whole numbers whose products and sums doubles hold (units of 2^-15, lengths
+of at most 1), so neither the order of adding nor the texts beside it in a batch matter; and what is scaled and rounded
+is a person's own counts. |
+
+**Rounds.** Each round is a Gaussian mechanism of its own noise sigma_t, whose candidates follow from the outputs of the
+rounds before it. T of them with sigma_t = sigma sqrt(T) are together exactly as private as one with sigma
+(`dptext.privacy.accounting.compose_gaussians`): every round costs, which a `dptext.Synthesizer` does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, number, whole
+from dptext.errors import DataError, ParameterError
+from dptext.files.documents import Document, DocumentReader
+from dptext.noise.clipped_sums import MOST_USERS, clipped_matrices, noisy_matrix
+from dptext.noise.rounded import ELEMENTARY
+from dptext.privacy.accounting import GaussianRelease, compose_gaussians
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import as_approx, rounded_up
+from dptext.privacy.prior import check_prior, counted_in, substituted
+from dptext.privacy.public_users import warn_of_delta
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.release.release import Release
+from dptext.synthesis.features import PublicFeatures, Spec, encoded_pool, fit_features
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.pool_cache import Cache
+from dptext.synthesis.sources import Pool, Request, Source
+from dptext.users.grouping import UserUnit, check_users_are_read
+from dptext.users.texts import Author, texts_of
+
+__all__ = ["MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+MOST_CELLS = 10_000_000
+"""Candidates of all classes together."""
+_TEXTS_AT_ONCE = 1024
+_PRODUCTS_AT_ONCE = 1 << 22
+_EXAMPLES = 20  # of its own texts, a source is shown so many of each class, at most
+_NEIGHBOURS = 10  # a text of a pool is varied into one of so many nearest ones
+_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
+
+
+def sigma_of_a_round(sigma: float, rounds: int) -> float:
+    """The noise of each of so many rounds that are together as private as one with ``sigma``, or more."""
+    if rounds == 1:
+        return sigma
+    return sigma * math.sqrt(rounds) * (1 + 2.0**-50)
+
+
+@dataclass(eq=False)
+class VoteSum:
+    """The sum of all people's votes for the candidates of one round. **Private: it must not leave the curator.**
+
+    Args:
+        features: public.
+        candidates: for each class, (m, k) vectors in units of `dptext.synthesis.features.UNIT`.
+
+    Attributes:
+        cells: (candidates of all classes,) int64, class after class, in units of `dptext.noise.clipped_sums.CELL`.
+    """
+
+    features: PublicFeatures
+    candidates: Sequence[npt.NDArray[np.int32]]
+    cells: Integers = field(init=False)
+
+    def __post_init__(self) -> None:
+        sizes = [len(each) for each in self.candidates]
+        self._first = np.cumsum([0, *sizes])
+        self.cells = np.zeros(int(self._first[-1]), dtype=np.int64)
+        # classes may share their candidates: these are transposed once
+        once = {id(each): _Nearest(each) for each in self.candidates}
+        self._nearest = [once[id(each)] for each in self.candidates]
+
+    def add(self, people: Iterable[Author]) -> int:
+        """Add the votes of people, each of whom must bring all their documents at once; how many there were."""
+        texts: list[str] = []
+        classes: list[npt.NDArray[np.int32]] = []
+        owners: list[Integers] = []
+        cast = np.empty(0, dtype=np.int64)
+        count = 0
+        for count, person in enumerate(people, 1):
+            for said, codes in person.chunks():
+                inside = np.flatnonzero(codes >= 0)
+                texts += [said[place] for place in inside.tolist()]
+                classes.append(codes[inside])
+                owners.append(np.full(len(inside), count, dtype=np.int64))
+                if len(texts) >= _TEXTS_AT_ONCE:
+                    cast = self._settle(cast, texts, classes, owners, before=count)
+                    texts, classes, owners = [], [], []
+        self._settle(cast, texts, classes, owners, before=count + 1)
+        return count
+
+    def _settle(
+        self,
+        cast: Integers,
+        texts: Sequence[str],
+        classes: Sequence[npt.NDArray[np.int32]],
+        owners: Sequence[Integers],
+        *,
+        before: int,
+    ) -> Integers:
+        """Vote, and count the votes of all people before this one; what is left: (n,) person * cells + cell."""
+        cells = len(self.cells)
+        if texts:
+            votes = np.concatenate(owners) * cells + self.votes(texts, np.concatenate(classes))
+            cast = np.concatenate([cast, votes])
+        done = cast < before * cells
+        if done.any():
+            keys, counts = np.unique(cast[done], return_counts=True)
+            person, cell = np.divmod(keys, cells)
+            starts = np.flatnonzero(np.r_[True, person[1:] != person[:-1]])
+            np.add.at(self.cells, cell, self._scaled(counts, cell, starts))
+        return cast[~done]
+
+    def _scaled(self, counts: Integers, cell: Integers, starts: Integers) -> Integers:  # noqa: ARG002  of all classes
+        """(votes) of people who begin at these places, for those candidates that they voted for."""
+        return clipped_matrices(counts[:, None].astype(np.float64), starts, np.ones(len(starts)))[:, 0]
+
+    def votes(self, texts: Sequence[str], classes: npt.NDArray[np.int32]) -> Integers:
+        """(n,) the cell of the nearest candidate of each text among those of its class."""
+        units = self.features.units(texts)
+        found = np.empty(len(texts), dtype=np.int64)
+        for label in np.unique(classes).tolist():
+            own = np.flatnonzero(classes == label)
+            found[own] = self._first[label] + self._nearest[label].to(units[own])
+        return found
+
+
+class _Nearest:
+    """Public vectors, to be found by nearness: exactly, in whole numbers that doubles hold. Equal ones by place."""
+
+    def __init__(self, units: npt.NDArray[np.int32]) -> None:
+        points = units.astype(np.float64)
+        # 2 p q - q^2: every part of every sum is below 2^32
+        self._points = np.ascontiguousarray(points.T)
+        self._squares = (points * points).sum(axis=1)
+
+    def to(self, units: npt.NDArray[np.int32]) -> Integers:
+        """(n,) the place of the nearest one."""
+        found = np.empty(len(units), dtype=np.int64)
+        for rows, closeness in self._closeness(units):
+            found[rows] = closeness.argmax(axis=1)
+        return found
+
+    def several(self, units: npt.NDArray[np.int32], count: int) -> Integers:
+        """(n, count) the places of the nearest ones, nearest first; fewer where there are fewer."""
+        count = min(count, self._points.shape[1])
+        found = np.empty((len(units), count), dtype=np.int64)
+        for rows, closeness in self._closeness(units):
+            nearest = np.argpartition(-closeness, count - 1, axis=1)[:, :count]
+            order = np.argsort(-np.take_along_axis(closeness, nearest, axis=1), axis=1, kind="stable")
+            found[rows] = np.take_along_axis(nearest, order, axis=1)
+        return found
+
+    def _closeness(self, units: npt.NDArray[np.int32]) -> Iterable[tuple[slice, Floats]]:
+        step = max(1, _PRODUCTS_AT_ONCE // self._points.shape[1])
+        for start in range(0, len(units), step):
+            rows = slice(start, start + step)
+            yield rows, 2.0 * (units[rows].astype(np.float64) @ self._points) - self._squares
+
+
+class VoteSynthesizer:
+    """Makes a corpus by Private Evolution: people vote in each round for the candidates nearest to their texts.
+
+    For comparison, and for who asks for it: `dptext.Synthesizer` describes the texts once, and weighs any number of
+    candidates for nothing; here every round costs, and so does every candidate, by its noise.
+
+    **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a person with all their documents and
+    labels, over all rounds together. *Proof.* `dptext.synthesis.votes`: a person moves the votes of a round by at most
+    1 in Euclidean length (checked in integers), sigma is that of the analytic Gaussian mechanism (Balle and Wang 2018,
+    Theorem 8), each of T rounds has sigma sqrt(T), the noise is exact, and candidates, shares and choices follow from
+    earlier noisy votes and from public texts. Assumptions: those of `dptext.Synthesizer`.
+
+    Args:
+        epsilon, delta: the budget of a person for all rounds.
+        labels, column, features, unit, most_documents, public_users, cache, seed: as in `dptext.Synthesizer`;
+            ``features`` may be `PublicFeatures` too.
+        rounds: T, how often people vote.
+        candidates: for each class, this many texts are voted on.
+        threshold: H, in votes: noisy votes below it count as none. None: twice the noise of a round.
+
+    Raises:
+        ParameterError: an argument out of range.
+        RefusedError: labels learned under a promise about another unit.
+    """
+
+    mechanism = "votes for candidates"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-6,
+        labels: Any = None,
+        column: str = "label",
+        features: Spec | PublicFeatures = None,
+        unit: str = "user",
+        rounds: int = 1,
+        candidates: int = 2000,
+        threshold: float | None = None,
+        most_documents: int = 1000,
+        public_users: int | None = None,
+        cache: Cache = None,
+        seed: int | None = None,
+    ) -> None:
+        self.unit: UserUnit = "user" if choice("unit", unit, get_args(UserUnit)) == "user" else "document"
+        self.labels, self.features = Labels.of(labels, column=column), features
+        self.prior = dict(self.labels.learned)
+        check_prior(self.prior, _UNITS[self.unit])
+        self.budget = PersonalBudgets(epsilon, delta=delta)
+        self.rounds = whole("rounds", rounds, least=1, most=1000)
+        self.candidates = whole("candidates", candidates, least=1)
+        if self.candidates * len(self.labels) > MOST_CELLS:
+            raise ParameterError(
+                f"candidates of all classes together must be at most {MOST_CELLS:,}, got "
+                f"{self.candidates * len(self.labels):,}: take fewer candidates, or fewer labels"
+            )
+        self.sigma = sigma_of_a_round(self.budget.sigma, self.rounds)
+        self.threshold = 2 * self.sigma if threshold is None else number("threshold", threshold, least=0)
+        self.most_documents = whole("most_documents", most_documents, least=1)
+        self.public_users, self.cache, self.seed = public_users, cache, seed
+
+    def release(self) -> GaussianRelease:
+        """All rounds as accounting sees them."""
+        return compose_gaussians(*[GaussianRelease(sigma=self.sigma)] * self.rounds)
+
+    def fit(
+        self,
+        documents: DocumentReader | Iterable[Document],
+        *,
+        public: Any,
+        n: int,
+        release_id: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Release:
+        """Make n texts: a release of the writers' texts.
+
+        Args:
+            documents: of `dptext.read_documents` (with ``user=``, and the columns of labels in ``keep=``), or
+                `Document` objects (with ``label``, or ``attributes``). They are read once.
+            public: a public pool, as `dptext.Pool` takes it; or a `Source` that writes texts. It is asked again after
+                every round, and shown which of its texts were voted for: its budget has to be counted as spent from
+                the first round on, also where a later one fails.
+            n: how many texts. A public number.
+            release_id: the name under which a ledger was asked before, for the statement. None: a new one.
+            progress: called with the number of the round that is done.
+
+        Returns:
+            A `dptext.Release` with ``texts``, the ``columns`` of their labels, and the statement.
+
+        Raises:
+            DataError: a row without a user; no documents; the source gave too few different texts.
+        """
+        n = whole("n", n, least=1)
+        source = public if isinstance(public, Source) else Pool.of(public)
+        check_users_are_read(documents, self.unit)
+        bits = RandomBits(self.seed)
+        writers = _Writers(source, self.labels, self.candidates, bits, self.cache)
+        features = self._features(writers)
+        writers.begin(features)
+        statement = self.statement(features, source, n, seeded=bits.seeded, release_id=release_id)
+        warn_of_delta(as_approx(statement.guarantee).delta, public_users=self.public_users, stacklevel=2)
+        with texts_of(
+            documents,
+            columns=self.labels.columns,
+            code=self.labels.code,
+            unit=self.unit,
+            most_documents=self.most_documents,
+            again=self.rounds > 1,
+        ) as people:
+            for turn in range(1, self.rounds + 1):
+                votes = self._votes(people, features, writers, bits)
+                if progress is not None:
+                    progress(turn)
+                if turn < self.rounds:
+                    writers.evolve(votes, self.threshold)
+        texts, classes = writers.chosen(votes, self.threshold, n)
+        found = [self.labels.values_of(code) for code in classes]
+        columns = {column: [values[column] for values in found] for column in self.labels.columns}
+        return Release(statement=statement, documents=len(texts), made={"texts": texts, "columns": columns})
+
+    def _features(self, writers: _Writers) -> PublicFeatures:
+        if isinstance(self.features, PublicFeatures):
+            return self.features
+        texts = writers.source.texts if isinstance(writers.source, Pool) else writers.first()
+        return fit_features(self.features, texts, cache=self.cache)
+
+    def _votes(
+        self, people: Iterable[Author], features: PublicFeatures, writers: _Writers, bits: RandomBits
+    ) -> list[Floats]:
+        """For each class, (m,) the noisy votes: from here on everything is post-processing."""
+        total = VoteSum(features, writers.units())
+        if total.add(people) == 0:
+            raise DataError("there are no documents: expected at least one")
+        noisy = noisy_matrix(total.cells[:, None], self.sigma, bits)[:, 0]
+        ends = np.cumsum([len(each) for each in writers.texts])
+        return np.split(noisy, ends[:-1])
+
+    def statement(
+        self, features: PublicFeatures, source: Source, n: int, *, seeded: bool, release_id: str | None = None
+    ) -> PrivacyStatement:
+        """The statement, with what was promised before counted in: from public things alone."""
+        swapped = substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
+        parameters: dict[str, Parameter] = {
+            "epsilon": self.budget.cap,
+            "delta": self.budget.delta,
+            "sigma": self.sigma,
+            "rounds": self.rounds,
+            "sensitivity": 1.0,
+            "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
+            "delta_under_substitution": rounded_up(swapped.delta, 4),
+        }
+        parameters |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
+        names = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
+        statement = of_release(
+            guarantee=self.budget.guarantee(),
+            unit=_UNITS[self.unit],
+            relation=Relation.ADD_REMOVE,
+            trust=Trust.CENTRAL,
+            mechanism=self.mechanism,
+            parameters={
+                **parameters,
+                "classes": len(self.labels),
+                "label_columns": ", ".join(self.labels.columns) or None,
+                "candidates": self.candidates,
+                "threshold": self.threshold,
+                "most_documents": self.most_documents,
+                **features.parameters(),
+                **source.parameters(),
+                "texts": n,
+            },
+            assumptions=(
+                "all parameters are public, or computed from what was released before under a promise counted in above"
+                if self.prior
+                else "all parameters are public; none was computed from the protected texts",
+                *features.assumptions(),
+                *source.assumptions(),
+                *(
+                    (
+                        "a person writes under one name; whoever has several counts as several users",
+                        "no two people write under one name; those who do count as one user together",
+                    )
+                    if self.unit == "user"
+                    else ()
+                ),
+                "that there is at least one document may be known",
+                f"at most {MOST_USERS:,} {self.unit}s take part",
+                ELEMENTARY,
+            ),
+            exposed=(
+                *((f"the names of the labels: {names}",) if self.labels.columns else ()),
+                *features.exposed(),
+                *source.exposed(),
+            ),
+            seeded=seeded,
+            release_id=release_id or new_release_id(),
+        )
+        return counted_in(statement, self.prior)
+
+
+class _Writers:
+    """The candidates of each class, and how a source makes others of them. It sees noisy votes, and no private text.
+
+    A pool makes others too: of a text those that are near it.
+    """
+
+    def __init__(self, source: Source, labels: Labels, candidates: int, bits: RandomBits, cache: Cache) -> None:
+        self.source, self._labels, self._most, self._bits = source, labels, candidates, bits
+        self._cache = cache
+        self._codes = range(len(labels))
+        if isinstance(source, Pool):
+            # all classes vote on the same texts of a pool: which are whose is what the votes say
+            order = np.argsort(bits.integers(len(source)), kind="stable").tolist()
+            self._others = cycle(source.texts[place] for place in order)
+            self.texts = [list(islice(self._others, min(candidates, len(source))))] * len(labels)
+        else:
+            self.texts = [self._asked(code, candidates, (), seen=set()) for code in self._codes]
+        short = next((code for code in self._codes if not self.texts[code]), None)
+        if short is not None:
+            raise DataError(f"the source gave no text for class {short + 1} of {len(labels)}: expected one at least")
+        self._features: PublicFeatures | None = None
+        self._known: dict[str, npt.NDArray[np.int32]] = {}
+        self._pool: _Nearest | None = None
+
+    def first(self) -> list[str]:
+        """All first candidates, each once."""
+        return list(dict.fromkeys(text for texts in self.texts for text in texts))
+
+    def begin(self, features: PublicFeatures) -> None:
+        """Encode candidates by these."""
+        self._features = features
+
+    def units(self) -> list[npt.NDArray[np.int32]]:
+        """For each class, the vectors of its candidates; one array where classes share them."""
+        once: dict[int, npt.NDArray[np.int32]] = {}
+        for texts in self.texts:
+            if id(texts) not in once:
+                once[id(texts)] = self._encoded(texts)
+        return [once[id(texts)] for texts in self.texts]
+
+    def evolve(self, votes: Sequence[Floats], threshold: float) -> None:
+        """The candidates of the next round: half of them drawn by their votes, half varied from these; where that is
+        not enough, new ones."""
+        found = []
+        for code in self._codes:
+            half = -(-self._most // 2)
+            order = self._drawn(votes[code], threshold, half)
+            parents = [self.texts[code][place] for place in order]
+            varied = self._varied(code, parents, self._most - len(parents), seen=set(parents))
+            kept = [*parents, *varied]
+            found.append(kept + self._asked(code, self._most - len(kept), parents, seen=set(kept)))
+        self.texts = found
+
+    def chosen(self, votes: Sequence[Floats], threshold: float, n: int) -> tuple[list[str], list[int]]:
+        """Texts, each once, and their classes: by votes, then what is made of those with votes, then the rest.
+
+        Raises:
+            DataError: there are too few.
+        """
+        wanted = _whole_shares(np.array([max(0.0, float(each.sum())) for each in votes]), n)
+        taken: dict[str, int] = {}
+        for code in np.argsort(-wanted, kind="stable").tolist():
+            count = int(wanted[code])
+            by_votes = [self.texts[code][place] for place in self._drawn(votes[code], threshold, count)]
+            mine = [text for text in by_votes if text not in taken]
+            if len(mine) < count:
+                mine += self._varied(code, by_votes, count - len(mine), seen={*taken, *mine})
+            if len(mine) < count:
+                seen = {*taken, *mine}
+                rest = [self.texts[code][place] for place in np.argsort(-votes[code], kind="stable").tolist()]
+                mine += [text for text in rest if text not in seen][: count - len(mine)]
+            if len(mine) < count:
+                raise DataError(
+                    f"the source gave too few different texts for {n:,}: ask for fewer texts, or for more candidates"
+                )
+            taken |= dict.fromkeys(mine[:count], code)
+        texts = list(taken)
+        order = np.argsort(self._bits.integers(len(texts)), kind="stable").tolist()
+        return [texts[place] for place in order], [taken[texts[place]] for place in order]
+
+    def _drawn(self, votes: Floats, threshold: float, most: int) -> list[int]:
+        """Places of at most so many candidates with votes, drawn in proportion to them, each once; where none has any,
+        of any."""
+        kept = np.where(votes >= threshold, np.maximum(votes, 0.0), 0.0)
+        places = np.flatnonzero(kept > 0)
+        if len(places) == 0:
+            places, kept = np.arange(len(votes)), np.ones(len(votes))
+        keys = self._bits.exponential(len(places)) / kept[places]  # Efraimidis and Spirakis 2006
+        found: list[int] = places[np.argsort(keys, kind="stable")[:most]].tolist()
+        return found
+
+    def _varied(self, code: int, parents: Sequence[str], count: int, *, seen: set[str]) -> list[str]:
+        """At most so many new texts like these."""
+        if count <= 0 or not parents:
+            return []
+        if isinstance(self.source, Pool):
+            made: Iterable[str] = self._neighbours(parents)
+        else:
+            request = Request(self._labels.values_of(code), (), count, tuple(parents[:_EXAMPLES]))
+            made = self.source.vary(list(parents), request)
+        return list(islice(_new(made, seen), count))
+
+    def _asked(self, code: int, count: int, examples: Sequence[str], *, seen: set[str]) -> list[str]:
+        """At most so many texts that are not made of others."""
+        if count <= 0:
+            return []
+        if isinstance(self.source, Pool):
+            proposed: Iterable[str] = islice(self._others, len(self.source))
+        else:
+            request = Request(self._labels.values_of(code), (), count, tuple(examples[:_EXAMPLES]))
+            proposed = self.source.propose(request)
+        return list(islice(_new(proposed, seen), count))
+
+    def _neighbours(self, parents: Sequence[str]) -> Iterable[str]:
+        """Texts of the pool: of each parent the nearest, then of each the second nearest, and so on."""
+        assert isinstance(self.source, Pool)
+        assert self._features is not None
+        if self._pool is None:
+            self._pool = _Nearest(encoded_pool(self._features, self.source.texts, cache=self._cache))
+        found = self._pool.several(self._encoded(parents), 1 + _NEIGHBOURS)
+        for place in found.T.ravel().tolist():
+            yield self.source.texts[place]
+
+    def _encoded(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        assert self._features is not None
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(missing, self._features.units(missing), strict=True))
+        found: npt.NDArray[np.int32] = np.stack([self._known[text] for text in texts])
+        return found
+
+
+def _new(texts: Iterable[str], seen: set[str]) -> Iterable[str]:
+    """The texts that are not empty and were not seen, each once."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise ParameterError("a source must answer with a list of texts, it answered with something else")
+    for text in texts:
+        if not isinstance(text, str):
+            raise ParameterError("a source must answer with a list of texts, it answered with something else")
+        text = text.strip()
+        if text and text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _whole_shares(shares: Floats, n: int) -> npt.NDArray[np.intp]:
+    """Whole numbers that add up to n, by the largest remainders; equal ones where nobody voted."""
+    exact = (shares / shares.sum() if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))) * n
+    found: npt.NDArray[np.intp] = np.floor(exact).astype(np.intp)
+    found[np.argsort(found - exact, kind="stable")[: n - int(found.sum())]] += 1
+    return found
