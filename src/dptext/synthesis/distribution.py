@@ -61,8 +61,9 @@ class Weights:
     """How likely candidates are among the described texts.
 
     Attributes:
-        scores: (n, K) the logarithm of the ratio between the density of a class and that of the public texts.
-        nearness: (n,) the same of all classes together.
+        scores: (n, K) the logarithm of the ratio between the density of a class, times its share, and that of the
+            public texts.
+        nearness: (n,) the same of all classes together; 0 on average for the described texts.
     """
 
     scores: Floats
@@ -199,7 +200,6 @@ class TextDistribution:
             n,
             shares=self._wanted(shares),
             variety=variety,
-            names=self.labels.names,
             bits=RandomBits(seed),
         )
         return self._made([pool.texts[place] for place in chosen.tolist()], classes, pool)

@@ -138,7 +138,7 @@ def _choices(matrix: Floats, sigma: float, space: PublicFeatures, vectors: Float
     ratio = LogRatio.fit(matrix, sigma, COUNT_WEIGHT, space.mean, space.covariance)
     found: npt.NDArray[Any]
     if len(matrix) > 1:
-        found = np.argmax(ratio.scores(vectors) + np.log(np.maximum(ratio.shares, 1e-12)), axis=1)
+        found = np.argmax(ratio.scores(vectors), axis=1)
     else:
         near = ratio.nearness(vectors)
         found = near > np.median(near)

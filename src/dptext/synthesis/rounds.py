@@ -105,9 +105,7 @@ def generated(
             f"the source gave {len(written.texts):,} different texts{why}, and {n:,} are wanted: ask for fewer texts, "
             "for more in each round or for more rounds, or raise the limits of the source"
         )
-    chosen, classes = choose(
-        written.scores, written.nearness, n, shares=shares, variety=variety, names=labels.names, bits=bits
-    )
+    chosen, classes = choose(written.scores, written.nearness, n, shares=shares, variety=variety, bits=bits)
     return [written.texts[place] for place in chosen.tolist()], classes
 
 

@@ -1,93 +1,198 @@
-"""Which candidates make the corpus: a label for each, and a draw without replacement."""
+"""Which candidates become the corpus, and with which label: each once, so many of each class as its share says.
+
+Everything here looks at what was released and at candidates: post-processing, at no cost.
+
+1. **Near ones.** The nearness of a text is 0 on average for the texts of people (`dptext.synthesis.ratio`). So as many
+   of the nearest candidates are *near* as have a mean of 0, and at least 1.5 n.
+2. **Labels.** A text has the class of its largest score. Where some class has too few near texts so, offsets are
+   moved, as far as needed in eighths of the way, towards those at which the mean probabilities of near texts are the
+   shares.
+3. **Rank.** Within a class, near texts are ranked by margin (how far the score is above that of the second class), and
+   by nearness; what counts is the product of the two ranks.
+4. **The dial.** Of a class that is to have m texts, with N near candidates, m are drawn at random among the
+   m + variety (N - m) that rank highest. ``variety`` 0: the m purest; 1: any that are near.
+
+Where a class has fewer near candidates than it is to have, texts that no class has taken make it up, those with the
+largest probability of the class first.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["VARIETY", "choose"]
-
-VARIETY = 0.5
-"""Half way between the most typical candidates and all that are likely."""
+__all__ = ["VARIETY", "choose", "near", "quotas"]
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+VARIETY = 0.5
+"""Of the dial, unless the caller sets another (papers/synthesis/README.md has the measurements)."""
+
+_ROOM = 1.5  # times n texts are near at least
+_SPARE = 1.2  # times as many candidates as it needs are enough for a class
+_STEPS = 8
+_MOST_FITTED = 20_000  # texts that the offsets are fitted on
+_TURNS = 200
+_LEAST_SHARE = 1e-3
 
 
 def choose(
-    scores: Floats,
-    nearness: Floats,
+    scores: npt.ArrayLike,
+    nearness: npt.ArrayLike,
     n: int,
     *,
-    shares: Floats,
-    variety: float = VARIETY,
-    names: Sequence[str],  # noqa: ARG001
+    shares: npt.ArrayLike,
     bits: RandomBits,
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Choose n of the candidates, each once: their places and classes.
+    variety: float = VARIETY,
+) -> tuple[Indices, Indices]:
+    """Rows of n different candidates and their classes, in random order.
 
     Args:
-        scores: (m, K) log-ratios.
-        nearness: (m,) of all classes together.
-        n: how many.
-        shares: (K,) of the classes.
-        variety: 0 takes the largest margins; 1 draws from all candidates of a class.
-        names: of the classes, for messages.
-        bits: of the draw.
+        scores: (N, K) log-ratios of density, up to a number that a row's classes have in common.
+        nearness: (N,) log-ratio of people's texts and the public ones, 0 on average for those of people.
+        n: how many texts.
+        shares: (K,) of the classes among the n, at least 0, not all 0.
+        bits: what decides among candidates.
+        variety: the dial, from 0 (the purest texts) to 1 (any that are near).
 
     Raises:
-        ParameterError: there are fewer candidates.
+        ParameterError: numbers out of range, arrays of other shapes; fewer than n candidates.
+
+    >>> scores = [[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]]
+    >>> rows, classes = choose(scores, [0.0] * 3, 2, shares=[0.5, 0.5], variety=0.0, bits=RandomBits(1))
+    >>> sorted(zip(rows.tolist(), classes.tolist()))
+    [(0, 0), (1, 1)]
     """
-    variety = number("variety", variety, least=0, most=1)
-    if n > len(scores):
+    table, close, asked = (np.asarray(each, dtype=np.float64) for each in (scores, nearness, shares))
+    n, variety = whole("n", n, least=0), number("variety", variety, least=0, most=1)
+    if table.ndim != 2 or close.shape != table.shape[:1] or asked.shape != table.shape[1:] or not asked.size:
         raise ParameterError(
-            f"n must be at most the number of candidates, {len(scores):,}, got {n:,}: ask for fewer texts, or give a "
+            f"expected scores of candidates by classes, a nearness each and a share for each class, got the shapes "
+            f"{table.shape}, {close.shape} and {asked.shape}"
+        )
+    if not (np.isfinite(table).all() and np.isfinite(close).all()):
+        raise ParameterError("scores and nearness must be finite numbers")
+    if not np.isfinite(asked).all() or asked.min() < 0 or asked.sum() <= 0:
+        raise ParameterError("shares must be finite numbers of at least 0, and not all 0")
+    if n > len(table):
+        raise ParameterError(
+            f"n must be at most the number of candidates, {len(table):,}, got {n:,}: ask for fewer texts, or give a "
             "larger pool"
         )
-    classes = scores.shape[1]
-    prior = np.log(np.maximum(shares, 1e-12))
-    totals = scores + prior
-    best = totals.argmax(axis=1)
-    margins = nearness if classes == 1 else _margins(totals, best)
-    wanted = _whole_shares(shares, n)
-    free = np.ones(len(scores), dtype=bool)
-    chosen: list[npt.NDArray[np.intp]] = []
-    for label in np.argsort(-wanted, kind="stable").tolist():
-        own = np.flatnonzero(free & (best == label))
-        own = own[np.argsort(-margins[own], kind="stable")]
-        if len(own) < wanted[label]:  # the next best of other classes
-            others = np.flatnonzero(free & (best != label))
-            gap = totals[others, label] - totals[others].max(axis=1)
-            own = np.concatenate([own, others[np.argsort(-gap, kind="stable")][: wanted[label] - len(own)]])
-        among = int(wanted[label] + variety * (len(own) - wanted[label]))
-        keys = bits.integers(among)
-        taken = own[:among][np.argsort(keys, kind="stable")[: wanted[label]]]
-        free[taken] = False
-        chosen.append(taken)
-        best[taken] = label
-    places = np.concatenate(chosen)
-    order = np.argsort(bits.integers(len(places)), kind="stable")
-    return places[order], best[places[order]]
+    wanted = quotas(asked, n)
+    if n == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    closest = near(close, least=_ROOM * n)
+    table = table + _offsets(table[closest], asked / asked.sum(), wanted)
+    classes = table.argmax(axis=1)
+    margins = _margins(table)
+    is_near = np.zeros(len(table), dtype=bool)
+    is_near[closest] = True
+    picked = []
+    for code, size in enumerate(wanted.tolist()):
+        candidates = np.flatnonzero((classes == code) & is_near)
+        rank = _ranks(margins[candidates]) * _ranks(close[candidates])
+        order = candidates[np.argsort(-rank, kind="stable")]
+        window = min(len(order), size + int(np.ceil(variety * max(0, len(order) - size))))
+        picked.append(order[_shuffled(window, bits)[:size]])
+    _make_up(picked, wanted, table)
+    order = _shuffled(n, bits)
+    return np.concatenate(picked)[order], np.repeat(np.arange(len(wanted)), wanted)[order]
 
 
-def _margins(totals: Floats, best: npt.NDArray[np.intp]) -> Floats:
-    rows = np.arange(len(totals))
-    top = totals[rows, best]
-    others = totals.copy()
-    others[rows, best] = -np.inf
-    margins: Floats = top - others.max(axis=1)
+def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    """(K,) whole numbers with sum n in proportion to shares: the largest remainders get one more.
+
+    >>> quotas([0.5, 0.25, 0.25], 5).tolist()
+    [3, 1, 1]
+    """
+    given = np.asarray(shares, dtype=np.float64)
+    exact = given / given.sum() * n
+    found = np.floor(exact).astype(np.int64)
+    left = n - int(found.sum())
+    found[np.lexsort((-given, found - exact))[:left]] += 1
+    return found
+
+
+def near(nearness: Floats, *, least: float = 1.0) -> Indices:
+    """Rows of so many of the nearest as have a mean nearness of 0, at least ``least`` and at most all; by descending
+    nearness."""
+    order = np.argsort(-nearness, kind="stable")
+    means = np.cumsum(nearness[order]) / np.arange(1, len(order) + 1)
+    enough = int((means >= -1e-12).sum())  # means of ever less near texts only fall
+    nearest: Indices = order[: min(len(order), max(enough, int(np.ceil(least))))]
+    return nearest
+
+
+def _offsets(table: Floats, shares: Floats, wanted: npt.NDArray[np.int64]) -> Floats:
+    """(K,) to be added to scores so that each class has candidates enough, as small as that allows."""
+    if table.shape[1] == 1:
+        return np.zeros(1)
+    enough = np.minimum(_SPARE * wanted, shares * len(table))
+    goal: Floats | None = None
+    for step in range(_STEPS + 1):
+        offsets = np.zeros(len(shares)) if goal is None else goal * (step / _STEPS)
+        counts = np.bincount((table + offsets).argmax(axis=1), minlength=len(shares))
+        if (counts >= enough).all():
+            break
+        if goal is None:
+            goal = _balancing(table, shares)
+    return offsets
+
+
+def _balancing(table: Floats, shares: Floats) -> Floats:
+    """(K,) at which the mean probabilities are the shares."""
+    rows = table[:: -(-len(table) // _MOST_FITTED)]
+    rows = rows - rows.max(axis=1, keepdims=True)
+    goal = np.maximum(shares, _LEAST_SHARE)
+    goal = goal / goal.sum()
+    offsets = np.zeros(len(goal))
+    for _ in range(_TURNS):
+        moved = rows + offsets
+        odds = np.exp(moved - moved.max(axis=1, keepdims=True))
+        means = (odds / odds.sum(axis=1, keepdims=True)).mean(axis=0)
+        if np.abs(means - goal).max() < 1e-4:
+            break
+        offsets += np.log(goal) - np.log(np.maximum(means, 1e-12))
+        offsets -= offsets.mean()
+    return offsets
+
+
+def _margins(table: Floats) -> Floats:
+    """(N,) how far the largest score is above the second; 0 where there is one class."""
+    if table.shape[1] == 1:
+        return np.zeros(len(table))
+    two = np.partition(table, -2, axis=1)[:, -2:]
+    margins: Floats = two[:, 1] - two[:, 0]
     return margins
 
 
-def _whole_shares(shares: Floats, n: int) -> npt.NDArray[np.intp]:
-    """Whole numbers that add up to n, by the largest remainders."""
-    exact = shares / shares.sum() * n
-    found: npt.NDArray[np.intp] = np.floor(exact).astype(np.intp)
-    left = n - int(found.sum())
-    found[np.argsort(-(exact - found), kind="stable")[:left]] += 1
-    return found
+def _ranks(values: Floats) -> Floats:
+    """Each value's rank from above 0 (the least) to 1 (the greatest); equal values share theirs."""
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = np.cumsum(counts)[which] / max(len(values), 1)
+    return ranks
+
+
+def _shuffled(count: int, bits: RandomBits) -> Indices:
+    order: Indices = np.argsort(bits.integers(count), kind="stable")
+    return order
+
+
+def _make_up(picked: list[Indices], wanted: npt.NDArray[np.int64], table: Floats) -> None:
+    """Fill classes that lack texts with those that nobody took."""
+    taken = np.zeros(len(table), dtype=bool)
+    taken[np.concatenate(picked)] = True
+    others = table - table.max(axis=1, keepdims=True)
+    for code, size in enumerate(wanted.tolist()):
+        lacking = size - len(picked[code])
+        if lacking > 0:
+            free = np.flatnonzero(~taken)
+            more = free[np.argsort(-others[free, code], kind="stable")[:lacking]]
+            taken[more] = True
+            picked[code] = np.concatenate([picked[code], more])
