@@ -113,7 +113,7 @@ def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     """
     given = np.asarray(shares, dtype=np.float64)
     exact = given / given.sum() * n
-    found = np.floor(exact).astype(np.int64)
+    found: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
     left = n - int(found.sum())
     found[np.lexsort((-given, found - exact))[:left]] += 1
     return found
