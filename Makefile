@@ -10,7 +10,7 @@ PROJECT := pyproject.toml constraints.txt
 .PHONY: demo test test-all lint audit faults bench papers spark clean help
 
 help:
-	@echo "make demo   set up and privatize a bundled sample on real GloVe vectors"
+	@echo "make demo   set up, make readable synthetic texts from a bundled sample, explain the promise"
 	@echo "make test   set up and run the fast tests: every mechanism, promise and command (minutes)"
 	@echo "make test-all  all tests: also the statistical and the slow ones, the papers' and those of Spark"
 	@echo "make lint   formatter, linter, type checker, import linter"

@@ -359,18 +359,6 @@ def test_explain_refuses_what_is_no_statement(work, run, content, code, message)
 # -- the program -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_the_demo_shows_texts_odds_and_promise(work, run):
-    code, out, err = run("demo", "--seed", "1")
-    assert code == 0
-    for part in ("Before and after", "What a word could have become", "WHAT IS PROMISED", "dptext privatize"):
-        assert part in out
-    assert "not in the vocabulary" in out
-    assert "TEM on glove-6b-50d (50,000 words" in err
-    assert run("explain", "dptext-demo/private.jsonl")[0] == 0
-    assert run("demo", "--json", "--quiet")[0] == 0  # a second run replaces the first
-
-
 def test_version_help_and_usage(run):
     code, out, _ = run("--version")
     assert code == 0
@@ -412,15 +400,6 @@ def dptext_version():
     from importlib.metadata import version
 
     return version("dptext")
-
-
-def test_the_demo_does_not_overwrite_files_of_somebody_else(work, run):
-    (work / "mine").mkdir()
-    (work / "mine" / "sample.jsonl").write_text("precious")
-    code, _, err = run("demo", "--folder", "mine", "-q")
-    assert code == 2
-    assert "not the demo's" in err
-    assert (work / "mine" / "sample.jsonl").read_text() == "precious"
 
 
 def test_a_folder_in_place_of_the_output_is_named_before_the_work(work, privatize):

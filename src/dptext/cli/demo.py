@@ -1,111 +1,317 @@
-"""``dptext demo``: a bundled sample made private, what each word could have become, and what was promised."""
+"""``dptext demo``: readable texts made from a description of bundled ones, what they are good for, what was promised;
+and one text made private word by word, to see that this is another thing."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
-from dptext.cli.privatize import promise_before_start
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import read_documents
 from dptext.own_files import replacing
-from dptext.release.release import statement_path
-from dptext.text.tokens import Kind, split
+from dptext.privacy.guarantee import MetricDP, at_most
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import not_protected, protected, strength_in_brief
+from dptext.release.release import Release
+from dptext.synthesis.distribution import TextDistribution
+from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
+from dptext.synthesis.sources import Pool
+from dptext.synthesis.synthesizer import Synthesizer
+from dptext.text.tokens import split
+from dptext.threads import one_blas_thread
 from dptext.vectors.formats import load_vectors
-from dptext.words.privatize import privatize_file
+from dptext.words.privatize import privatize
 from dptext.words.tem import TEM
 
 __all__ = ["demo"]
 
-_SHOWN = 8
-_WORDS = ("playlist", "restaurant", "tomorrow", "brandie", "italian", "zaire")
+_TEXTS = 3000
+_SHOWN = 2  # of each intent
+_HINTS = 6
+_NARROW, _WIDEST = 79, 100
+
+_WORD_BY_WORD = "book a table at a nice italian restaurant for three people"
+_NEAR, _WORDS = 4.0, 12
+"""The usual epsilon of a word mechanism, and how many words the budget of a text is made for."""
 
 
 @options.collected
 def demo(
     *,
-    epsilon: Annotated[float, typer.Option(help="Nats per unit of distance between two words.")] = 4.0,
-    folder: Annotated[Path, typer.Option(help="Where the sample and its private form go.")] = Path("dptext-demo"),
+    epsilon: Annotated[float, typer.Option(help="Nats: what a user may lose.")] = 1.0,
+    folder: Annotated[Path, typer.Option(help="Where the sample and what is made of it go.")] = Path("dptext-demo"),
     seed: options.Seed = None,
     output: options.Output,
 ) -> None:
-    """Privatize a bundled sample on real word vectors; show the texts, the odds and the promise."""
-    vectors = load_vectors("glove-6b-50d", limit=50_000)
-    mechanism = TEM(vectors, epsilon=epsilon)
-    sample, private = _place_sample(folder)
-    output.say(promise_before_start(mechanism))
-    statement = privatize_file(sample, private, mechanism, keep=("intent",), seed=seed, force=True).statement
+    """Make readable synthetic texts from a bundled sample; show them, their use and the promise."""
+    sample = _Sample(folder)
+    sample.place()
+    intents = sorted({each.intent for each in sample.people})
+    pool = Pool((each.text for each in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
+    begin = (
+        f"Half of SNIPS is private here: {len(sample.people):,} utterances, each of a user of its own (users are made "
+        f"up). The other half is a public pool without intents: {len(pool):,} different utterances. A noisy "
+        "description of the first half is released, and texts of the pool are chosen by it."
+    )
+    output.say(f"{textwrap.fill(begin, _NARROW)}\n")
+    made = synthesize_file(
+        PrivateFiles(paths=sample.private_file, user="user"),
+        sample.synthetic,
+        Synthesizer(epsilon=epsilon, labels=intents, column="intent", features="glove", cache=False, seed=seed),
+        Draw(n=_TEXTS, public=pool, cache=False, seed=seed),
+        force=True,
+    )
+    description = TextDistribution.load(distribution_path(sample.synthetic))
     if output.as_json:
-        print_json({"out": str(private), "statement": json.loads(statement.to_json())})
+        accuracy = {name.value: score for name, score in _accuracy(sample, made, description).items()}
+        statement = json.loads(made.statement.to_json())
+        print_json({"out": str(sample.synthetic), "statement": statement, "accuracy": accuracy})
     elif not output.quiet:
-        console = stdout()
-        console.print(_before_after(sample, private))
-        console.print(_odds(mechanism))
-        typer.echo(f"\n{statement.explain()}\n")
-        typer.echo(f"The sample is in {sample}, its private form in {private}, what was promised in")
-        typer.echo(f"{statement_path(private)}. Now your own file:\n")
-        typer.echo(f"  dptext privatize {sample} -o mine.jsonl --text text --epsilon 5 --keep intent")
-        typer.echo("  dptext explain mine.jsonl")
+        _show(sample, made, description, epsilon, seed)
 
 
-def _place_sample(folder: Path) -> tuple[Path, Path]:
-    sample, private = folder / "sample.jsonl", folder / "private.jsonl"
-    bundled = (files("dptext.cli") / "sample" / "snips.jsonl").read_bytes()
-    try:
-        ours = not sample.exists() or sample.read_bytes() == bundled
-        if not ours or (private.exists() and not sample.exists()):
-            raise ParameterError(f"{str(folder)!r} holds files that are not the demo's: name another one with --folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(sample) as stream:
-            stream.write(bundled)
-    except OSError as error:
-        raise StorageError.of("write", sample, error) from None
-    return sample, private
+class _Utterance(NamedTuple):
+    text: str
+    intent: str
+
+
+class _Sample:
+    """The bundled utterances, and where they go."""
+
+    def __init__(self, folder: Path) -> None:
+        train, self.test = _bundled("train"), _bundled("test")
+        self.people, self.public = train[::2], train[1::2]
+        self.folder, self.private_file = folder, folder / "people.jsonl"
+        self.pool_file, self.test_file = folder / "pool.jsonl", folder / "test.jsonl"
+        self.synthetic = folder / "synthetic.jsonl"
+
+    def place(self) -> None:
+        """Write the sample into the folder, unless something of somebody else is there.
+
+        Raises:
+            ParameterError: it is.
+            StorageError: it cannot be written.
+        """
+        rows = {
+            self.private_file: [
+                {"user": f"user {number}", "intent": each.intent, "text": each.text}
+                for number, each in enumerate(self.people, 1)
+            ],
+            self.pool_file: [{"text": each.text} for each in self.public],
+            self.test_file: [{"intent": each.intent, "text": each.text} for each in self.test],
+        }
+        path = self.folder
+        try:
+            contents = {path: _lines(found) for path, found in rows.items()}
+            foreign = any(path.exists() and path.read_bytes() != content for path, content in contents.items())
+            if foreign or (self.synthetic.exists() and not self.private_file.exists()):
+                raise ParameterError(
+                    f"{str(self.folder)!r} holds files that are not the demo's: name another one with --folder"
+                )
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for path, content in contents.items():
+                with replacing(path) as stream:
+                    stream.write(content)
+        except OSError as error:
+            raise StorageError.of("write", path, error) from None
+
+
+def _bundled(name: str) -> list[_Utterance]:
+    found = read_documents(str(files("dptext.cli") / "sample" / f"snips-{name}.jsonl.gz"), label="intent")
+    return [_Utterance(str(each.text), str(each.label)) for each in found]
+
+
+def _lines(rows: Sequence[dict[str, str]]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------
+
+
+def _show(sample: _Sample, made: Release, description: TextDistribution, epsilon: float, seed: int | None) -> None:
+    console = stdout()
+    console.print(_texts(made, description))
+    console.print(_stand_out(description))
+    console.print(_use(sample, made, description))
+    _say(
+        console,
+        f"{_share_right(sample, made):.0%} of the synthetic texts have the intent that their authors gave them, which "
+        "the pool did not show. Some sentences stand in both halves; they stay in the pool, because it would tell if "
+        "what is private were missing from it.",
+    )
+    _promise(console, made.statement)
+    console.print(_word_by_word(epsilon, seed))
+    _say(
+        console,
+        "A promise for a whole text, kept word by word, leaves random words: a text has too little room to hide in by "
+        "itself. What reads better promises less: that a word hides among its neighbours in meaning. Synthetic texts "
+        "hide each person among all people, so they can be read; they say what people write, not what one of them "
+        "wrote.",
+    )
+    _to_paste(sample)
 
 
 def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", expand=True, pad_edge=False, box=SIMPLE_HEAD)
 
 
-def _before_after(sample: Path, private: Path) -> Table:
-    table = _table("Before and after")
-    table.add_column("utterance (SNIPS, CC0)", ratio=1)
-    table.add_column("private (new words in bold)", ratio=1)
-    pairs = zip(read_documents(sample), read_documents(private), strict=True)
-    for (before, after), _ in zip(pairs, range(_SHOWN), strict=False):
-        known = {token.text for token in split(before.text or "")}
-        shown = Text()
-        for token in split(after.text or ""):
-            new = token.kind is Kind.WORD and token.text not in known
-            shown.append(token.text, style="bold" if new else "")
-        table.add_row(before.text, shown)
+def _texts(made: Release, description: TextDistribution) -> Table:
+    table = _table(f"Synthetic texts: {_SHOWN} of each intent, as they came, of {made.documents:,}")
+    table.add_column("intent", no_wrap=True)
+    table.add_column("text", ratio=1)
+    for name in description.labels.names:
+        own = [text for text, label in zip(made.texts, made.labels, strict=True) if label == name]
+        for row, text in enumerate(own[:_SHOWN]):
+            table.add_row(name if row == 0 else "", text)
     return table
 
 
-def _odds(mechanism: TEM) -> Table:
-    table = _table("What a word could have become")
-    table.add_column("word")
-    table.add_column("stays", justify="right")
-    table.add_column("half of the rest among", justify="right")
-    table.add_column("most likely replacements", ratio=1)
-    vocabulary = mechanism.vectors.vocabulary
-    for word in _WORDS:
-        probabilities = mechanism.probabilities(word)
-        row = vocabulary.row(word)
-        stays, probabilities[row] = probabilities[row], 0.0
-        order = np.argsort(-probabilities, kind="stable")
-        half = int(np.searchsorted(np.cumsum(probabilities[order]), probabilities.sum() / 2)) + 1
-        shown = [f"{vocabulary.words[other]} {probabilities[other]:.2%}" for other in order[:4]]
-        name = word if word in vocabulary else f"{word} (not in the vocabulary)"
-        table.add_row(name, f"{stays:.1%}", f"{half:,} words", ", ".join(shown))
+def _stand_out(description: TextDistribution) -> Table:
+    table = _table("What the description says of the private half")
+    table.add_column("intent", no_wrap=True)
+    table.add_column("share", justify="right")
+    table.add_column("public words that stand out", ratio=1)
+    shares = description.shares()
+    for name, words in description.hints(_HINTS).items():
+        table.add_row(name, f"{shares[name]:.1%}", ", ".join(words))
     return table
+
+
+class _Trained(StrEnum):
+    """What a classifier learns from."""
+
+    SYNTHETIC = "the synthetic texts"
+    REAL = "the private texts themselves"
+    RANDOM = "the synthetic texts, intents dealt at random"
+    NOTHING = "no text: the description itself as a classifier"
+
+
+def _use(sample: _Sample, made: Release, description: TextDistribution) -> Table:
+    table = _table(f"What they are good for: intents of {len(sample.test):,} other real utterances")
+    table.expand = False
+    table.add_column("trained on")
+    table.add_column("right", justify="right")
+    for name, score in _accuracy(sample, made, description).items():
+        table.add_row(name, f"{score:.1%}")
+    return table
+
+
+def _accuracy(sample: _Sample, made: Release, description: TextDistribution) -> dict[_Trained, float]:
+    """How many real intents a classifier finds."""
+    texts, labels = [text or "" for text in made.texts], np.array(made.labels)
+    real = [each.text for each in sample.people], [each.intent for each in sample.people]
+    dealt = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
+    true = [each.intent for each in sample.test]
+    tested = [each.text for each in sample.test]
+    found = {
+        _Trained.SYNTHETIC: _predicted(texts, made.labels, tested),
+        _Trained.REAL: _predicted(*real, tested),
+        _Trained.RANDOM: _predicted(texts, dealt.tolist(), tested),
+        _Trained.NOTHING: _named(description, tested),
+    }
+    return {name: float(np.mean(np.array(each) == true)) for name, each in found.items()}
+
+
+def _named(description: TextDistribution, texts: Sequence[str]) -> list[str]:
+    scores = description.weigh(texts).scores + np.log(np.maximum(list(description.shares().values()), 1e-12))
+    return [description.labels.names[each] for each in scores.argmax(axis=1).tolist()]
+
+
+def _share_right(sample: _Sample, made: Release) -> float:
+    intents: dict[str, set[str]] = {}
+    for each in sample.public:
+        intents.setdefault(each.text, set()).add(each.intent)
+    pairs = zip(made.texts, made.labels, strict=True)
+    return float(np.mean([label in intents[text or ""] for text, label in pairs]))
+
+
+def _promise(console: Console, statement: PrivacyStatement) -> None:
+    console.print("[italic]What is promised[/italic]\n")
+    _say(console, strength_in_brief(statement)[0])
+    for head, found in (("Protected:", protected(statement)), ("Not protected:", not_protected(statement))):
+        _say(console, head, end="")
+        for each in found:
+            _say(console, f"- {each}", end="")
+        typer.echo()
+
+
+def _word_by_word(epsilon: float, seed: int | None) -> Table:
+    vectors = load_vectors("glove-6b-50d", limit=50_000)
+    whole = TEM(vectors, epsilon=_NEAR, document_epsilon=epsilon, max_words=_WORDS)
+    near = TEM(vectors, epsilon=_NEAR)
+    table = _table("Another thing: one text, word by word")
+    table.add_column("promise", no_wrap=True)
+    table.add_column("text", ratio=1)
+    table.add_row("none", _WORD_BY_WORD)
+    for mechanism, name in ((whole, f"epsilon {epsilon:g} for the text"), (near, "")):
+        private = privatize([_WORD_BY_WORD], mechanism, seed=seed)
+        guarantee = private.statement.guarantee
+        if isinstance(guarantee, MetricDP):
+            name = f"{_NEAR:g} per unit of distance,\nup to {at_most(guarantee.pure_epsilon, 3)} for the text"
+        table.add_row(name, private.texts[0])
+    return table
+
+
+def _to_paste(sample: _Sample) -> None:
+    made, pool = (shlex.quote(str(each)) for each in (sample.synthetic, sample.pool_file))
+    folder = shlex.quote(str(distribution_path(sample.synthetic)))
+    typer.echo(f"The corpus is in {made}. All of its promise, more texts for nothing,\nyour own file:\n")
+    typer.echo(f"  dptext explain {made}")
+    typer.echo(f"  dptext synthesize --distribution {folder} \\\n    --public {pool} -n 500 -o more.jsonl")
+    typer.echo(
+        "  dptext synthesize notes.jsonl -o readable.jsonl --user author --epsilon 1 \\\n"
+        "    --label topic --labels news,sports --public public.jsonl -n 5000"
+    )
+
+
+def _say(console: Console, text: str, *, end: str = "\n") -> None:
+    hang = "  " if text.startswith("- ") else ""
+    typer.echo(textwrap.fill(text, min(console.width, _WIDEST) - 1, subsequent_indent=hang) + end)
+
+
+# -- a classifier of few lines -----------------------------------------------------------------------------------
+
+_KNOWN, _SMOOTHING = 2000, 0.5
+
+
+def _predicted(texts: Sequence[str], labels: Sequence[str], tested: Sequence[str]) -> list[str]:
+    """Labels of the tested texts by ridge regression on which words a text has."""
+    seen = Counter(word for text in texts for word in _words(text))
+    known = {word: place for place, (word, _) in enumerate(seen.most_common(_KNOWN))}
+    names = sorted(set(labels))
+    bags, wanted = _bags(texts, known), np.eye(len(names))[np.searchsorted(names, labels)]
+    middle, share = bags.mean(axis=0), wanted.mean(axis=0)
+    with one_blas_thread():
+        gram = (bags - middle).T @ (bags - middle) + _SMOOTHING * np.eye(len(known))
+        weights = np.linalg.solve(gram, (bags - middle).T @ (wanted - share))
+        scores = (_bags(tested, known) - middle) @ weights + share
+    return [names[each] for each in scores.argmax(axis=1).tolist()]
+
+
+def _bags(texts: Sequence[str], known: dict[str, int]) -> npt.NDArray[np.float64]:
+    found = np.zeros((len(texts), len(known)))
+    for row, text in enumerate(texts):
+        found[row, [known[word] for word in _words(text) if word in known]] = 1.0
+    length: npt.NDArray[np.float64] = np.linalg.norm(found, axis=1, keepdims=True)
+    return found / np.maximum(length, 1.0)
+
+
+def _words(text: str) -> set[str]:
+    return {token.text for token in split(text)} - {" "}

@@ -1,0 +1,88 @@
+"""``dptext demo`` as somebody has it who has just installed the library."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import dptext
+from dptext.cli import demo as module
+
+PARTS = ("Synthetic texts", "What the description says", "What they are good for", "What is promised", "word by word")
+INTENTS = 7
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
+    sample = module._Sample(tmp_path / "demo")
+    assert (len(sample.people), len(sample.public), len(sample.test)) == (6542, 6542, 700)
+    assert all(len({each.intent for each in part}) == INTENTS for part in (sample.people, sample.public, sample.test))
+    sample.place()
+    rows = [json.loads(line) for line in sample.private_file.read_text(encoding="utf-8").splitlines()]
+    assert len({row["user"] for row in rows}) == len(rows)
+    assert {*json.loads(sample.pool_file.read_text(encoding="utf-8").splitlines()[0])} == {"text"}
+    sample.place()  # it is its own
+
+
+@pytest.mark.slow
+def test_the_demo_shows_readable_texts_their_use_and_the_promise(work, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run("demo", "--seed", "1")
+    assert code == 0
+    places = [out.index(part) for part in PARTS]
+    assert places == sorted(places)  # what can be read comes first
+    assert "6,542 utterances" in err
+    statement = dptext.PrivacyStatement.from_json((work / "dptext-demo/synthetic.jsonl.privacy.json").read_text())
+    assert (str(statement.guarantee), statement.unit) == ("(1, 1e-06)-differential privacy", "user")
+    pool = {json.loads(line)["text"] for line in (work / "dptext-demo/pool.jsonl").open(encoding="utf-8")}
+    made = [json.loads(line) for line in (work / "dptext-demo/synthetic.jsonl").open(encoding="utf-8")]
+    assert {row["text"] for row in made} <= pool
+    assert len({row["intent"] for row in made}) == INTENTS
+
+    found = re.findall(r"^ *(dptext (?:explain|synthesize --dist)(?:.*\\\n)?.*)$", out, re.MULTILINE)
+    pasted = [command.replace("\\\n", " ").split()[1:] for command in found]
+    assert [command[0] for command in pasted] == ["explain", "synthesize"]
+    assert [run(*command)[0] for command in pasted] == [0, 0]
+    assert len((work / "more.jsonl").read_text().splitlines()) == 500
+
+
+@pytest.mark.slow
+def test_a_second_run_replaces_the_first_and_says_what_a_classifier_reaches(work, run):
+    (work / "dptext-demo").mkdir()
+    assert run("demo", "--json", "--quiet")[0] == 0
+    code, out, err = run("demo", "--json", "--quiet")
+    assert (code, err) == (0, "")
+    accuracy = json.loads(out)["accuracy"]
+    synthetic, real, random, nothing = (accuracy[each.value] for each in module._Trained)
+    assert synthetic > 0.9 > nothing > 0.75
+    assert real > 0.94
+    assert random < 0.35
+
+
+@pytest.mark.slow
+def test_the_demo_needs_no_more_than_the_lean_environment(work):
+    heavy = ("sklearn", "scipy", "torch", "pandas", "sentence_transformers")
+    blocked = (
+        f"import sys; sys.modules.update(dict.fromkeys({heavy})); from dptext.cli import main; sys.exit(main(['demo']))"
+    )
+    done = subprocess.run([sys.executable, "-c", blocked], cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "What is promised" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["people.jsonl", "pool.jsonl", "synthetic.jsonl"])
+def test_the_demo_does_not_overwrite_files_of_somebody_else(work, run, name):
+    (work / "mine").mkdir()
+    (work / "mine" / name).write_text("precious")
+    code, _, err = run("demo", "--folder", "mine", "-q")
+    assert code == 2
+    assert "not the demo's" in err
+    assert (work / "mine" / name).read_text() == "precious"
+    assert len(list((work / "mine").iterdir())) == 1
