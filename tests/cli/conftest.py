@@ -3,6 +3,7 @@
 import pytest
 
 from dptext.cli import main
+from synthesis.conftest import tiny_model_folder as tiny_model_folder
 
 
 @pytest.fixture

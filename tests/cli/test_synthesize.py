@@ -9,6 +9,7 @@ import dptext
 from dptext.cli import main
 from dptext.ledger.ledger import Ledger
 from dptext.synthesis import release as release_module
+from synthesis.chat_server import running
 
 MARKER = "qsecretq"
 DRINKS, RULES = ["tea", "cup", "cocoa", "milk", "sugar"], ["tax", "law", "court", "judge", "vote"]
@@ -144,6 +145,53 @@ def test_a_run_that_fails_before_the_release_costs_nothing(synthesize, monkeypat
     assert not list(Path().glob("made.jsonl*"))
     assert Ledger("book").left(f"{MARKER}3").spent == 0.0
     assert synthesize(*arguments, "-q")[0] == 0
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running() as started:
+        yield started
+
+
+def test_a_model_behind_an_address_writes(synthesize, run, server):
+    url = server.url("500,ok")
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--rounds", "2", "--about", "short notes")
+    code, _, err = synthesize(*arguments, "--generator", url)
+    assert code == 2
+    assert "--model NAME" in err
+    code, _, err = synthesize(*arguments, "--generator", url, "--model", "tiny")
+    assert code == 0, err
+    assert len(rows("made.jsonl")) == 20
+    assert not Path("made.jsonl.answers.jsonl").exists()
+    asked = "".join(server.asked(url))
+    assert "drinks" in asked
+    assert "short notes" in asked
+    assert MARKER not in asked
+    code, out, _ = run("explain", "made.jsonl")
+    assert "no private text" in " ".join(out.split())
+
+
+def test_answers_are_kept_until_the_corpus_is_there(synthesize, server, monkeypatch):
+    url = server.url("ok")
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--generator", url, "--model", "tiny")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "write_corpus", stop)
+        assert synthesize(*arguments)[0] == 130
+    asked = len(server.asked(url))
+    assert Path("made.jsonl.answers.jsonl").exists()
+    assert synthesize(*arguments, "--resume", "-q")[0] == 0
+    assert len(server.asked(url)) == asked
+
+
+@pytest.mark.slow  # torch and transformers
+def test_a_local_model_writes(synthesize, tiny_model_folder):
+    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "3", "--rounds", "1", "--model", tiny_model_folder)
+    assert synthesize(*arguments, "-q")[0] == 0
+    assert len(rows("made.jsonl")) == 3
 
 
 def test_a_plan_reads_nothing_private(run, work):

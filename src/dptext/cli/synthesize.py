@@ -180,7 +180,10 @@ class GeneratorOptions:
         str | None,
         typer.Option(metavar="URL", help="Let an OpenAI-compatible server write the texts, which are then weighed."),
     ] = None
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="Of the server.")] = None
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the server; without one, the folder of a local model that writes."),
+    ] = None
     key: Annotated[
         str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds the server's key.")
     ] = None
@@ -210,6 +213,10 @@ class GeneratorOptions:
                 max_calls=self.max_calls,
                 answers=answers_path(out),
             )
+        if self.model is not None:
+            from dptext.synthesis.local_model import LocalModel
+
+            return LocalModel(self.model, about=self.about)
         return None
 
 

@@ -270,7 +270,7 @@ class TextDistribution:
         return Release(
             statement=statement,
             documents=len(texts),
-            doubts=self.doubts(),
+            doubts=(*self.doubts(), *filter(None, [getattr(source, "trouble", "")])),  # of sources that can fail
             made={"texts": list(texts), "columns": columns},
         )
 
