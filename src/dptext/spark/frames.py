@@ -19,6 +19,7 @@ from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.release import Tally, with_columns
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
+from dptext.spark.descriptions import describe
 from dptext.spark.release import SparkRelease
 from dptext.spark.rows import LABEL, bare_field, by_id, by_label, checked_columns, checked_partitions, quoted
 from dptext.spark.session import check_frame, plain_errors, session
@@ -28,7 +29,17 @@ from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import Rewriter
 
-__all__ = ["KINDS", "SparkRelease", "encode", "encode_scan", "fit", "privatize", "privatize_scan", "read_files"]
+__all__ = [
+    "KINDS",
+    "SparkRelease",
+    "describe",
+    "encode",
+    "encode_scan",
+    "fit",
+    "privatize",
+    "privatize_scan",
+    "read_files",
+]
 
 _logger = logging.getLogger(__name__)
 Ids: TypeAlias = str | Sequence[str] | None

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dptext.checks import path, whole
 from dptext.errors import ParameterError, StorageError
@@ -26,10 +26,45 @@ from dptext.synthesis.sampling import VARIETY
 from dptext.synthesis.sources import Pool, Source
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 
-__all__ = ["Draw", "PrivateFiles", "describe_files", "distribution_path", "synthesize_file", "write_corpus"]
+__all__ = [
+    "Draw",
+    "PrivateFiles",
+    "PrivateTexts",
+    "check_columns",
+    "described_into",
+    "distribution_path",
+    "synthesize_file",
+    "write_corpus",
+]
 
 _ROWS_AT_ONCE = 10_000
 _SUFFIX = ".distribution"
+
+
+class PrivateTexts(Protocol):
+    """Whose documents are described, wherever they lie: files (`PrivateFiles`), or a DataFrame of Spark."""
+
+    @property
+    def text(self) -> str:
+        """The column of the text."""
+        ...
+
+    @property
+    def sources(self) -> Sequence[PathLike]:
+        """The files that they are read from, which no output may be."""
+        ...
+
+    def describe(
+        self,
+        folder: Path,
+        synthesizer: Synthesizer,
+        plan: SynthesisPlan,
+        *,
+        ledger: PathLike | None = None,
+        force: bool = False,
+    ) -> TextDistribution:
+        """Release a description of them into a folder, charged to a ledger."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +98,7 @@ class PrivateFiles:
         Raises:
             StorageError, DataError, ParameterError, MissingExtraError: as `dptext.read_documents`.
         """
-        if self.text in columns or self.user in columns:
-            raise ParameterError("text, user and labels are columns of their own: name three different ones")
+        check_columns(self.text, self.user, columns)
         return read_documents(
             self.sources,
             text=self.text,
@@ -73,6 +107,50 @@ class PrivateFiles:
             on_error=self.on_error,
             suffix=self.suffix,
         )
+
+    def describe(
+        self,
+        folder: Path,
+        synthesizer: Synthesizer,
+        plan: SynthesisPlan,
+        *,
+        ledger: PathLike | None = None,
+        force: bool = False,
+    ) -> TextDistribution:
+        """Release a description of these files into a folder, charged to a ledger.
+
+        Raises:
+            As `synthesize_file`.
+        """
+        if ledger is not None and any(is_pipe(Path(each)) for each in self.sources):
+            raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
+        columns = plan.labels.columns
+        charges = Charges(
+            None if ledger is None else Path(ledger), self.user if ledger is not None else None, missing=""
+        )
+        seen: list[bytes] = []
+
+        def fit(release_id: str) -> TextDistribution:
+            reader = self.read(columns)
+            if ledger is not None:
+                reader.watch(lambda block: seen.append(block.identity()))
+            if self.watch is not None:
+                self.watch(reader)
+            distribution = synthesizer.fit(reader, public=plan, release_id=release_id)
+            charges.check_same(seen)
+            return distribution
+
+        return described_into(folder, synthesizer, plan, charges, lambda: self.read(columns), fit, force=force)
+
+
+def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
+    """Whether text, user and labels stand in columns of their own.
+
+    Raises:
+        ParameterError: they do not.
+    """
+    if text in labels or user in labels:
+        raise ParameterError("text, user and labels are columns of their own: name three different ones")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +209,7 @@ def distribution_path(out: Path) -> Path:
 
 
 def synthesize_file(
-    source: PrivateFiles,
+    source: PrivateTexts,
     out: PathLike,
     synthesizer: Synthesizer,
     draw: Draw,
@@ -145,7 +223,7 @@ def synthesize_file(
     """Describe the people of files by one noisy release, and write a corpus that is made from it.
 
     Args:
-        source: the private files.
+        source: whose texts: `PrivateFiles`.
         out: the synthetic file; its name says the format. Its statement stands beside it.
         synthesizer: with budget, labels and features.
         draw: how the corpus is made.
@@ -175,7 +253,7 @@ def synthesize_file(
     plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(given)
     described = earlier(folder, plan) if resume else None
     if described is None:
-        described = describe_files(source, folder, synthesizer, plan, ledger=ledger, force=force)
+        described = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
     try:
         return write_corpus(draw.of(described), out, writer)
     except BaseException as error:
@@ -207,48 +285,43 @@ def earlier(folder: Path, plan: SynthesisPlan) -> TextDistribution | None:
     return found
 
 
-def describe_files(
-    source: PrivateFiles,
+def described_into(
     folder: Path,
     synthesizer: Synthesizer,
     plan: SynthesisPlan,
+    charges: Charges,
+    read: Callable[[], Any],
+    fit: Callable[[str], TextDistribution],
     *,
-    ledger: PathLike | None = None,
     force: bool = False,
 ) -> TextDistribution:
-    """Release a description of the people of files into a folder, charged to a ledger.
+    """Release a description into a folder, charged to a ledger: reserved, made, in place, settled.
+
+    Args:
+        folder, synthesizer, plan, force: as in `PrivateTexts.describe`.
+        charges: the ledger, if there is one.
+        read: the rows that are charged.
+        fit: makes the release of this name, of the rows that were charged.
 
     Raises:
         As `synthesize_file`.
     """
-    if ledger is not None:
-        if synthesizer.seed is not None:
-            raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
-        if any(is_pipe(Path(each)) for each in source.sources):
-            raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
-    columns = plan.labels.columns
-    charges = Charges(None if ledger is None else Path(ledger), source.user if ledger is not None else None, missing="")
+    if charges.kind is not None and synthesizer.seed is not None:
+        raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
 
     def is_out(name: str) -> bool:
         return folder_is_of(folder, name)
 
     end_earlier(folder, charges, is_out, restart=force)
     place = check_place(folder, replace=force)
-    reader = source.read(columns)
-    seen: list[bytes] = []
-    if ledger is not None:
-        reader.watch(lambda block: seen.append(block.identity()))
-    if source.watch is not None:
-        source.watch(reader)
     release_id = new_release_id()
 
     def promise() -> tuple[Guarantee, dict[str, Any]]:
         said = plan.promise
         return said.guarantee, {"unit": said.unit, "relation": said.relation, "mechanism": said.mechanism}
 
-    with charged(place, charges, release_id, promise, lambda: source.read(columns), is_out):
-        distribution = synthesizer.fit(reader, public=plan, release_id=release_id)
-        charges.check_same(seen)
+    with charged(place, charges, release_id, promise, read, is_out):
+        distribution = fit(release_id)
         distribution.save(place, replace=force)
     return distribution
 

@@ -1,0 +1,225 @@
+"""A description on Spark is the one of one machine to the last bit, however rows lie and whatever is done again."""
+
+import hashlib
+import os
+import signal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.ledger.ledger import Ledger
+from dptext.spark import descriptions, users
+from dptext.spark.tables import from_node
+from dptext.synthesis.distribution import TextDistribution
+
+pytestmark = [
+    # pyspark's own, about the version of pandas, and sockets that it leaves to the garbage collector
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
+VECTORS = dptext.load_vectors((WORDS, [[2, 0.1], [1.5, 0.3], [2, 0.4], [-1, 2], [-2, 2], [-1.5, 1.8]]))
+POOL = [f"{one} {other} {number}" for one in WORDS for other in WORDS for number in ("", "please", "today")]
+LABELS = {"topic": ["drinks", "rules"], "stars": [1, 2, 3]}
+SCHEMA = "text string, who string, topic string, stars int, at int"
+MOST = 4
+
+
+def made_up(count=400):
+    """Rows of people who write more than `MOST`, less, nothing, with labels that are foreign or missing."""
+    rng = np.random.default_rng(5)
+    topics = ["drinks", " rules", "other", None, ""]
+    rows = []
+    for at in range(count):
+        someone = int(rng.integers(40)) if at % 3 else int(rng.integers(3))
+        text = " ".join(rng.choice(WORDS, 3))
+        rows.append((text, f" {someone}" if at % 2 else str(someone), topics[rng.integers(5)], at % 4, at))
+    return [*rows, (None, "51", "rules", 1, 900), ("", "52", "rules", 2, 901), ("tea", "53", None, None, 902)]
+
+
+ROWS = made_up()
+
+
+def by_digest(row):
+    """The stated rule; those of one text by their class, one that is none first."""
+    text, _, topic, stars, _ = row
+    return hashlib.sha256((text or "").encode()).digest(), dptext.synthesis.labels.Labels.of(LABELS).code(
+        [topic, stars]
+    )
+
+
+def documents(rows):
+    return [dptext.Document(row[0], user=row[1], attributes={"topic": row[2], "stars": row[3]}) for row in rows]
+
+
+def synthesizer(**changes):
+    how = {"epsilon": 2.0, "labels": LABELS, "features": dptext.MeanOfWords(VECTORS), "cache": False, "seed": 9}
+    return dptext.Synthesizer(**how | {"most_documents": MOST} | changes)
+
+
+def described(df, made, **how):
+    import dptext.spark.frames
+
+    return dptext.spark.frames.describe(df, made, **{"public": POOL, "user": "who", "partitions": 2, **how})
+
+
+@pytest.fixture(scope="module")
+def frame(spark):
+    return spark.createDataFrame(ROWS, SCHEMA)
+
+
+def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
+    """The first documents of a person are those of the smallest digests; or of the smallest of a column."""
+    one = synthesizer().fit(documents(sorted(ROWS, key=by_digest)), public=POOL)
+    plan = synthesizer().plan(POOL)
+    for given, how in ((frame.repartition(5), {"partitions": 3}), (frame.orderBy("at"), {"partitions": 1})):
+        many = described(given, synthesizer(), public=plan, **how)
+        assert (many.matrix == one.matrix).all()
+        assert many.statement.replace(release_id=None) == one.statement.replace(release_id=None)
+    reverse = frame.selectExpr("text", "who", "topic", "stars", "-at as at").repartition(4)
+    last = synthesizer().fit(documents(ROWS[::-1]), public=POOL)
+    assert (described(reverse, synthesizer(), public=plan, order="at").matrix == last.matrix).all()
+    assert (last.matrix != one.matrix).any(), "nobody had more documents than count: the test would see nothing"
+
+
+def test_rows_of_a_person_that_come_as_they_lie_would_be_another_sum_each_time(frame, monkeypatch):
+    """The broken twin: without an order of their own, which documents count depends on the engine."""
+    made, plan = synthesizer(), synthesizer().plan(POOL)
+    once = described(frame, made, public=plan).matrix
+    monkeypatch.setattr(descriptions._Documents, "within", ())
+    found = [described(frame.orderBy(by), made, public=plan).matrix for by in ("at", "stars")]
+    assert not all((each == once).all() for each in found)
+    assert (found[0] != found[1]).any()
+
+
+def test_a_person_who_wrote_much_comes_in_chunks_over_batches(monkeypatch):
+    monkeypatch.setattr(descriptions, "TEXTS_AT_ONCE", 10)
+    names = [b"a"] * 3 + [b"b"] * 37 + [b"c"] * 2
+    table = pa.table({users.WHO: names, users.TEXT: [str(n) for n in range(42)], "dptext code": list(range(42))})
+    found = [
+        [(texts, codes.tolist()) for texts, codes in person.chunks()]
+        for person in descriptions._people(table.to_batches(max_chunksize=7), 25)
+    ]
+    assert [[len(texts) for texts, _ in chunks] for chunks in found] == [[3], [10, 10, 5], [2]]
+    assert all(texts == list(map(str, codes)) for chunks in found for texts, codes in chunks)
+    alone = [list(person.chunks()) for person in descriptions._people(table.drop([users.WHO]).to_batches(), 25)]
+    assert [texts for ((texts, _),) in alone] == [[str(n)] for n in range(42)]
+
+
+def test_documents_are_protected_by_themselves_and_labels_may_be_none(frame):
+    for changes in (
+        {"unit": "document"},
+        {"unit": "document", "labels": None},
+        {"labels": None, "most_documents": 999},
+    ):
+        one = synthesizer(**changes).fit(documents(ROWS), public=POOL)
+        many = described(frame, synthesizer(**changes), user=None if "unit" in changes else "who")
+        assert (many.matrix == one.matrix).all()
+
+
+def test_a_task_that_dies_and_is_tried_again_adds_up_to_the_same(frame, monkeypatch, tmp_path):
+    """Both where texts are cut and where people are summed: a worker is killed with its rows half out."""
+    undisturbed = described(frame, synthesizer()).matrix
+    named = users.named
+    folder = str(tmp_path)
+
+    def deadly(task, name):
+        work = named(task, name)
+
+        def die_once(batches):
+            for batch in work(batches):
+                yield batch
+                try:
+                    os.close(os.open(f"{folder}/{name}", os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return die_once
+
+    monkeypatch.setattr(users, "named", deadly)
+    assert (described(frame, synthesizer()).matrix == undisturbed).all()
+    assert sorted(os.listdir(folder)) == ["add_slices", "cut_rows", "sum_users"]
+
+
+def test_the_features_travel_once_and_no_row_carries_them(frame, monkeypatch):
+    """The task that every row goes through is small: what it knows the features by is the name of a file."""
+    import pickle
+
+    seen, summed = [], descriptions.sum_over_users
+
+    def watched(spark, df, work, *args, **options):
+        seen.append(work)
+        return summed(spark, df, work, *args, **options)
+
+    monkeypatch.setattr(descriptions, "sum_over_users", watched)
+    plan = synthesizer().plan(POOL)
+    for _ in range(2):
+        described(frame.limit(9), synthesizer(), public=plan)
+    assert len({work.tables for work in seen}) == 1
+    assert len(pickle.dumps(seen[0])) < 500
+    features, labels = from_node(seen[0].tables)
+    assert (features.fingerprint, labels) == (plan.features.fingerprint, plan.labels)
+
+
+def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(frame, tmp_path, monkeypatch):
+    out, book = tmp_path / "description", tmp_path / "ledger.db"
+    Ledger.create(book, epsilon=3.0, delta=1e-5)
+    seen, settle = [], Ledger.settle
+
+    def watched(ledger, release_id):
+        seen.append((out.exists(), ledger.summary().pending))
+        settle(ledger, release_id)
+
+    monkeypatch.setattr(Ledger, "settle", watched)
+    made = synthesizer(seed=None)
+    plan = made.plan(POOL)
+    found = described(frame, made, public=plan, out=out, ledger=book)
+    assert seen == [(True, 1)]
+    people = {row[1].strip() for row in ROWS}
+    assert [(each.state, each.units) for each in Ledger(book).releases()] == [("released", len(people))]
+    assert Ledger(book).releases()[0].release_id == found.statement.release_id
+    assert (TextDistribution.load(out).matrix == found.matrix).all()
+    with pytest.raises(ParameterError, match="is there already"):
+        described(frame, made, public=plan, out=out, ledger=book)
+    with pytest.raises(RefusedError):  # 2 of 3 are spent
+        described(frame, made, public=plan, out=tmp_path / "other", ledger=book)
+    assert not (tmp_path / "other").exists()
+    with pytest.raises(ParameterError, match="a seed voids the promise"):
+        described(frame, synthesizer(), public=plan, out=tmp_path / "other", ledger=book)
+
+
+def test_a_description_that_fails_gives_back_what_it_had_reserved(frame, tmp_path, monkeypatch):
+    book = tmp_path / "ledger.db"
+    Ledger.create(book, epsilon=3.0, delta=1e-5)
+
+    def fail(*_, **__):
+        assert Ledger(book).summary().pending == 1
+        raise DataError("the disk is full")
+
+    monkeypatch.setattr(descriptions, "sum_over_users", fail)
+    with pytest.raises(DataError, match="the disk is full"):
+        described(frame, synthesizer(seed=None), out=tmp_path / "out", ledger=book)
+    assert Ledger(book).releases() == []
+    assert [each.name for each in tmp_path.iterdir()] == ["ledger.db"]
+
+
+def test_what_does_not_fit_is_said_in_one_line(frame, tmp_path):
+    for df, how, error, remedy in (
+        (frame.selectExpr("text", "' ' as who", "topic", "stars"), {}, DataError, "has no user"),
+        (frame.filter("1 = 0"), {}, DataError, "no documents"),
+        (frame, {"user": None}, ParameterError, "name the column"),
+        (frame, {"user": "topic"}, ParameterError, "three different"),
+        (frame, {"order": "nowhere"}, ParameterError, "expected one column 'nowhere'"),
+        (frame.drop("stars"), {}, ParameterError, "expected one column 'stars'"),
+        (frame, {"ledger": tmp_path / "ledger.db"}, ParameterError, "out="),
+        (ROWS, {}, ParameterError, "DataFrame of pyspark"),
+    ):
+        with pytest.raises(error, match=remedy) as caught:
+            described(df, synthesizer(), **how)
+        assert "\n" not in str(caught.value)
