@@ -84,7 +84,7 @@ def test_dir_shows_the_public_names_and_nothing_else():
     assert {each for each in dir(dptext) if not each.startswith("__")} == set(dptext._HOME)
     assert dptext.__version__ == version("dptext")
     assert set(dptext.__all__) < set(dir(dptext))
-    assert 50 <= len(dptext._HOME) <= 65
+    assert 50 <= len(dptext._HOME) <= 80
 
 
 @pytest.mark.parametrize("name", dptext._HOME)

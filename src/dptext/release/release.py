@@ -68,7 +68,7 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What came out, and what was promised: what `dptext.privatize`, `privatize_file` and `encode_file` return.
+    """What came out, and what was promised: what every function that releases texts or vectors returns.
 
     Attributes:
         statement: what was promised; beside a file it stands in ``OUT.privacy.json``.

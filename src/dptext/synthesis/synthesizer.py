@@ -103,8 +103,7 @@ class SynthesisPlan:
             mechanism=TextDistribution.mechanism,
             parameters=self._parameters(),
             assumptions=self._assumptions(),
-            exposed=(f"the names of the labels: {_LEARNED if self.prior else 'they are public'}",)
-            * bool(self.labels.columns),
+            exposed=(*self._names_of_labels(), *self.features.exposed()),
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
@@ -135,6 +134,12 @@ class SynthesisPlan:
             "features_fitted_on_sha256": self.pool.sha256,
         }
 
+    def _names_of_labels(self) -> tuple[str, ...]:
+        if not self.labels.columns:
+            return ()
+        known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
+        return (f"the names of the labels: {known}",)
+
     def _assumptions(self) -> tuple[str, ...]:
         first = "all parameters are public; none was computed from the protected texts"
         if self.prior:
@@ -149,9 +154,6 @@ class SynthesisPlan:
             f"at most {MOST_USERS:,} {self.unit}s take part",
             ELEMENTARY,
         )
-
-
-_LEARNED = "they were released under a promise of their own, counted in above"
 
 
 class Synthesizer:
