@@ -204,7 +204,7 @@ class _Trained(StrEnum):
 
 
 def _use(sample: _Sample, made: Release, description: TextDistribution) -> Table:
-    table = _table(f"What they are good for: intents of {len(sample.test):,} other real utterances")
+    table = _table(f"What they are good for ({len(sample.test):,} other real utterances)")
     table.expand = False
     table.add_column("trained on")
     table.add_column("right", justify="right")
