@@ -124,7 +124,7 @@ def test_a_dataset_that_was_shuffled_keeps_its_rows_together(mechanism):
     [
         (lambda: pytest.importorskip("polars").LazyFrame(columns()), r"polars\.LazyFrame: collect\(\) it first"),
         (lambda: pytest.importorskip("datasets").DatasetDict(), "take its splits one by one"),
-        (lambda: dataset().to_iterable_dataset(), "give dptext.privatize its texts"),
+        (lambda: dataset().to_iterable_dataset(), "give its texts"),
         (lambda: {"text": ["a"]}, r"got builtins\.dict"),
         (lambda: np.array([["a", "b"]]), r"got numpy\.ndarray"),
     ],

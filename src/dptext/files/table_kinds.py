@@ -120,7 +120,7 @@ def table_kind(table: Any) -> TableKind:
         "polars.LazyFrame": ": collect() it first",
         "pyspark.DataFrame": ": use dptext.spark.frames.privatize",
         "datasets.DatasetDict": ": take its splits one by one",
-        "datasets.IterableDataset": ": give dptext.privatize its texts, (row['text'] for row in it)",
+        "datasets.IterableDataset": ": give its texts, (row['text'] for row in it)",
     }.get(name, "")
     raise ParameterError(f"expected {_KNOWN}, got {name}{instead}")
 
