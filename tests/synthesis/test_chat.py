@@ -445,6 +445,12 @@ def test_without_a_key_there_is_no_header(server):
     assert "authorization" not in server.asked(url)[0].lower()
 
 
+def test_it_can_be_pickled_after_calls(server):
+    source = endpoint(server.url("ok"))
+    source.propose(REQUEST)
+    assert len(pickle.loads(pickle.dumps(source)).propose(REQUEST)) == 30
+
+
 def test_a_key_is_never_pickled_and_the_name_of_its_variable_is(monkeypatch):
     monkeypatch.setenv("THE_KEY", KEY)
     with pytest.raises(TypeError, match="never pickled"):

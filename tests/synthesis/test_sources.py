@@ -104,7 +104,6 @@ def test_a_pool_of_a_pool_is_that_pool():
         (lambda: [__file__, str(Path(__file__).parent.parent / "conftest.py")], ParameterError, "names of files"),
         (lambda: pandas.DataFrame({"body": ["one"]}), ParameterError, "expected a column 'text'"),
         (lambda: datasets.DatasetDict({"train": datasets.Dataset.from_dict({})}), ParameterError, "one by one"),
-        (lambda: datasets.Dataset.from_dict({"text": ["one"]}).to_iterable_dataset(), ParameterError, "give its texts"),
         (lambda: {"text": ["one"]}, ParameterError, "got builtins.dict"),
     ],
 )  # fmt: skip

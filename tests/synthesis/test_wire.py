@@ -5,6 +5,7 @@ import re
 import pytest
 
 import dptext
+from dptext.errors import SourceError
 from dptext.synthesis.chat import ChatEndpoint, Limits
 from dptext.synthesis.distribution import TextDistribution
 from synthesis.chat_server import running
@@ -54,6 +55,19 @@ def test_no_private_text_goes_over_the_wire(server, description, tmp_path):
     assert "topic: sports" in sent
     assert any(word in sent for word in WORDS)  # a hint
     assert re.search(r"Text \d+ of tiny", sent)  # an own text, to be varied
+
+
+@pytest.mark.parametrize("calls_before", [6, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 10))])
+def test_a_run_that_stopped_in_some_round_asks_for_nothing_twice(server, description, tmp_path, calls_before):
+    """Without a seed: what is asked for does not depend on the random bits of the choice."""
+    few = {"texts_per_call": 5, "connections": 1, "limits": Limits(retries=0, failures=1, backoff=0)}
+    first, second = server.url(",".join(["ok"] * calls_before + ["500"])), server.url("ok")
+    with pytest.raises(SourceError):
+        description.generate(ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, rounds=3)
+    source = ChatEndpoint(second, model="tiny", answers=tmp_path / "kept", **few)
+    assert len(description.generate(source, 20, rounds=3).made["texts"]) == 20
+    assert len(server.asked(first)) == calls_before + 1
+    assert len(server.asked(second)) == 12 - calls_before
 
 
 def test_a_release_whose_hints_are_private_words_is_seen_on_the_wire(server, description, tmp_path, monkeypatch):

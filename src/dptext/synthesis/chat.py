@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -242,6 +243,13 @@ class ChatEndpoint:
     def __repr__(self) -> str:
         return f"ChatEndpoint({self._address.partition('://')[0] + '://' + self.host!r}, model={self.model!r})"
 
+    @cached_property
+    def _tls(self) -> Any:
+        return extra("httpx", "generators", "ChatEndpoint").create_ssl_context()  # to make one takes a while
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_tls"}
+
     # -- calls ------------------------------------------------------------------------------------------------
 
     def _texts(self, asked: Sequence[tuple[Messages, int]]) -> list[str]:
@@ -286,6 +294,7 @@ class ChatEndpoint:
             limits=httpx.Limits(max_connections=self.connections, max_keepalive_connections=self.connections),
             follow_redirects=False,
             trust_env=not self._is_local,
+            verify=self._tls,
         ) as client:
 
             async def work() -> None:

@@ -90,11 +90,11 @@ def generated(
     written = _Written(weigh, len(labels), progress)
     for turn in range(rounds):
         new: list[str] = []
+        best = written.best(shares, -(-asked // _PARENTS), bits) if turn else [[]] * len(labels)
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
                 request = Request(labels.values_of(code), tuple(hints.get(name, ())), counts[code])
-                best = written.best(code, -(-counts[code] // _PARENTS)) if turn else []
-                new += written.unseen(_turn(source, request, best))
+                new += written.unseen(_turn(source, request, best[code]))
         if not new:
             break
         written.add(new)
@@ -159,11 +159,16 @@ class _Written:
         self.scores = np.concatenate([self.scores, np.asarray(weights.scores)])
         self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
 
-    def best(self, code: int, count: int) -> list[str]:
-        """The texts that are likeliest in a class, of those that are likelier in it than in any other; then those that
-        come closest to that."""
-        scores = self.scores[:, code]
-        others = np.delete(self.scores, code, axis=1).max(axis=1, initial=-np.inf)
-        falls_short = np.maximum(others - scores, 0.0)
-        order = np.lexsort((-scores, falls_short))
-        return [self.texts[place] for place in order[:count].tolist()]
+    def best(self, shares: Floats, count: int, bits: RandomBits) -> list[list[str]]:
+        """Of each class, the texts that would be chosen now, the likeliest first.
+
+        With the dial at 0 it is the same ones for all random bits: a run that is repeated asks for the same.
+        """
+        count = min(count, len(self.texts))
+        rows, classes = choose(self.scores, self.nearness, count, shares=shares, variety=0.0, bits=bits)
+        found = []
+        for code in range(self.classes):
+            own = np.sort(rows[classes == code])
+            own = own[np.argsort(-self.scores[own, code], kind="stable")]
+            found.append([self.texts[row] for row in own.tolist()])
+        return found
