@@ -63,9 +63,11 @@ def test_a_run_that_stopped_in_some_round_asks_for_nothing_twice(server, descrip
     few = {"texts_per_call": 5, "connections": 1, "limits": Limits(retries=0, failures=1, backoff=0)}
     first, second = server.url(",".join(["ok"] * calls_before + ["500"])), server.url("ok")
     with pytest.raises(SourceError):
-        description.generate(ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, rounds=3)
+        description.generate(
+            ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, rounds=3, shares="uniform"
+        )
     source = ChatEndpoint(second, model="tiny", answers=tmp_path / "kept", **few)
-    assert len(description.generate(source, 20, rounds=3).made["texts"]) == 20
+    assert len(description.generate(source, 20, rounds=3, shares="uniform").made["texts"]) == 20
     assert len(server.asked(first)) == calls_before + 1
     assert len(server.asked(second)) == 12 - calls_before
 
