@@ -89,7 +89,7 @@ SAID = st.lists(st.tuples(st.sampled_from([*TEXTS, "", "zzz", "\ud800"]), st.int
 
 
 @given(users=st.lists(SAID, max_size=5), mine=SAID, at_once=st.sampled_from([1, 3, 1024]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_with_and_without_a_person_the_votes_differ_by_theirs_exactly(features, candidates, users, mine, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_TEXTS_AT_ONCE", at_once)
@@ -198,8 +198,19 @@ def test_more_texts_than_have_votes_are_their_neighbours_and_each_comes_once(fea
     assert len(set(release.texts)) == len(release.texts) == 40
     assert set(release.texts) <= set(TEXTS)
     assert release.made["columns"]["label"].count("one") == 20
-    with pytest.raises(DataError, match="too few different texts for 61"):
+    assert sorted(made.fit(crowd(), public=TEXTS, n=60).texts) == sorted(TEXTS)
+    with pytest.raises(ParameterError, match="number of public texts, 60, got 61"):
         made.fit(crowd(), public=TEXTS, n=61)
+
+
+def test_a_writer_who_gives_too_little_is_said(features):
+    class Lazy(Writer):
+        def _texts(self, count):
+            return super()._texts(min(count, 2))
+
+    made = VoteSynthesizer(epsilon=8.0, features=features, candidates=5)
+    with pytest.raises(DataError, match="too few different texts for 20"):
+        made.fit(crowd(5), public=Lazy(), n=20)
 
 
 class Writer:
@@ -222,7 +233,11 @@ class Writer:
     def vary(self, texts, request):
         self.asked.append(request)
         self.shown += texts
-        made = [" ".join([*text.split()[:2], str(self._bits.choice(WORDS))]) for text in texts]
+        made = []
+        for text in texts * 10:
+            words = text.split()
+            words[self._bits.integers(3)] = str(self._bits.choice(WORDS))
+            made.append(" ".join(words))
         self.made |= set(made)
         return made
 
@@ -258,16 +273,16 @@ def test_a_source_that_writes_sees_its_own_texts_and_public_names_alone(features
 
 
 def test_later_rounds_come_nearer_to_what_people_wrote(features):
-    """Of 40 candidates of a writer, varied by votes: nearer than those that nobody varied."""
-    documents = [Document(TEXTS[0], user=str(user)) for user in range(3000)]
+    """The text with most votes among 40 of a writer, varied by votes: nearer than where nobody varied."""
+    documents = [Document(TEXTS[0], user=str(user)) for user in range(300)]
     target = features.vectors([TEXTS[0]])[0]
 
-    def distance(rounds):
-        made = VoteSynthesizer(epsilon=8.0, features=features, rounds=rounds, candidates=40, seed=1)
-        texts = made.fit(documents, public=Writer(), n=3).texts
-        return np.linalg.norm(features.vectors(texts) - target, axis=1).mean()
+    def distance(rounds, seed):
+        made = VoteSynthesizer(epsilon=8.0, features=features, rounds=rounds, candidates=40, seed=seed)
+        return np.linalg.norm(features.vectors(made.fit(documents, public=Writer(), n=1).texts)[0] - target)
 
-    assert distance(6) < distance(1)
+    for seed in range(2):
+        assert distance(6, seed) < 0.8 * distance(1, seed)
 
 
 def test_nobody_of_these_labels_is_no_error(features):
@@ -323,7 +338,7 @@ def test_labels_that_were_learned_are_counted_in(features):
         {"unit": "word"},
         {"most_documents": 0},
         {"labels": []},
-        {"labels": range(6000)},
+        {"labels": range(6000), "candidates": 2000},
     ],
 )
 def test_wrong_arguments_are_refused(wrong):

@@ -53,13 +53,19 @@ from dptext.synthesis.sources import Pool, Request, Source
 from dptext.users.grouping import UserUnit, check_users_are_read
 from dptext.users.texts import Author, texts_of
 
-__all__ = ["MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
+__all__ = ["CANDIDATES", "MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MOST_CELLS = 10_000_000
 """Candidates of all classes together."""
+# SNIPS, half of its utterances described and half the pool, one round, mean accuracy of two seeds on real test rows: at
+# epsilon 1 with 250 / 500 / 2,000 candidates .89 / .89 / .79, and with a threshold of 2 sigma .83 / .80 / .60; without
+# one .32. At epsilon 4, with 3 sigma, .83 / .89 / .92.
+CANDIDATES = 500
+"""For each class, unless another number is given."""
+_NOISES = 3.0
 _TEXTS_AT_ONCE = 1024
 _PRODUCTS_AT_ONCE = 1 << 22
 _EXAMPLES = 20  # of its own texts, a source is shown so many of each class, at most
@@ -204,7 +210,8 @@ class VoteSynthesizer:
             ``features`` may be `PublicFeatures` too.
         rounds: T, how often people vote.
         candidates: for each class, this many texts are voted on.
-        threshold: H, in votes: noisy votes below it count as none. None: twice the noise of a round.
+        threshold: H, in votes: noisy votes below it count as none. None: three times the noise of a
+            round.
 
     Raises:
         ParameterError: an argument out of range.
@@ -223,7 +230,7 @@ class VoteSynthesizer:
         features: Spec | PublicFeatures = None,
         unit: str = "user",
         rounds: int = 1,
-        candidates: int = 2000,
+        candidates: int = CANDIDATES,
         threshold: float | None = None,
         most_documents: int = 1000,
         public_users: int | None = None,
@@ -243,7 +250,7 @@ class VoteSynthesizer:
                 f"{self.candidates * len(self.labels):,}: take fewer candidates, or fewer labels"
             )
         self.sigma = sigma_of_a_round(self.budget.sigma, self.rounds)
-        self.threshold = 2 * self.sigma if threshold is None else number("threshold", threshold, least=0)
+        self.threshold = _NOISES * self.sigma if threshold is None else number("threshold", threshold, least=0)
         self.most_documents = whole("most_documents", most_documents, least=1)
         self.public_users, self.cache, self.seed = public_users, cache, seed
 
@@ -276,10 +283,16 @@ class VoteSynthesizer:
             A `dptext.Release` with ``texts``, the ``columns`` of their labels, and the statement.
 
         Raises:
+            ParameterError: more texts than the pool has.
             DataError: a row without a user; no documents; the source gave too few different texts.
         """
         n = whole("n", n, least=1)
         source = public if isinstance(public, Source) else Pool.of(public)
+        if isinstance(source, Pool) and n > len(source):
+            raise ParameterError(
+                f"n must be at most the number of public texts, {len(source):,}, got {n:,}: ask for fewer texts, or "
+                "give a larger pool"
+            )
         check_users_are_read(documents, self.unit)
         bits = RandomBits(self.seed)
         writers = _Writers(source, self.labels, self.candidates, bits, self.cache)
@@ -442,7 +455,7 @@ class _Writers:
         """Texts, each once, and their classes: by votes, then what is made of those with votes, then the rest.
 
         Raises:
-            DataError: there are too few.
+            DataError: a source that writes gave too few.
         """
         wanted = _whole_shares(np.array([max(0.0, float(each.sum())) for each in votes]), n)
         taken: dict[str, int] = {}
@@ -450,12 +463,12 @@ class _Writers:
             count = int(wanted[code])
             by_votes = [self.texts[code][place] for place in self._drawn(votes[code], threshold, count)]
             mine = [text for text in by_votes if text not in taken]
-            if len(mine) < count:
-                mine += self._varied(code, by_votes, count - len(mine), seen={*taken, *mine})
-            if len(mine) < count:
+            mine += self._varied(code, by_votes, count - len(mine), seen={*taken, *mine}, far=True)
+            if len(mine) < count and not isinstance(self.source, Pool):
                 seen = {*taken, *mine}
                 rest = [self.texts[code][place] for place in np.argsort(-votes[code], kind="stable").tolist()]
                 mine += [text for text in rest if text not in seen][: count - len(mine)]
+                mine += self._asked(code, count - len(mine), by_votes, seen={*taken, *mine})
             if len(mine) < count:
                 raise DataError(
                     f"the source gave too few different texts for {n:,}: ask for fewer texts, or for more candidates"
@@ -476,12 +489,12 @@ class _Writers:
         found: list[int] = places[np.argsort(keys, kind="stable")[:most]].tolist()
         return found
 
-    def _varied(self, code: int, parents: Sequence[str], count: int, *, seen: set[str]) -> list[str]:
-        """At most so many new texts like these."""
+    def _varied(self, code: int, parents: Sequence[str], count: int, *, seen: set[str], far: bool = False) -> list[str]:
+        """At most so many new texts like these; of a pool, where ``far``, as many as it has."""
         if count <= 0 or not parents:
             return []
         if isinstance(self.source, Pool):
-            made: Iterable[str] = self._neighbours(parents)
+            made: Iterable[str] = self._neighbours(parents, far)
         else:
             request = Request(self._labels.values_of(code), (), count, tuple(parents[:_EXAMPLES]))
             made = self.source.vary(list(parents), request)
@@ -498,15 +511,19 @@ class _Writers:
             proposed = self.source.propose(request)
         return list(islice(_new(proposed, seen), count))
 
-    def _neighbours(self, parents: Sequence[str]) -> Iterable[str]:
+    def _neighbours(self, parents: Sequence[str], far: bool) -> Iterable[str]:
         """Texts of the pool: of each parent the nearest, then of each the second nearest, and so on."""
         assert isinstance(self.source, Pool)
         assert self._features is not None
         if self._pool is None:
             self._pool = _Nearest(encoded_pool(self._features, self.source.texts, cache=self._cache))
-        found = self._pool.several(self._encoded(parents), 1 + _NEIGHBOURS)
-        for place in found.T.ravel().tolist():
-            yield self.source.texts[place]
+        units, depth = self._encoded(parents), 1 + _NEIGHBOURS
+        while True:
+            for place in self._pool.several(units, depth).T.ravel().tolist():
+                yield self.source.texts[place]
+            if not far or depth >= len(self.source):
+                return
+            depth *= 10
 
     def _encoded(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         assert self._features is not None
