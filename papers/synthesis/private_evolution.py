@@ -1,8 +1,8 @@
 """The votes of Private Evolution, counted and made noisy by its authors' own code (microsoft/DPSDA, MIT licence).
 
-It is no package of a registry: clone https://github.com/microsoft/DPSDA and name the folder (``--pe``); it needs omegaconf
-and pandas. Its package imports image models at once, which nothing here uses, so that the few files that count
-votes are loaded by themselves.
+It is no package of a registry: clone https://github.com/microsoft/DPSDA and name the folder (``--pe``); it needs
+omegaconf and pandas. Its package imports image models at once, which nothing here uses, so the files that count votes
+are loaded by themselves.
 """
 
 from __future__ import annotations
