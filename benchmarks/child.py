@@ -1,4 +1,4 @@
-"""Run a command and print its wall time and peak memory as JSON; a process of its own.
+"""Run a command and print its wall time, processor time and peak memory as JSON; a process of its own.
 
 A child starts with the peak memory of the process that forked it (Linux keeps the larger of the two through exec),
 so a benchmark that has just held a gigabyte must not fork the command that it measures. This process is small.
@@ -20,7 +20,8 @@ def main() -> None:
     seconds = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)  # Popen must not wait again
     peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    print(json.dumps({"exit": child.returncode, "seconds": seconds, "peak_bytes": peak}))
+    cpu = used.ru_utime + used.ru_stime
+    print(json.dumps({"exit": child.returncode, "seconds": seconds, "cpu_seconds": cpu, "peak_bytes": peak}))
 
 
 if __name__ == "__main__":
