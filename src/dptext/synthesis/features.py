@@ -15,9 +15,10 @@ they do. |
 **One text, one vector.** x is first scaled by a power of 2, so that its largest number is below 1, and rounded to a
 multiple of 2^-20 or finer; M is rounded to integers of limited length. So the products and squares of a row are
 integers that doubles hold, and their sum is exact in any order: what a matrix product does with rows side by side
-cannot show. The vector of a text depends on this text alone, to the last bit, if that of its encoder does. (It does for
-the encoders here: a sentence model gets its texts one by one, because a batch changes its texts by rounding, and with
-it the contribution of one person would depend on another's.)
+cannot show. Encoders get texts one by one, but for two that are written to work on each text in an order of its own: in
+a batch, most change the vectors of its texts by rounding, and the contribution of one person would depend on another's
+text. So a text's vector depends on this text alone, to the last bit. (A pool is public, and goes through a caller's
+encoder in batches.)
 """
 
 from __future__ import annotations
@@ -206,9 +207,16 @@ def _frozen(values: npt.ArrayLike) -> Floats:
     return found
 
 
+_QUICK = (LatentWords, MeanOfWords)
+"""Encoders that read faster than a disk: what they say of a pool is not kept."""
+_ALONE = (*_QUICK, SentenceEncoder)
+"""Encoders to which every text is one of its own, in whatever company it comes (a sentence model: in batches of 1)."""
+
+
 # -- several, side by side ------------------------------------------------------------------------------------
 
-_AT_ONCE = 2048
+_AT_ONCE, _HEARD_OF = 2048, 64
+"""Texts that are worked on together; where an encoder takes its time, progress is heard of more often."""
 _KEPT_TOGETHER = 2 * _AT_ONCE
 _WORDS_END = "\n"
 
@@ -275,9 +283,12 @@ class PublicFeatures:
         """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
         given = checked_texts(texts)
         units = np.empty((len(given), self.dimension), dtype=np.int32)
-        for start in range(0, len(given), _AT_ONCE):
-            part = given[start : start + _AT_ONCE]
-            units[start : start + len(part)] = self._units_of([block.encoder.encode(part) for block in self.blocks])
+        size = _AT_ONCE if all(isinstance(block.encoder, _QUICK) for block in self.blocks) else _HEARD_OF
+        for start in range(0, len(given), size):
+            part = given[start : start + size]
+            units[start : start + len(part)] = self._units_of(
+                [_one_by_one(block.encoder, part) for block in self.blocks]
+            )
             if progress is not None:
                 progress(start + len(part))
         return units
@@ -401,6 +412,13 @@ class PublicFeatures:
         raise DataError(f"{source}: the parts of the features are not of one whole; get the folder again")
 
 
+def _one_by_one(encoder: TextEncoder, texts: list[str]) -> Vectors:
+    """What an encoder says of each text alone."""
+    if isinstance(encoder, _ALONE):
+        return encoder.encode(texts)
+    return np.concatenate([encoder.encode([text]) for text in texts])
+
+
 def _cut(units: Units) -> None:
     """Check that no row is longer than 1, in integers, and shorten one that is."""
     while True:
@@ -432,13 +450,14 @@ def _rebuilt(
         words = _words_of(arrays["words"])
         return LatentWords(words, arrays["idf"], arrays["components"], public_texts=config["public_texts"])
     statement = None if training is None else PrivacyStatement.from_json(training)
-    try:
-        return rebuilt(config, arrays, statement, source, None)
-    except (DataError, MissingExtraError):
-        if not waiting:
-            raise
-        given = waiting.pop(0)
-        return rebuilt(config, arrays, statement, source, given)
+    if not waiting or config["kind"] != SentenceEncoder.name:
+        try:
+            return rebuilt(config, arrays, statement, source, None)
+        except (DataError, MissingExtraError):
+            if not waiting:
+                raise
+    given = waiting.pop(0)
+    return rebuilt(config, arrays, statement, source, _for_each_text(given))
 
 
 # -- fitting --------------------------------------------------------------------------------------------------
@@ -544,15 +563,15 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
     if name == "glove":
         return MeanOfWords(load_vectors(GLOVE, limit=GLOVE_WORDS), weighting=GLOVE_WEIGHTING)
     encoder = encoder_of(SENTENCE_MODEL if name == "sentences" else name)
-    if isinstance(encoder, SentenceEncoder) and encoder.batch_size > 1:
-        return _batched(encoder, 1)  # in a batch, one person's text would change the rounding of another's
-    return encoder
+    return _for_each_text(encoder)
 
 
-def _batched(encoder: SentenceEncoder, size: int) -> SentenceEncoder:
-    """The same model, with so many texts at a time."""
+def _for_each_text(encoder: TextEncoder) -> TextEncoder:
+    """A sentence model with a text at a time: in a batch, one person's text would change the rounding of another's."""
+    if not isinstance(encoder, SentenceEncoder) or encoder.batch_size == 1:
+        return encoder
     model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
-    return SentenceEncoder(model, batch_size=size, device=encoder.device, threads=encoder.threads)
+    return SentenceEncoder(model, batch_size=1, device=encoder.device, threads=encoder.threads)
 
 
 def _fitted(pool: _Encoded, bounding: Bounding, weight: float) -> Block:
@@ -610,8 +629,6 @@ def _moments(features: PublicFeatures, pools: Sequence[_Encoded], count: int) ->
 
 # -- a pool, encoded once -------------------------------------------------------------------------------------
 
-_QUICK = (LatentWords, MeanOfWords)
-"""Encoders that read faster than a disk: what they say is not kept."""
 _WORTH_KEEPING = 10_000
 
 
