@@ -5,7 +5,15 @@ from dptext.audits.exact import ExactLoss, density_loss, exact_delta, exact_loss
 from dptext.audits.mechanisms import audit
 from dptext.audits.sampled import LossBound, clopper_pearson, loss_bound, sampled_loss, samples_needed, strongest_bound
 from dptext.audits.vectors import audit_vectors
-from dptext.audits.verdict import Outcome, Verdict, judge_canaries, judge_exact, judge_sample, require_refutable
+from dptext.audits.verdict import (
+    Outcome,
+    Verdict,
+    judge_canaries,
+    judge_exact,
+    judge_gaussian,
+    judge_sample,
+    require_refutable,
+)
 
 __all__ = [
     "CanaryBound",
@@ -22,6 +30,7 @@ __all__ = [
     "exact_loss",
     "judge_canaries",
     "judge_exact",
+    "judge_gaussian",
     "judge_sample",
     "loss_bound",
     "one_run_bound",

@@ -17,7 +17,9 @@ from dptext.audits.canaries import CanaryBound
 from dptext.audits.draws import DrawTest, Sampler, compare_draws
 from dptext.audits.exact import exact_delta, exact_loss
 from dptext.audits.sampled import LossBound, strongest_bound
+from dptext.checks import number
 from dptext.errors import ParameterError
+from dptext.privacy.accounting import gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import (
     ApproxDP,
     Guarantee,
@@ -38,6 +40,7 @@ __all__ = [
     "delta_of",
     "judge_canaries",
     "judge_exact",
+    "judge_gaussian",
     "judge_sample",
     "require_refutable",
 ]
@@ -331,6 +334,47 @@ def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float,
         error=error,
         strongest=bound.strongest,
         witness=f"{bound.correct:,} of {bound.guesses:,} guesses about {bound.canaries:,} canaries were right",
+        coverage=coverage,
+    )
+
+
+def judge_gaussian(
+    claim: PrivacyStatement, *, sigma: float, sensitivity: float, own: ApproxDP, coverage: str
+) -> Verdict:
+    """The verdict on one Gaussian release: its delta at the epsilon that it claims, exactly (Balle and Wang 2018,
+    Theorem 8).
+
+    Args:
+        claim: the statement to put to the test.
+        sigma: the standard deviation of the noise on each number.
+        sensitivity: how far the sum moves between neighbours, at most, in Euclidean length.
+        own: what this release claims for itself, out of the statement's guarantee; the rest is for others that were
+            counted in.
+        coverage: what was looked at.
+
+    Raises:
+        ParameterError: a claim without a guarantee; a sigma or sensitivity that is not above 0; a delta of 0.
+    """
+    guarantee = as_approx(checked_claim(claim))
+    epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
+    sigma, sensitivity = number("sigma", sigma, above=0), number("sensitivity", sensitivity, above=0)
+    needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=sensitivity)
+    broken = needed > delta * (1 + 1e-9)
+    loss = gaussian_epsilon(sigma, delta=number("delta", delta, above=0, below=1), sensitivity=sensitivity)
+    return Verdict(
+        outcome=Outcome.REFUTED if broken else Outcome.EXACT,
+        claim=claim.guarantee,
+        method=(
+            f"exact trade-off of Gaussian noise (delta {needed:.3g} is needed where {delta:.3g} was promised), from "
+            "the noise that the statement names"
+        ),
+        loss=loss if broken else min(loss, epsilon),
+        allowed=epsilon,
+        delta=delta,
+        witness=(
+            f"a {claim.unit} who moves the sum by all of {sensitivity:g}: noise of standard deviation {sigma:g} on "
+            "each number"
+        ),
         coverage=coverage,
     )
 

@@ -17,7 +17,17 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.reports.file_audit import (
+    Check,
+    audit_description,
+    audit_synthetic_file,
+    audit_vector_file,
+    audit_word_file,
+    description_folder,
+    is_of_people,
+    is_of_vectors,
+)
+from dptext.synthesis.distribution import announces_description, read_description
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["audit"]
@@ -26,13 +36,16 @@ __all__ = ["audit"]
 @options.collected
 def audit(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A private file with its statement beside it.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A private or synthetic file, statement beside it, or a description.")
+    ],
     text: options.Text = "text",
     vectors: options.MovedVectors = None,
     words: Annotated[
         tuple[str, ...],
         typer.Option("--word", help="Audit pairs of these words (repeat it); default: chosen at random."),
     ] = (),
+    synthetic: options.SyntheticInputs,
     samples: options.Samples = 200_000,
     error: Annotated[
         float, typer.Option(help="How often a sampled audit may refute a true promise.", min=1e-12, max=0.5)
@@ -40,22 +53,44 @@ def audit(
     seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
-    """Check a private file against its statement, and try to refute the promise itself.
+    """Check a private or synthetic file against its statement, and try to refute the promise itself.
 
     Exit code 3: something is refuted.
     """
+    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+    folder = file.parent if file.name == _IN_A_FOLDER else file
+    if folder.is_dir() and announces_description(folder):
+        output.say("Auditing the description ...")
+        statement, checks, verdict = audit_description(folder)
+        return _report(checks, verdict, statement, folder / _IN_A_FOLDER, output)
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
-    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
-    if is_of_vectors(statement):
-        if words or vectors is not None:
-            raise ParameterError("the file holds private vectors, no words: leave --word and --vectors out")
-        output.say(f"Auditing {statement.mechanism} ...")
-        checks, verdict = audit_vector_file(statement, data, **how)
-    else:
+    if not is_of_people(statement) and (synthetic.public or synthetic.distribution):
+        raise ParameterError("the file is no synthetic corpus: leave --public and --distribution out")
+    if not is_of_people(statement) and not is_of_vectors(statement):
         mechanism = mechanism_from_statement(statement, vectors=vectors)
         output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
         checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
+        return _report(checks, verdict, statement, beside, output)
+    if words or vectors is not None:
+        what = "private vectors" if is_of_vectors(statement) else "public or generated texts"
+        raise ParameterError(f"the file holds {what}, no private words: leave --word and --vectors out")
+    output.say(f"Auditing {statement.mechanism} ...")
+    if is_of_vectors(statement):
+        checks, verdict = audit_vector_file(statement, data, **how)
+    else:
+        at = description_folder(data, synthetic.distribution)
+        described = None if at is None else read_description(at)
+        checks, verdict = audit_synthetic_file(statement, data, text=text, pool=synthetic.pool(), described=described)
+    return _report(checks, verdict, statement, beside, output)
+
+
+_IN_A_FOLDER = "privacy.json"
+
+
+def _report(
+    checks: list[Check], verdict: Verdict, statement: PrivacyStatement, beside: Path, output: options.Output
+) -> None:
     refuted = verdict.refuted or any(check.held is False for check in checks)
     if output.as_json:
         found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]
@@ -72,11 +107,11 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
-    what = "VECTOR" if is_of_vectors(statement) else "WORD"
-    typer.echo(f"\nTHE PROMISE FOR A {what}\n{verdict.explain()}")
+    of = "people" if is_of_people(statement) else "vectors" if is_of_vectors(statement) else "words"
+    what = {"people": str(statement.unit), "vectors": "vector", "words": "word"}[of]
+    typer.echo(f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain()}")
     typer.echo("\nWHAT THIS MEANS")
-    words = not is_of_vectors(statement)
-    few = not words and not verdict.refutable and verdict.allowed < 30
+    few = of == "vectors" and not verdict.refutable and verdict.allowed < 30
     needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if few else 0
-    for line in audited(verdict, statement, refuted=refuted, words=words, needed=needed):
+    for line in audited(verdict, statement, refuted=refuted, of=of, needed=needed):
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent="  "))

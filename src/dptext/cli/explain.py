@@ -14,6 +14,7 @@ from dptext.cli.console import print_json
 from dptext.errors import DataError, StorageError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import data_agrees, data_and_statement, read_statement
+from dptext.synthesis.distribution import announces_description, read_description
 from dptext.vectors.folder import announces_vectors, check_folder
 
 __all__ = ["explain"]
@@ -25,7 +26,8 @@ def explain(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A statement (….privacy.json), or the data it is for: a file, or a folder of vectors."
+            metavar="FILE",
+            help="A statement (….privacy.json), or the data it is for: a file, a folder of vectors, or a description.",
         ),
     ],
     output: options.Output,
@@ -36,7 +38,7 @@ def explain(
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     agrees = data_agrees(statement, data)
-    if agrees is None and _is_of_vectors(beside):
+    if agrees is None and (_is_of_vectors(beside) or _is_description(beside)):
         data, agrees = beside.parent.resolve(), True
     if output.as_json:
         print_json({"statement": json.loads(statement.to_json()), "data_agrees": agrees})
@@ -61,10 +63,24 @@ def _is_of_vectors(statement: Path) -> bool:
     return is_announced and statement.name in check_folder(statement.parent)
 
 
+def _is_description(statement: Path) -> bool:
+    """Whether it is the one of a description of texts, which is checked."""
+    is_announced = False
+    with suppress(StorageError):
+        is_announced = announces_description(statement.parent)
+    if is_announced and statement.name == _IN_A_FOLDER:
+        read_description(statement.parent)
+        return True
+    return False
+
+
 def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> str:
     if agrees is None:
         why = "the statement names no data" if statement.data_sha256 is None else f"{data.name} is not beside it"
         return f"Not verified: {why}."
     if data.is_dir():
-        return f"{data.name}: verified, words, vectors and statements are those that its config.json announces."
+        what = (
+            "matrix, features, card and statement" if announces_description(data) else "words, vectors and statements"
+        )
+        return f"{data.name}: verified, {what} are those that its config.json announces."
     return f"{data.name}: {'verified, its SHA-256 is the one above' if agrees else 'NOT the data of this statement'}."

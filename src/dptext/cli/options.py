@@ -26,6 +26,7 @@ from dptext.cli.console import say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import OnError
 from dptext.files.formats import NAMES_OF_FORMATS
+from dptext.synthesis.sources import Pool
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.words.registry import MECHANISMS
 
@@ -303,6 +304,32 @@ def _number(value: str) -> str | float | int:
 
 
 _LARGEST_INTEGER = 2**63
+
+
+# -- synthetic corpora -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticInputs:
+    """What stands behind a synthetic corpus: all of it is public."""
+
+    public: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
+    ] = ()
+    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")] = "text"
+    distribution: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of a synthetic corpus: its description (default: FILE.distribution)."),
+    ] = None
+
+    def pool(self) -> Pool | None:
+        """The public texts, if any are named.
+
+        Raises:
+            ParameterError, DataError, StorageError: they cannot be read.
+        """
+        return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
 
 
 # -- attacks and audits ----------------------------------------------------------------------------------------

@@ -75,7 +75,15 @@ class AnnouncedFolder:
         inside = list(place.iterdir())
         names = {each.name for each in inside}
         whole = {CONFIG, *self.files} <= names <= {CONFIG, *self.files, *self.further}
-        return whole and all(map(Path.is_file, inside)) and self._parsed(place).get("format") == self.format
+        return whole and all(map(Path.is_file, inside)) and self.announces(place)
+
+    def announces(self, place: Path) -> bool:
+        """Whether the configuration of a folder says that it is one of these; nothing else is looked at.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        return (place / CONFIG).is_file() and self._parsed(place).get("format") == self.format
 
     def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The configuration, and the content of all files but the first, each as the configuration announces it.

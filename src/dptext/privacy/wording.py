@@ -255,17 +255,17 @@ def before_synthesis(plan: Any, *, user: str | None) -> str:
     return filled("privacy/templates/before_synthesis.txt", **values).rstrip("\n")
 
 
-def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, words: bool, needed: int = 0) -> list[str]:
+def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
     """What an audit means.
 
     Args:
         verdict: of the promise.
         statement: of the file.
         refuted: whether the promise, or a check of the file, was.
-        words: whether the file holds texts, and not vectors.
+        of: what was made private: "words", "vectors", or "people", of whom all together a description was made.
         needed: how many samples could have shown something, where these could not.
     """
-    values = {"verdict": verdict, "statement": statement, "refuted": refuted, "words": words, "needed": needed}
+    values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}
     return paragraphs("privacy/templates/audited.txt", **values)
 
 

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dptext.audits.mechanisms import audit
-from dptext.audits.verdict import Verdict
+from dptext.audits.verdict import Verdict, judge_gaussian
 from dptext.errors import DataError, ParameterError
-from dptext.files.documents import read_documents
+from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
 from dptext.privacy.agreement import disagreements
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import ApproxDP, rounded_up
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.release.release import data_agrees
+from dptext.reports.inputs import columns_of
 from dptext.representations.files import vectors_in
 from dptext.representations.published.claim import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
+from dptext.synthesis.distribution import Described, TextDistribution, announces_description, read_description
+from dptext.synthesis.release import distribution_path
+from dptext.synthesis.sources import Pool
+from dptext.synthesis.synthesizer import always_assumed
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 
-__all__ = ["Check", "audit_vector_file", "audit_word_file", "is_of_vectors"]
+__all__ = [
+    "Check",
+    "audit_description",
+    "audit_synthetic_file",
+    "audit_vector_file",
+    "audit_word_file",
+    "description_folder",
+    "is_of_people",
+    "is_of_vectors",
+]
 
 _MOST_NUMBERS = 1 << 20  # of a vector: what is audited has to fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
@@ -49,6 +67,11 @@ class Check:
 def is_of_vectors(statement: PrivacyStatement) -> bool:
     """Whether the statement speaks of vectors that a randomizer of this library made."""
     return statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
+
+
+def is_of_people(statement: PrivacyStatement) -> bool:
+    """Whether the statement speaks of a description of people's texts, or of a corpus that was made from one."""
+    return statement.mechanism == TextDistribution.mechanism
 
 
 def audit_word_file(
@@ -114,6 +137,214 @@ def audit_vector_file(
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
     return checks, audit(channel, statement, pair=pair, samples=samples, error=error, seed=seed)
+
+
+def description_folder(data: Path, named: Path | None = None) -> Path | None:
+    """The folder of the description that a corpus was made from: the one that is named, or the one that stands beside
+    it; None: there is none.
+
+    Raises:
+        DataError: the one that is named is none.
+        StorageError: it cannot be read.
+    """
+    folder = distribution_path(data) if named is None else named
+    if folder.is_dir() and announces_description(folder):
+        return folder
+    if named is not None:
+        raise DataError(f"{named.name}: expected the folder of a description of texts, it is none")
+    return None
+
+
+def audit_synthetic_file(
+    statement: PrivacyStatement,
+    data: Path,
+    *,
+    text: str = "text",
+    pool: Pool | None = None,
+    described: Described | None = None,
+) -> tuple[list[Check], Verdict]:
+    """Check a synthetic corpus against its statement, and compute whether the noise is enough for the promise.
+
+    Args:
+        statement: of the corpus.
+        data: the file.
+        text: the column of the texts.
+        pool: the public texts that it was chosen from; None: not at hand.
+        described: the description that it was made from; None: not at hand.
+
+    Raises:
+        DataError: a row cannot be read; the parameters of the statement are none that a description could have.
+    """
+    checks = _check_digest(statement, data)
+    if checks[0].held is not None:
+        checks += _check_corpus(statement, data, text, pool, described)
+    if described is not None:
+        differ = _of_another_release(statement, described.statement)
+        seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
+        checks.append(Check("the description is the one that the corpus was made from", not differ, seen))
+    return [*checks, _check_people(statement)], _judge_people(statement)
+
+
+def audit_description(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdict]:
+    """Check the folder of a description against its statement, and compute whether the noise is enough.
+
+    Raises:
+        DataError: the folder was changed, or is none; as `audit_synthetic_file`.
+        StorageError: it cannot be read.
+    """
+    described = read_description(folder)
+    statement, shape = described.statement, described.matrix.shape
+    said = statement.parameters
+    checks = [Check("all files are those that config.json announces", True, "their SHA-256 agree")]
+    expected = (said.get("classes"), 1 + _number(statement, "features_dimension"))
+    fits = shape == expected == (len(described.labels), expected[1]) and bool(np.isfinite(described.matrix).all())
+    checks.append(Check("the matrix is the one that was promised", fits, " x ".join(f"{each:,}" for each in shape)))
+    same = described.sigma == said.get("sigma")
+    checks.append(Check("the noise is that of the statement", same, f"standard deviation {described.sigma:g}"))
+    return statement, [*checks, _check_people(statement)], _judge_people(statement)
+
+
+def _check_corpus(
+    statement: PrivacyStatement, data: Path, text: str, pool: Pool | None, described: Described | None
+) -> Iterator[Check]:
+    """The texts and their labels."""
+    labels = None if described is None else described.labels
+    columns = () if labels is None else labels.columns
+    missing = set(columns) - set(columns_of(data, text=text, wanted=columns))
+    parts = [path for path, _ in find_files([data])]
+    known = None if pool is None else {" ".join(each.split()) for each in pool.texts}
+    count = foreign = outside = 0
+    seen: set[str] = set()
+    for document in read_documents(parts, text=text, keep=() if missing else columns):
+        count += 1
+        spaced = " ".join((document.text or "").split())
+        foreign += known is not None and spaced not in known
+        seen.add(spaced)
+        outside += labels is not None and not missing and _code(described, document) < 0
+    announced = statement.parameters.get("texts")
+    yield Check("there are as many texts as the statement says", count == announced, f"{count:,} texts")
+    yield Check("no text stands there twice", len(seen) == count, f"{count - len(seen):,} texts do")
+    if "pool_sha256" not in statement.parameters:
+        yield Check("every text is one of the public pool", None, "a generator wrote them")
+    elif pool is None:
+        yield Check("every text is one of the public pool", None, "the pool was not named (--public)")
+    else:
+        same = pool.sha256 == statement.parameters["pool_sha256"]
+        yield Check("the pool is the one of the statement", same, f"{len(pool):,} texts")
+        yield Check("every text is one of the public pool", foreign == 0, f"{foreign:,} texts are not")
+    if labels is None:
+        yield Check("every label is one of the public set", None, "the description was not named (--distribution)")
+    elif missing:
+        yield Check("every label is one of the public set", False, f"the column {min(missing)!r} is missing")
+    elif columns:
+        yield Check("every label is one of the public set", outside == 0, f"{outside:,} texts have another")
+
+
+def _code(described: Described | None, document: Document) -> int:
+    assert described is not None
+    values = document.attributes or {}
+    return described.labels.code([values.get(column) for column in described.labels.columns])
+
+
+def _of_another_release(corpus: PrivacyStatement, description: PrivacyStatement) -> list[str]:
+    """In what the statement of a corpus disagrees with that of its description: it may say more, not less."""
+    differ = disagreements(corpus, description, of_a_release=True)
+    if corpus.release_id is None or corpus.release_id != description.release_id:
+        differ.insert(0, "release_id")
+    return differ
+
+
+def _check_people(statement: PrivacyStatement) -> Check:
+    """Whether the promise is the one that follows from epsilon, delta and what was promised before."""
+    own = _own(statement)
+    epsilon, delta = (statement.parameters[name] for name in ("epsilon", "delta"))
+    assert isinstance(epsilon, int | float) and isinstance(delta, int | float)
+    try:
+        budget = PersonalBudgets(epsilon, delta=delta)
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
+    before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
+    swapped = budget.guarantee(relation=Relation.SUBSTITUTION)
+    parameters: dict[str, Parameter] = {
+        "epsilon": budget.cap,
+        "delta": budget.delta,
+        "sigma": budget.sigma,
+        "sensitivity": 1.0,
+        "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
+        "delta_under_substitution": rounded_up(swapped.delta, 4),
+    }
+    again = of_release(
+        guarantee=own,
+        unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        trust=Trust.CENTRAL,
+        mechanism=TextDistribution.mechanism,
+        parameters=parameters,
+        assumptions=always_assumed(statement.unit, counted_in=bool(before)),
+    )
+    # what was promised before is known up to the digits in which the statement names it
+    summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if before else ()
+    check = _check_promise(statement, again, apart_from=summed)
+    if not before or not check.held:
+        return check
+    least = ApproxDP(
+        *(sum(each) for each in zip((own.epsilon, own.delta), *map(_at_least, before.values()), strict=True))
+    )
+    held = _covers(statement, least)
+    return Check(check.name, held, f"{statement.guarantee}, of which {', '.join(before.values())} for what was before")
+
+
+_DIGITS = (1 - 1e-3, 1 - 1e-2)  # a promise in words has 4 digits of epsilon and 3 of delta, rounded up
+_PROMISE = re.compile(
+    r"\((?P<epsilon>[\d.e+-]+), (?P<delta>[\d.e+-]+)\)|(?P<pure>[\d.e+-]+)-differential privacy \(pure\)"
+)
+
+
+def _at_least(promise: str) -> tuple[float, float]:
+    """The least epsilon and delta that a promise in words can stand for."""
+    found = _PROMISE.match(promise)
+    if found is None:
+        return 0.0, 0.0
+    return float(found["epsilon"] or found["pure"]) * _DIGITS[0], float(found["delta"] or 0.0) * _DIGITS[1]
+
+
+def _covers(statement: PrivacyStatement, least: ApproxDP) -> bool:
+    guarantee = statement.guarantee
+    return (
+        isinstance(guarantee, ApproxDP)
+        and guarantee.epsilon >= least.epsilon * (1 - 1e-12)
+        and guarantee.delta >= least.delta * (1 - 1e-12)
+    )
+
+
+def _judge_people(statement: PrivacyStatement) -> Verdict:
+    sigma = statement.parameters.get("sigma")
+    if isinstance(sigma, bool) or not isinstance(sigma, int | float):
+        raise DataError("the statement lacks the noise of its description: it is not one that dptext wrote")
+    try:
+        return judge_gaussian(
+            statement,
+            sigma=sigma,
+            sensitivity=1.0,
+            own=_own(statement),
+            coverage=(
+                f"all {'people' if statement.unit is Unit.USER else 'documents'}, whoever takes part beside them: each "
+                "has length 1 at most, as long as the software that the statement names did what it says"
+            ),
+        )
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of noise that cannot be: {problem}") from None
+
+
+def _own(statement: PrivacyStatement) -> ApproxDP:
+    """What a description claims for itself, what was promised before not counted."""
+    said = [statement.parameters.get(name) for name in ("epsilon", "delta")]
+    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in said):
+        raise DataError("the statement lacks the epsilon and delta of its description: it is not one that dptext wrote")
+    try:
+        return ApproxDP(*(float(each) for each in said if isinstance(each, int | float)))
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
 
 
 def _number(statement: PrivacyStatement, name: str) -> int:

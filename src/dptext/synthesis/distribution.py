@@ -37,7 +37,7 @@ from dptext.synthesis.rounds import generated
 from dptext.synthesis.sampling import VARIETY, choose
 from dptext.synthesis.sources import Pool, Source
 
-__all__ = ["HINTS", "Shares", "TextDistribution", "Weights"]
+__all__ = ["HINTS", "Described", "Shares", "TextDistribution", "Weights", "announces_description", "read_description"]
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -329,24 +329,20 @@ class TextDistribution:
         """
         place = path("the folder", folder)
         source = place.name or str(place)
-        config, contents = _FOLDER.read(place, source)
-        statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
-        tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+        parts = _read(place, source)
         try:
-            labels = Labels(tuple(config["labels"]["columns"]), tuple(map(tuple, config["labels"]["values"])))
-            own = {name.removeprefix("features."): each for name, each in tensors.items() if name != "matrix"}
             if features is None:
-                features = PublicFeatures.from_parts(config["features"], own, source, given=encoder)
+                own = {name.removeprefix("features."): each for name, each in parts.tensors.items() if name != "matrix"}
+                features = PublicFeatures.from_parts(parts.config["features"], own, source, given=encoder)
             found = cls(
-                matrix=tensors["matrix"],
-                sigma=float(config["sigma"]),
-                labels=labels,
+                matrix=parts.matrix,
+                sigma=parts.sigma,
+                labels=parts.labels,
                 features=features,
-                statement=statement,
+                statement=parts.statement,
             )
         except (ParameterError, TypeError, KeyError, ValueError) as error:
-            why = f" ({error})" if isinstance(error, ParameterError) else ""
-            raise DataError(f"{source}: its files are not of one description{why}; get the folder again") from None
+            raise _not_of_one(source, error) from None
         wrong = found.disagreements()
         if wrong:
             raise DataError(
@@ -370,6 +366,66 @@ class TextDistribution:
         if self.statement.mechanism != self.mechanism:
             wrong.append("mechanism")
         return wrong + ([] if noise_is_enough(self.statement) else ["guarantee"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Described:
+    """What a folder says of a description, each file as its configuration announces it: without the features, which
+    may need a model that is not at hand.
+
+    Attributes:
+        matrix, sigma, labels, statement: as in `TextDistribution`.
+        config: the configuration.
+        tensors: all arrays.
+    """
+
+    matrix: Floats
+    sigma: float
+    labels: Labels
+    statement: PrivacyStatement
+    config: Mapping[str, Any]
+    tensors: Mapping[str, npt.NDArray[Any]]
+
+
+def announces_description(folder: Path) -> bool:
+    """Whether the configuration of a folder says that `TextDistribution.save` wrote it; nothing else is looked at.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    return _FOLDER.announces(folder)
+
+
+def read_description(folder: Path) -> Described:
+    """The description in a folder, without its features.
+
+    Raises:
+        DataError: the folder was changed, or is none.
+        StorageError: it cannot be read.
+    """
+    return _read(folder, folder.name or str(folder))
+
+
+def _read(place: Path, source: str) -> Described:
+    config, contents = _FOLDER.read(place, source)
+    statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
+    tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+    try:
+        return Described(
+            matrix=np.asarray(tensors["matrix"], dtype=np.float64),
+            sigma=float(config["sigma"]),
+            labels=Labels(tuple(config["labels"]["columns"]), tuple(map(tuple, config["labels"]["values"]))),
+            statement=statement,
+            config=config,
+            tensors=tensors,
+        )
+    except (ParameterError, TypeError, KeyError, ValueError) as error:
+        raise _not_of_one(source, error) from None
+
+
+def _not_of_one(source: str, error: Exception) -> DataError:
+    why = f" ({error})" if isinstance(error, ParameterError) else ""
+    return DataError(f"{source}: its files are not of one description{why}; get the folder again")
 
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:

@@ -32,7 +32,7 @@ from dptext.users.grouping import UserUnit, check_users_are_read
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.users.texts import Author, texts_of
 
-__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
+__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer", "always_assumed"]
 
 MOST_DOCUMENTS = 1000
 """Of a person, this many documents are looked at, unless another number is given."""
@@ -141,19 +141,26 @@ class SynthesisPlan:
         return (f"the names of the labels: {known}",)
 
     def _assumptions(self) -> tuple[str, ...]:
-        first = "all parameters are public; none was computed from the protected texts"
-        if self.prior:
-            first = (
-                "all parameters are public, or computed from what was released before under a promise counted in above"
-            )
-        return (
-            first,
-            *self.features.assumptions(),
-            *(_ONE_NAME if self.unit == "user" else ()),
-            "that there is at least one document may be known",
-            f"at most {MOST_USERS:,} {self.unit}s take part",
-            ELEMENTARY,
-        )
+        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(self.prior))
+        return (first, *self.features.assumptions(), *others)
+
+
+def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
+    """What every description of people's texts takes for granted, before what its features do.
+
+    Args:
+        unit: who is protected.
+        counted_in: whether it starts from what was released before.
+    """
+    return (
+        "all parameters are public, or computed from what was released before under a promise counted in above"
+        if counted_in
+        else "all parameters are public; none was computed from the protected texts",
+        *(_ONE_NAME if unit is Unit.USER else ()),
+        "that there is at least one document may be known",
+        f"at most {MOST_USERS:,} {unit}s take part",
+        ELEMENTARY,
+    )
 
 
 class Synthesizer:
