@@ -152,6 +152,12 @@ def test_labels_that_were_learned_are_counted_in():
         synthesizer(labels=learned(Unit.DOCUMENT))
 
 
+def test_a_description_of_learned_labels_can_be_loaded(tmp_path):
+    release = fitted(labels=learned())
+    release.save(tmp_path / "shared")
+    assert dptext.TextDistribution.load(tmp_path / "shared").statement.guarantee == release.statement.guarantee
+
+
 def test_a_folder_gives_back_the_same_description(tmp_path):
     release = fitted(features="words")
     release.save(tmp_path / "shared")

@@ -24,10 +24,9 @@ from dptext.reports.file_audit import (
     audit_vector_file,
     audit_word_file,
     description_folder,
-    is_of_people,
     is_of_vectors,
 )
-from dptext.synthesis.distribution import announces_description, read_description
+from dptext.synthesis.distribution import announces_description, is_described, read_description
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["audit"]
@@ -65,9 +64,9 @@ def audit(
         return _report(checks, verdict, statement, folder / _IN_A_FOLDER, output)
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
-    if not is_of_people(statement) and (synthetic.public or synthetic.distribution):
+    if not is_described(statement) and (synthetic.public or synthetic.distribution):
         raise ParameterError("the file is no synthetic corpus: leave --public and --distribution out")
-    if not is_of_people(statement) and not is_of_vectors(statement):
+    if not is_described(statement) and not is_of_vectors(statement):
         mechanism = mechanism_from_statement(statement, vectors=vectors)
         output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
         checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
@@ -107,7 +106,7 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
-    of = "people" if is_of_people(statement) else "vectors" if is_of_vectors(statement) else "words"
+    of = "people" if is_described(statement) else "vectors" if is_of_vectors(statement) else "words"
     what = {"people": str(statement.unit), "vectors": "vector", "words": "word"}[of]
     typer.echo(f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain()}")
     typer.echo("\nWHAT THIS MEANS")

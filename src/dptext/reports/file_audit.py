@@ -24,7 +24,13 @@ from dptext.reports.inputs import columns_of
 from dptext.representations.files import vectors_in
 from dptext.representations.published.claim import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
-from dptext.synthesis.distribution import Described, TextDistribution, announces_description, read_description
+from dptext.synthesis.distribution import (
+    Described,
+    TextDistribution,
+    announces_description,
+    is_described,
+    read_description,
+)
 from dptext.synthesis.release import distribution_path
 from dptext.synthesis.sources import Pool
 from dptext.synthesis.synthesizer import always_assumed
@@ -38,7 +44,6 @@ __all__ = [
     "audit_vector_file",
     "audit_word_file",
     "description_folder",
-    "is_of_people",
     "is_of_vectors",
 ]
 
@@ -67,11 +72,6 @@ class Check:
 def is_of_vectors(statement: PrivacyStatement) -> bool:
     """Whether the statement speaks of vectors that a randomizer of this library made."""
     return statement.mechanism in RANDOMIZERS or statement.mechanism in PUBLISHED_ONLY
-
-
-def is_of_people(statement: PrivacyStatement) -> bool:
-    """Whether the statement speaks of a description of people's texts, or of a corpus that was made from one."""
-    return statement.mechanism == TextDistribution.mechanism
 
 
 def audit_word_file(
@@ -278,7 +278,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
         relation=Relation.ADD_REMOVE,
         trust=Trust.CENTRAL,
-        mechanism=TextDistribution.mechanism,
+        mechanism=statement.mechanism if is_described(statement) else TextDistribution.mechanism,
         parameters=parameters,
         assumptions=always_assumed(statement.unit, counted_in=bool(before)),
     )

@@ -37,7 +37,16 @@ from dptext.synthesis.rounds import generated
 from dptext.synthesis.sampling import VARIETY, choose
 from dptext.synthesis.sources import Pool, Source
 
-__all__ = ["HINTS", "Described", "Shares", "TextDistribution", "Weights", "announces_description", "read_description"]
+__all__ = [
+    "HINTS",
+    "Described",
+    "Shares",
+    "TextDistribution",
+    "Weights",
+    "announces_description",
+    "is_described",
+    "read_description",
+]
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -363,7 +372,7 @@ class TextDistribution:
             "features_sha256": self.features.fingerprint,
         }
         wrong = [name for name, value in known.items() if said.get(name) != value]
-        if self.statement.mechanism != self.mechanism:
+        if not is_described(self.statement):
             wrong.append("mechanism")
         return wrong + ([] if noise_is_enough(self.statement) else ["guarantee"])
 
@@ -385,6 +394,12 @@ class Described:
     statement: PrivacyStatement
     config: Mapping[str, Any]
     tensors: Mapping[str, npt.NDArray[Any]]
+
+
+def is_described(statement: PrivacyStatement) -> bool:
+    """Whether a statement speaks of a description of people's texts, or of a corpus made from one; with what was
+    promised before counted in, or nothing."""
+    return statement.mechanism.split(" + ")[0] == TextDistribution.mechanism
 
 
 def announces_description(folder: Path) -> bool:
