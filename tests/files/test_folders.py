@@ -20,6 +20,7 @@ def tree(tmp_path, monkeypatch):
         "README",
         "a.jsonl.privacy.json",
         "a.jsonl.rejects.jsonl",
+        "a.jsonl.answers.jsonl",
         ".hidden.txt",
         ".a.jsonl.job",
         ".a.jsonl.rows",

@@ -13,7 +13,7 @@ from dptext.files.streams import STANDARD
 
 __all__ = ["find_files"]
 
-_OURS = (".privacy.json", ".rejects.jsonl")
+_OURS = (".privacy.json", ".rejects.jsonl", ".answers.jsonl")
 
 
 def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = False) -> list[tuple[Path, Path]]:

@@ -403,7 +403,7 @@ def _of_status(response: Any) -> _CallError:
         return _CallError(
             f"status {status}", is_passing=True, wait=_retry_after(response.headers.get("retry-after", ""))
         )
-    return _CallError(f"status {status}, it does not accept the request")
+    return _CallError(f"status {status}, it does not accept the request (some know no max_tokens: None leaves it out)")
 
 
 def _retry_after(value: str) -> float | None:
