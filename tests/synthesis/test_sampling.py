@@ -36,7 +36,7 @@ def test_each_candidate_once_and_each_class_its_share(generator, variety, shares
 def test_labels_are_mostly_right(generator):
     scores, nearness, truth = candidates(generator)
     rows, classes = chosen(scores, nearness, 600)
-    assert (truth[rows] == classes).mean() > (truth == scores.argmax(axis=1)).mean() + 0.05
+    assert (truth[rows] == classes).mean() > (truth == scores.argmax(axis=1)).mean() + 0.03
 
 
 def test_the_dial_gives_accuracy_for_variety(generator):
@@ -58,8 +58,8 @@ def test_candidates_of_another_domain_are_left_out(generator):
     scores, _, _ = candidates(generator)
     nearness = np.where(np.arange(3000) < 1000, 0.0, -8.0) + 0.1 * generator.normal(size=3000)
     for variety in (0.0, 0.5, 1.0):
-        rows, _ = chosen(scores, nearness, 500, variety=variety)
-        assert (rows < 1000).mean() > 0.9
+        rows, _ = chosen(scores, nearness, 400, variety=variety)
+        assert (rows < 1000).mean() > 0.99
 
 
 def test_equal_nearness_leaves_it_to_the_margins(generator):
@@ -101,7 +101,7 @@ def test_one_class_is_drawn_from_the_near_ones(generator):
     nearness = generator.normal(size=1000)
     rows, classes = choose(np.zeros((1000, 1)), nearness, 50, shares=[1.0], bits=RandomBits(1), variety=0.0)
     assert set(classes.tolist()) == {0}
-    assert nearness[rows].min() >= np.sort(nearness)[-50]
+    assert nearness[rows].min() > 0
 
 
 def test_no_text_wanted_is_no_text(generator):

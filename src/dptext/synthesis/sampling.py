@@ -3,17 +3,18 @@
 Everything here looks at what was released and at candidates: post-processing, at no cost.
 
 1. **Near ones.** The nearness of a text is 0 on average for the texts of people (`dptext.synthesis.ratio`). So as many
-   of the nearest candidates are *near* as have a mean of 0, and at least 1.5 n.
+   of the nearest candidates are *near* as have a mean of 0: they alone are chosen from, if they are 1.5 n at least. If
+   not, the pool is of another domain, or small: all are chosen from, and the 1.5 n nearest count as near.
 2. **Labels.** A text has the class of its largest score. Where some class has too few near texts so, offsets are
    moved, as far as needed in eighths of the way, towards those at which the mean probabilities of near texts are the
    shares.
-3. **Rank.** Within a class, near texts are ranked by margin (how far the score is above that of the second class), and
-   by nearness; what counts is the product of the two ranks.
-4. **The dial.** Of a class that is to have m texts, with N near candidates, m are drawn at random among the
-   m + variety (N - m) that rank highest. ``variety`` 0: the m purest; 1: any that are near.
+3. **Rank.** Within a class, texts are ranked by margin (how far the score is above that of the second class), and by
+   nearness, up to 0: nearer than people's own texts is no better. What counts is the product of the two ranks.
+4. **The dial.** Of a class that is to have m texts and has N near ones, m are drawn at random among the
+   m + variety (N - m) that rank highest. ``variety`` 0: the m purest; 1: as many as are near.
 
-Where a class has fewer near candidates than it is to have, texts that no class has taken make it up, those with the
-largest probability of the class first.
+Where a class has fewer candidates than it is to have, texts that no class has taken make it up, those with the largest
+probability of the class first.
 """
 
 from __future__ import annotations
@@ -87,18 +88,21 @@ def choose(
     wanted = quotas(asked, n)
     if n == 0:
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    closest = near(close)
+    eligible = np.zeros(len(table), dtype=bool)
+    eligible[closest if len(closest) >= _ROOM * n else slice(None)] = True
     closest = near(close, least=_ROOM * n)
     table = table + _offsets(table[closest], asked / asked.sum(), wanted)
     classes = table.argmax(axis=1)
     margins = _margins(table)
-    is_near = np.zeros(len(table), dtype=bool)
-    is_near[closest] = True
+    count = np.bincount(classes[closest], minlength=len(asked)).tolist()
+    like_people = np.minimum(close, 0.0)
     picked = []
     for code, size in enumerate(wanted.tolist()):
-        candidates = np.flatnonzero((classes == code) & is_near)
-        rank = _ranks(margins[candidates]) * _ranks(close[candidates])
+        candidates = np.flatnonzero((classes == code) & eligible)
+        rank = _ranks(margins[candidates]) * _ranks(like_people[candidates])
         order = candidates[np.argsort(-rank, kind="stable")]
-        window = min(len(order), size + int(np.ceil(variety * max(0, len(order) - size))))
+        window = min(len(order), size + int(np.ceil(variety * max(0, count[code] - size))))
         picked.append(order[_shuffled(window, bits)[:size]])
     _make_up(picked, wanted, table)
     order = _shuffled(n, bits)
