@@ -1,14 +1,17 @@
 """A description on Spark is the one of one machine to the last bit, however rows lie and whatever is done again."""
 
 import hashlib
+import json
 import os
 import signal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import dptext
+from dptext.cli import main
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.spark import descriptions, users
@@ -223,3 +226,38 @@ def test_what_does_not_fit_is_said_in_one_line(frame, tmp_path):
         with pytest.raises(error, match=remedy) as caught:
             described(df, synthesizer(), **how)
         assert "\n" not in str(caught.value)
+
+
+def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
+    """The same description as on one machine; refused is what Spark has no use for."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"text": f"{one} and {other}", "who": f"{one} {n}", "topic": "drinks" if one in WORDS[:3] else "rules"}
+        for n in range(20) for one in WORDS for other in WORDS
+    ]  # fmt: skip
+    pa.parquet.write_table(pa.Table.from_pylist(rows), "in.parquet")
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "pool.txt").write_text("\n".join(f"{text} {n}" for text in POOL for n in range(3)))
+    usual = ["--user", "who", "--label", "topic", "--labels", "drinks,rules", "--epsilon", "4", "--public", "pool.txt"]
+    usual += ["--features", "words", "-n", "20", "--quiet"]
+    found = []
+    for name, engine in (("in.jsonl", "local"), ("in.parquet", "spark"), ("in.jsonl", "spark")):
+        out = f"{engine}-{name}"
+        given = [str(tmp_path / name), "-o", out, "--engine", engine, "--seed", "3"]
+        assert main(["synthesize", *given, *usual]) == 0, capsys.readouterr().err
+        matrix = TextDistribution.load(f"{out}.distribution").matrix
+        found.append(matrix.tobytes())
+        assert len(list(dptext.read_documents(out))) == 20
+    assert found[0] == found[1] == found[2]
+    Ledger.create("ledger.db", epsilon=5.0, delta=1e-5)
+    on_spark = ["synthesize", str(tmp_path / "in.parquet"), "-o", "charged.jsonl", "--engine", "spark", *usual]
+    assert main([*on_spark, "--ledger", "ledger.db"]) == 0, capsys.readouterr().err
+    assert [(each.state, each.units) for each in Ledger("ledger.db").releases()] == [("released", 120)]
+    assert main([*on_spark, "--resume", "--force", "--ledger", "ledger.db"]) == 0  # of the same description
+    assert len(Ledger("ledger.db").releases()) == 1
+    capsys.readouterr()
+    assert main([*on_spark, "--on-error", "skip", "--force"]) == 2
+    assert "--on-error" in capsys.readouterr().err
+    on_spark[3] = str(tmp_path / "in.parquet")
+    assert main([*on_spark, "--force"]) == 2
+    assert "the same file as IN" in capsys.readouterr().err

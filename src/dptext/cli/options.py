@@ -234,6 +234,10 @@ class Rows(Inputs):
 # -- how a release is conducted --------------------------------------------------------------------------------
 
 Seed = Annotated[int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")]
+Engine = Annotated[
+    Literal["local", "spark"],
+    typer.Option(help="What does the work: this machine, or Spark on paths that its cluster sees."),
+]
 Processes = Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output that is there, or an interrupted run of it.")]
 Ledger = Annotated[

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -100,10 +100,7 @@ def privatize(
     words: WordOptions,
     run: options.Run,
     processes: options.Processes = 1,
-    engine: Annotated[
-        Literal["local", "spark"],
-        typer.Option(help="What does the work: this machine, or Spark on paths that its cluster sees."),
-    ] = "local",
+    engine: options.Engine = "local",
     out_format: Annotated[
         str | None, typer.Option("--out-format", metavar="SUFFIX", help="Format of a pipe, or of files in a folder.")
     ] = None,

@@ -26,7 +26,7 @@ from dptext.synthesis.distribution import Shares, TextDistribution
 from dptext.synthesis.features import NAMES
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.planning import expected_quality
-from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file, write_corpus
+from dptext.synthesis.release import Draw, PrivateFiles, PrivateRows, distribution_path, synthesize_file, write_corpus
 from dptext.synthesis.sampling import VARIETY
 from dptext.synthesis.sources import Pool, Source
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Synthesizer
@@ -57,15 +57,27 @@ class PrivateTexts:
         Literal["fail", "skip"], typer.Option(help="A row that cannot be read: stop, or leave it out.")
     ] = "fail"
     most_documents: Annotated[
-        int, typer.Option(metavar="N", help="Of a user, this many documents are looked at: the first ones.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Of a user, this many documents are looked at: the first ones (Spark: those of the smallest digests).",
+        ),
     ] = MOST_DOCUMENTS
+    engine: options.Engine = "local"
 
-    def files(self, watch: Callable[[DocumentReader], None] | None = None) -> PrivateFiles:
-        """What the library reads; ``watch`` is shown the reader, for progress.
+    def rows(self, labels: Sequence[str], watch: Callable[[DocumentReader], None]) -> PrivateRows:
+        """What the library reads; ``watch`` is shown the reader of files, for progress.
 
         Raises:
-            ParameterError: no files; nobody is named, or somebody where documents are protected.
-            DataError, StorageError: there are none.
+            ParameterError, DataError, StorageError: they cannot be read.
+        """
+        return self._files(watch) if self.engine == "local" else self._frame(labels)
+
+    def check(self) -> None:
+        """Whether it is said what is read, and who is protected.
+
+        Raises:
+            ParameterError: it is not.
         """
         if not self.sources:
             raise ParameterError(
@@ -80,7 +92,9 @@ class PrivateTexts:
             raise ParameterError(
                 "--unit document promises nothing to a user: leave --user out, or protect users (--unit user)"
             )
-        found = [path for path, _ in find_files(self.sources, any_format=self.in_format is not None)]
+
+    def _files(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
+        found = [path for path, _ in find_files(self.sources or (), any_format=self.in_format is not None)]
         return PrivateFiles(
             paths=found,
             text=self.text,
@@ -89,6 +103,19 @@ class PrivateTexts:
             suffix=self.in_format,
             watch=watch,
         )
+
+    def _frame(self, labels: Sequence[str]) -> PrivateRows:
+        sources = self.sources or ()
+        if self.on_error == "skip":
+            raise ParameterError("Spark has no --on-error skip: leave it out, and repair the rows")
+        if "-" in sources:
+            raise ParameterError("Spark reads no pipes: name paths that the cluster sees")
+        from dptext.spark.descriptions import PrivateFrame
+        from dptext.spark.frames import read_files
+
+        keep = [*labels, *([] if self.user is None else [self.user])]
+        frame = read_files(sources, text=self.text, keep=keep, kind=self.in_format)
+        return PrivateFrame(frame, text=self.text, user=self.user)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,13 +294,12 @@ def synthesize(
         raise ParameterError("say how many texts to make: -n 5000 (a public number, not a count of IN)")
     with stopped_with_notes(), progress_bar("public texts", quiet=output.quiet) as bar:
         draw = _draw(pool, generator, corpus, out, bar)
-        if private.sources:
-            synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
-            made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar)
-        elif distribution is not None:
+        if distribution is not None and not private.sources:
             made = _drawn(distribution, draw, out, private.text, run)
         else:
-            made = _nothing_to_describe(private)
+            private.check()
+            synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
+            made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar)
     with suppress(OSError):
         answers_path(out).unlink(missing_ok=True)
     _say_what_was_made(made, out, output)
@@ -314,11 +340,6 @@ def _drawn(folder: Path, draw: Draw, out: Path, text: str, run: options.Run) -> 
     return write_corpus(draw.of(found), out, writer)
 
 
-def _nothing_to_describe(private: PrivateTexts) -> Release:
-    private.files()
-    raise AssertionError("files() refuses a command without any")
-
-
 def _released(
     private: PrivateTexts,
     synthesizer: Synthesizer,
@@ -329,9 +350,10 @@ def _released(
     bar: Bar,
 ) -> Release:
     """A new description, or that of an interrupted run, and texts of it."""
-    files = private.files(lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")))
     if draw.public is None:
         raise ParameterError("features are fitted on public texts: --public POOL, chosen without regard to IN")
+    columns = synthesizer.labels.columns
+    rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")))
     pool: Pool = draw.public
     plan = synthesizer.plan(pool, progress=lambda done: bar.step(done, len(pool), "public texts"))
     output.say(before_synthesis(plan, user=private.user))
@@ -340,8 +362,9 @@ def _released(
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # said already
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         return synthesize_file(
-            files,
+            rows,
             places.out,
             synthesizer,
             draw,

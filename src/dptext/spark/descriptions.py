@@ -14,12 +14,13 @@ sensitivity is what it was, and a retry finds the same documents.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +105,6 @@ class PrivateFrame:
     Attributes:
         frame: the rows.
         text, user, order, partitions: as in `describe`.
-        sources: the files that they were read from, which no output may be.
     """
 
     frame: Any
@@ -112,7 +112,12 @@ class PrivateFrame:
     user: str | None = "user"
     order: str | None = None
     partitions: int | None = None
-    sources: Sequence[PathLike] = ()
+
+    @property
+    def sources(self) -> list[PathLike]:
+        """The files of this machine that they are read from, which no output may be."""
+        found = map(urlsplit, self.frame.inputFiles())
+        return [Path(unquote(each.path)) for each in found if each.scheme == "file"]
 
     def check(self, synthesizer: Synthesizer) -> dict[str, str]:
         """The columns, by the names that tasks know them by.

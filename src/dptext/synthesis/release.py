@@ -29,7 +29,7 @@ from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 __all__ = [
     "Draw",
     "PrivateFiles",
-    "PrivateTexts",
+    "PrivateRows",
     "check_columns",
     "described_into",
     "distribution_path",
@@ -41,7 +41,7 @@ _ROWS_AT_ONCE = 10_000
 _SUFFIX = ".distribution"
 
 
-class PrivateTexts(Protocol):
+class PrivateRows(Protocol):
     """Whose documents are described, wherever they lie: files (`PrivateFiles`), or a DataFrame of Spark."""
 
     @property
@@ -209,7 +209,7 @@ def distribution_path(out: Path) -> Path:
 
 
 def synthesize_file(
-    source: PrivateTexts,
+    source: PrivateRows,
     out: PathLike,
     synthesizer: Synthesizer,
     draw: Draw,
@@ -223,7 +223,7 @@ def synthesize_file(
     """Describe the people of files by one noisy release, and write a corpus that is made from it.
 
     Args:
-        source: whose texts: `PrivateFiles`.
+        source: whose texts: `PrivateFiles`, or rows of Spark (`dptext.spark.descriptions.PrivateFrame`).
         out: the synthetic file; its name says the format. Its statement stands beside it.
         synthesizer: with budget, labels and features.
         draw: how the corpus is made.
@@ -298,7 +298,7 @@ def described_into(
     """Release a description into a folder, charged to a ledger: reserved, made, in place, settled.
 
     Args:
-        folder, synthesizer, plan, force: as in `PrivateTexts.describe`.
+        folder, synthesizer, plan, force: as in `PrivateRows.describe`.
         charges: the ledger, if there is one.
         read: the rows that are charged.
         fit: makes the release of this name, of the rows that were charged.
