@@ -85,6 +85,8 @@ def demo(
         print_json({"out": str(sample.synthetic), "statement": statement, "accuracy": accuracy})
     elif not output.quiet:
         _show(sample, made, description, epsilon, seed)
+    for doubt in made.doubts:
+        output.say(f"Note: {doubt}.")
 
 
 class _Utterance(NamedTuple):
@@ -153,8 +155,8 @@ def _show(sample: _Sample, made: Release, description: TextDistribution, epsilon
     _say(
         console,
         f"{_share_right(sample, made):.0%} of the synthetic texts have the intent that their authors gave them, which "
-        "the pool did not show. Some sentences stand in both halves; they stay in the pool, because it would tell if "
-        "what is private were missing from it.",
+        "the pool did not show. Some sentences stand in both halves. They stay in the pool: if they were missing, whoever "
+        "knows the pool would see which of its sentences are private.",
     )
     _promise(console, made.statement)
     console.print(_word_by_word(epsilon, seed))
@@ -230,8 +232,8 @@ def _accuracy(sample: _Sample, made: Release, description: TextDistribution) -> 
 
 
 def _named(description: TextDistribution, texts: Sequence[str]) -> list[str]:
-    scores = description.weigh(texts).scores + np.log(np.maximum(list(description.shares().values()), 1e-12))
-    return [description.labels.names[each] for each in scores.argmax(axis=1).tolist()]
+    best = description.weigh(texts).scores.argmax(axis=1)
+    return [description.labels.names[each] for each in best.tolist()]
 
 
 def _share_right(sample: _Sample, made: Release) -> float:
