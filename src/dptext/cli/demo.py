@@ -155,8 +155,8 @@ def _show(sample: _Sample, made: Release, description: TextDistribution, epsilon
     _say(
         console,
         f"{_share_right(sample, made):.0%} of the synthetic texts have the intent that their authors gave them, which "
-        "the pool did not show. Some sentences stand in both halves. They stay in the pool: if they were missing, whoever "
-        "knows the pool would see which of its sentences are private.",
+        "the pool did not show. Some sentences stand in both halves. They stay in the pool: if they were missing, "
+        "whoever knows the pool would see which of its sentences are private.",
     )
     _promise(console, made.statement)
     console.print(_word_by_word(epsilon, seed))
