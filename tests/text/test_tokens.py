@@ -9,7 +9,18 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dptext.text import tokens
-from dptext.text.tokens import Kind, Token, fold, is_single_word, join, kind_of, letters_between, pieces, split
+from dptext.text.tokens import (
+    Kind,
+    Token,
+    fold,
+    is_single_word,
+    join,
+    kind_of,
+    letters_between,
+    pieces,
+    split,
+    word_pieces,
+)
 
 KEPT = {"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk"}
 ADDRESSES = {Kind.URL, Kind.EMAIL, Kind.HANDLE}
@@ -491,3 +502,19 @@ def test_boundaries_of_ascii_are_those_of_unicode(text):
 )
 def test_an_opening_quote_is_no_part_of_its_word(text, expected):
     assert pieces(text) == expected
+
+
+@given(st.one_of(st.text(max_size=40), st.text(st.characters(max_codepoint=127), max_size=40)))
+def test_word_pieces_hold_all_words_and_nothing_that_is_no_piece(text: str) -> None:
+    def words(found: list[str]) -> list[str]:
+        return [piece for piece in found if kind_of(piece) is Kind.WORD]
+
+    found = word_pieces(text)
+    assert words(found) == words(pieces(text))
+    assert set(found) <= set(pieces(text))
+
+
+def test_word_pieces_of_every_plain_character() -> None:
+    for code in range(128):
+        for text in (chr(code), f"a{chr(code)}b", f"1{chr(code)}2", f" {chr(code)}c {chr(code)}", f"www{chr(code)}x"):
+            test_word_pieces_hold_all_words_and_nothing_that_is_no_piece.hypothesis.inner_test(text)

@@ -31,7 +31,7 @@ from dptext.checks import whole
 from dptext.errors import DataError, ParameterError, extra
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import FrozenEncoder, Progress, Vectors, in_parts
-from dptext.text.tokens import Kind, fold, kind_of, pieces
+from dptext.text.tokens import Kind, fold, kind_of, word_pieces
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import Remembered
 
@@ -256,7 +256,7 @@ def _remembered_rows(words: Sequence[str]) -> Remembered[int]:
 
 def _rows(texts: Sequence[str], numbers: Mapping[str, int]) -> tuple[npt.NDArray[np.int32], Integers]:
     """The numbers of the words of texts, text after text, and how many each has."""
-    tokens = [pieces(text) if text else [] for text in texts]
+    tokens = [word_pieces(text) for text in texts]
     lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
     find: Callable[[str], int] = numbers.__getitem__
     flat = np.fromiter(map(find, chain.from_iterable(tokens)), dtype=np.int32, count=int(lengths.sum()))
