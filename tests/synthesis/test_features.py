@@ -1,5 +1,6 @@
 """Text to bounded vector: its length in integers, one text one vector, the same function after a folder, errors."""
 
+import pickle
 import sys
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def test_no_vector_is_longer_than_1(features: dict[str, PublicFeatures], kind: s
     matrix=st.one_of(
         st.none(), st.lists(st.lists(st.floats(-1e30, 1e30), min_size=2, max_size=2), min_size=3, max_size=3)
     ),
-    radius=st.sampled_from([0.0, 1e-30, 1.0, 1e30]),
+    radius=st.sampled_from([0.0, 1e-30, 1.0, 1e30, 1e300]),
 )
 def test_no_row_of_a_block_is_longer_than_1_and_none_knows_of_the_others(
     rows: list[list[float]], centre: list[float], matrix: list[list[float]] | None, radius: float
@@ -174,6 +175,13 @@ def test_the_fit_is_the_same_every_time_and_another_pool_is_another(features: di
     assert fit_features("words", POOL[:-1], cache=False) != features["words"]
     assert fit_features("words", POOL, cache=False, bounding=Bounding(last="clip")) != features["words"]
     assert len({each.fingerprint for each in features.values()}) == len(features)
+
+
+@pytest.mark.parametrize("kind", ["words", "means", "clipped"])
+def test_a_worker_gets_the_same_function(features: dict[str, PublicFeatures], kind: str) -> None:
+    again = pickle.loads(pickle.dumps(features[kind]))
+    assert again == features[kind]
+    np.testing.assert_array_equal(again.units(POOL), features[kind].units(POOL))
 
 
 def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) -> None:

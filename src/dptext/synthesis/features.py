@@ -186,7 +186,8 @@ class Block:
         rows, exponents = self.moved(raw)
         length = np.sqrt((rows * rows).sum(axis=1))  # of an integer: no order of adding matters
         if self.radius > 0:
-            length = np.maximum(length, np.ldexp(self.radius, -exponents))
+            with np.errstate(over="ignore"):  # so short a row that it is 0
+                length = np.maximum(length, np.ldexp(self.radius, -exponents))
         scale = np.divide(self.weight * _LENGTH * _ROUNDING, length, out=np.zeros_like(length), where=length > 0)
         rows *= scale[:, None]  # (bounded)
         return rows.astype(np.int32)  # towards zero
@@ -485,8 +486,8 @@ def fit_features(
             the user's cache folder. Private texts never go there.
         progress: called with the number of texts that went through an encoder that takes its time.
 
-    Memory: 4 bytes for each word of the pool, the decomposition (250 MB at most), and, where nothing is cached, the
-    vectors of a sentence model or a caller's encoder.
+    Memory: 4 bytes for each word of the pool, the decomposition (400 MB at most, for 50,000 texts and more), and, where
+    nothing is cached, the vectors of a sentence model or a caller's encoder.
 
     Raises:
         DataError: no texts, none that holds anything, all the same; an encoder to which all of them are the same.

@@ -125,7 +125,7 @@ class PublicWords:
 def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_words: int = MOST_WORDS) -> LatentWords:
     """The encoder that public texts make.
 
-    Memory: the matrix of at most 50,000 of the texts and some four matrices of these by the dimension, 250 MB.
+    Memory: the matrix of at most 50,000 of the texts and some six matrices of these by the dimension, 400 MB.
     Deterministic: the random projection of the decomposition has a fixed public seed, and one thread multiplies.
 
     Args:
