@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from dptext.synthesis.local_model import LocalModel as LocalModel
     from dptext.synthesis.sources import Pool as Pool
     from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
+    from dptext.synthesis.votes import VoteSynthesizer as VoteSynthesizer
     from dptext.users.private_vocabulary import private_labels as private_labels
     from dptext.users.private_vocabulary import private_vocabulary as private_vocabulary
     from dptext.vectors.formats import load_vectors as load_vectors
@@ -149,6 +150,7 @@ _HOME = {
         "synthesis.local_model": ("LocalModel",),
         "synthesis.sources": ("Pool",),
         "synthesis.synthesizer": ("Synthesizer",),
+        "synthesis.votes": ("VoteSynthesizer",),
         "users.private_vocabulary": ("private_labels", "private_vocabulary"),
         "vectors.formats": (
             "load_vectors",

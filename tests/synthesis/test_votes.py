@@ -143,7 +143,7 @@ def test_all_rounds_together_cost_the_budget_and_use_it(rounds, epsilon, delta):
     assert made.release().epsilon(delta=delta) == pytest.approx(epsilon, rel=1e-4)
     assert made.release().epsilon(delta=delta) <= epsilon * (1 + 1e-12)
     assert gaussian_epsilon(together / 1.5, delta=delta, sensitivity=1.0) > 1.3 * epsilon
-    assert sigma_of_a_round(made.budget.sigma, rounds) >= made.budget.sigma * math.sqrt(rounds)
+    assert sigma_of_a_round(made.terms.budget.sigma, rounds) >= made.terms.budget.sigma * math.sqrt(rounds)
 
 
 def test_each_round_has_noise_of_its_own_of_that_size(features, monkeypatch):

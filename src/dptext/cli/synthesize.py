@@ -26,10 +26,11 @@ from dptext.synthesis.distribution import Shares, TextDistribution
 from dptext.synthesis.features import NAMES
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.planning import expected_quality
+from dptext.synthesis.promise import MOST_DOCUMENTS
 from dptext.synthesis.release import Draw, PrivateFiles, PrivateRows, distribution_path, synthesize_file, write_corpus
 from dptext.synthesis.sampling import VARIETY
 from dptext.synthesis.sources import Pool, Source
-from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Synthesizer
+from dptext.synthesis.synthesizer import Synthesizer
 
 __all__ = ["synthesize"]
 

@@ -16,6 +16,7 @@ from dptext.privacy.prior import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.grouping import ONE_NAME
 from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -23,10 +24,6 @@ from dptext.vectors.word_vectors import WordVectors
 __all__ = ["ReleasePlan", "checked_source"]
 
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
-_ONE_NAME = (
-    "a person writes under one name; whoever has several counts as several users",
-    "no two people write under one name; those who do count as one user together",
-)
 
 
 def checked_source(
@@ -205,7 +202,7 @@ class ReleasePlan(ABC):
         if self.public is not None and self.public.statement is None:
             said.append("the public vectors were not made from the protected texts")
         if self.unit == "user":
-            said += _ONE_NAME
+            said += ONE_NAME
         return (*said, *self.levels.assumptions, *self._taken_for_granted())
 
     @property

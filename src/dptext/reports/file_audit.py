@@ -31,9 +31,9 @@ from dptext.synthesis.distribution import (
     is_described,
     read_description,
 )
+from dptext.synthesis.promise import always_assumed
 from dptext.synthesis.release import distribution_path
 from dptext.synthesis.sources import Pool
-from dptext.synthesis.synthesizer import always_assumed
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 

@@ -127,7 +127,7 @@ class PrivateFrame:
         """
         check_frame(self.frame)
         labels = synthesizer.labels.columns
-        user = user_column(synthesizer.unit, self.user)
+        user = user_column(synthesizer.terms.unit, self.user)
         check_columns(self.text, user, labels)
         columns = {
             TEXT: self.text,
@@ -151,7 +151,7 @@ class PrivateFrame:
         shape = (len(plan.labels), 1 + plan.features.dimension)
         with plain_errors():
             tables = to_nodes(spark, (plan.features, plan.labels))
-            work = _Documents(tables, len(plan.labels.columns), plan.most_documents)
+            work = _Documents(tables, len(plan.labels.columns), plan.terms.most_documents)
             total = sum_over_users(spark, self.frame, work, given, shape, partitions=self.partitions)
         return synthesizer.released(plan, total, bits, release_id=release_id)
 
@@ -169,7 +169,7 @@ class PrivateFrame:
         Raises:
             As `describe`.
         """
-        by = user_column(synthesizer.unit, self.user) if ledger is not None else None
+        by = user_column(synthesizer.terms.unit, self.user) if ledger is not None else None
         charges = FrameCharges(None if ledger is None else str(ledger), by, self.frame, self.text, missing="")
 
         def fit(release_id: str) -> TextDistribution:

@@ -6,41 +6,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
-from dptext.noise.clipped_sums import MOST_USERS, noisy_matrix
-from dptext.noise.rounded import ELEMENTARY
-from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP, as_approx, rounded_up
-from dptext.privacy.prior import check_prior, counted_in, substituted
+from dptext.noise.clipped_sums import noisy_matrix
+from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.features import PublicFeatures, Spec, fit_features
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
+from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sources import Pool
 from dptext.users.grouping import UserUnit, check_users_are_read
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.users.texts import Author, texts_of
 
-__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer", "always_assumed"]
-
-MOST_DOCUMENTS = 1000
-"""Of a person, this many documents are looked at, unless another number is given."""
-_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
-_ONE_NAME = (
-    "a person writes under one name; whoever has several counts as several users",
-    "no two people write under one name; those who do count as one user together",
-)
+__all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,20 +36,24 @@ class SynthesisPlan:
     """All that a description is decided on before a private text is read: public, and checked.
 
     Attributes:
-        unit: who is protected.
-        labels: the classes.
+        terms: who is promised what.
         features: fitted on the public pool.
         pool: what they were fitted on.
-        budget: epsilon and delta, and the noise.
-        most_documents: of a person.
     """
 
-    unit: UserUnit
-    labels: Labels
+    terms: Terms
     features: PublicFeatures
     pool: Pool
-    budget: PersonalBudgets
-    most_documents: int
+
+    @property
+    def unit(self) -> UserUnit:
+        """Who is protected."""
+        return self.terms.unit
+
+    @property
+    def labels(self) -> Labels:
+        """The classes."""
+        return self.terms.labels
 
     def total(self, people: Iterable[Author]) -> npt.NDArray[np.int64]:
         """(K, 1 + k) the sum of the people's matrices. **Private: it must not leave the curator.**
@@ -74,19 +66,6 @@ class SynthesisPlan:
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
-    def check(self) -> None:
-        """Whether what was promised before adds up with this release: asked before a text is read.
-
-        Raises:
-            RefusedError: labels that were learned under a promise about another unit or relation.
-        """
-        check_prior(self.prior, _UNITS[self.unit])
-
-    @property
-    def prior(self) -> dict[str, PrivacyStatement]:
-        """What was released before and is not public."""
-        return dict(self.labels.learned)
-
     @cached_property
     def promise(self) -> PrivacyStatement:
         """What a release will promise, before it is made: without a name."""
@@ -94,73 +73,14 @@ class SynthesisPlan:
 
     def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
         """The statement, with what was promised before counted in."""
-        self.check()
-        statement = of_release(
-            guarantee=self.budget.guarantee(),
-            unit=_UNITS[self.unit],
-            relation=Relation.ADD_REMOVE,
-            trust=Trust.CENTRAL,
-            mechanism=TextDistribution.mechanism,
-            parameters=self._parameters(),
-            assumptions=self._assumptions(),
-            exposed=(*self._names_of_labels(), *self.features.exposed()),
-            seeded=seeded,
-            release_id=release_id or new_release_id(),
-        )
-        return counted_in(statement, self.prior)
-
-    def under_substitution(self) -> ApproxDP:
-        """What is promised when a person's texts are replaced by other ones, all before it counted in."""
-        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
-
-    def _parameters(self) -> dict[str, Parameter]:
-        promise = self.under_substitution()
-        said: dict[str, Parameter] = {
-            "epsilon": self.budget.cap,
-            "delta": self.budget.delta,
-            "sigma": self.budget.sigma,
-            "sensitivity": 1.0,
-            "epsilon_under_substitution": rounded_up(promise.epsilon, 4),
-            "delta_under_substitution": rounded_up(promise.delta, 4),
-        }
-        said |= {f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()}
-        return said | {
-            "classes": len(self.labels),
-            "label_columns": ", ".join(self.labels.columns) or None,
+        parameters: dict[str, Parameter] = {
             "count_weight": COUNT_WEIGHT,
-            "most_documents": self.most_documents,
-            **self.features.parameters(),
             "features_fitted_on": self.pool.name,
             "features_fitted_on_sha256": self.pool.sha256,
         }
-
-    def _names_of_labels(self) -> tuple[str, ...]:
-        if not self.labels.columns:
-            return ()
-        known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
-        return (f"the names of the labels: {known}",)
-
-    def _assumptions(self) -> tuple[str, ...]:
-        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(self.prior))
-        return (first, *self.features.assumptions(), *others)
-
-
-def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
-    """What every description of people's texts takes for granted, before what its features do.
-
-    Args:
-        unit: who is protected.
-        counted_in: whether it starts from what was released before.
-    """
-    return (
-        "all parameters are public, or computed from what was released before under a promise counted in above"
-        if counted_in
-        else "all parameters are public; none was computed from the protected texts",
-        *(_ONE_NAME if unit is Unit.USER else ()),
-        "that there is at least one document may be known",
-        f"at most {MOST_USERS:,} {unit}s take part",
-        ELEMENTARY,
-    )
+        return self.terms.statement(
+            TextDistribution.mechanism, self.features, parameters, seeded=seeded, release_id=release_id
+        )
 
 
 class Synthesizer:
@@ -232,13 +152,15 @@ class Synthesizer:
         cache: Any = None,
         seed: int | None = None,
     ) -> None:
-        self.epsilon, self.delta, self.unit = epsilon, delta, choice("unit", unit, get_args(UserUnit))
-        self.column, self.features = column, features
-        self.labels = Labels.of(labels, column=column)
-        self.most_documents = whole("most_documents", most_documents, least=1)
-        self.public_users, self.cache, self.seed = public_users, cache, seed
-        self.budget = PersonalBudgets(epsilon, delta=delta)
-        check_prior(dict(self.labels.learned), _UNITS[self.unit])
+        self.terms = Terms.of(
+            epsilon=epsilon, delta=delta, labels=labels, column=column, unit=unit, most_documents=most_documents
+        )
+        self.features, self.public_users, self.cache, self.seed = features, public_users, cache, seed
+
+    @property
+    def labels(self) -> Labels:
+        """The classes."""
+        return self.terms.labels
 
     def plan(self, public: Any, *, progress: Callable[[int], None] | None = None) -> SynthesisPlan:
         """All that is decided before a private text is read: features are fitted on the public texts.
@@ -249,16 +171,7 @@ class Synthesizer:
         """
         pool = Pool.of(public)
         features = fit_features(self.features, pool.texts, cache=self.cache, progress=progress)
-        plan = SynthesisPlan(
-            unit="user" if self.unit == "user" else "document",
-            labels=self.labels,
-            features=features,
-            pool=pool,
-            budget=self.budget,
-            most_documents=self.most_documents,
-        )
-        plan.check()
-        return plan
+        return SynthesisPlan(terms=self.terms, features=features, pool=pool)
 
     def fit(
         self,
@@ -289,7 +202,7 @@ class Synthesizer:
             columns=plan.labels.columns,
             code=plan.labels.code,
             unit=plan.unit,
-            most_documents=plan.most_documents,
+            most_documents=plan.terms.most_documents,
         ) as people:
             total = plan.total(people)
         return self.released(plan, total, bits, release_id=release_id)
@@ -309,10 +222,10 @@ class Synthesizer:
         """
         if total.shape != (len(plan.labels), 1 + plan.features.dimension):
             raise ParameterError(f"expected the sum that the plan makes, got one of the shape {total.shape}")
-        matrix = noisy_matrix(total, plan.budget.sigma, bits)
+        matrix = noisy_matrix(total, plan.terms.budget.sigma, bits)
         return TextDistribution(
             matrix=matrix,
-            sigma=plan.budget.sigma,
+            sigma=plan.terms.budget.sigma,
             labels=plan.labels,
             features=plan.features,
             statement=plan.statement(seeded=bits.seeded, release_id=release_id),

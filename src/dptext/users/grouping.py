@@ -34,6 +34,7 @@ from dptext.text.vocabulary import Vocabulary
 from dptext.users.sorting import Digests, Lengths, Prolific, Rows, SortedRuns
 
 __all__ = [
+    "ONE_NAME",
     "OUTSIDE",
     "Digester",
     "LabelColumns",
@@ -55,6 +56,11 @@ __all__ = [
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
 _MOST_LEVELS = 1000
+ONE_NAME = (
+    "a person writes under one name; whoever has several counts as several users",
+    "no two people write under one name; those who do count as one user together",
+)
+"""What is taken for granted where users are protected."""
 
 
 OUTSIDE = -1

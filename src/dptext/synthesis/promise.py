@@ -1,0 +1,157 @@
+"""What a corpus or a description of people's texts promises: one statement for every method of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+from dptext.checks import choice, whole
+from dptext.noise.clipped_sums import MOST_USERS
+from dptext.noise.rounded import ELEMENTARY
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import ApproxDP, rounded_up
+from dptext.privacy.prior import check_prior, counted_in, substituted
+from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.synthesis.features import PublicFeatures
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.sources import Source
+from dptext.users.grouping import ONE_NAME, UserUnit
+
+__all__ = ["MOST_DOCUMENTS", "Terms", "always_assumed"]
+
+MOST_DOCUMENTS = 1000
+"""Of a person, this many documents are looked at, unless another number is given."""
+_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Terms:
+    """Who is promised what, by Gaussian noise on sums that a person moves by at most 1: public, and checked.
+
+    Attributes:
+        unit: who is protected.
+        labels: the classes.
+        budget: epsilon and delta, and the noise that gives them.
+        most_documents: of a person, that are looked at.
+
+    Raises:
+        RefusedError: labels that were learned under a promise about another unit or relation.
+    """
+
+    unit: UserUnit
+    labels: Labels
+    budget: PersonalBudgets
+    most_documents: int = MOST_DOCUMENTS
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior, _UNITS[self.unit])
+
+    @classmethod
+    def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
+        """From the arguments that every synthesizer has.
+
+        Raises:
+            ParameterError: one is out of range.
+            RefusedError: as the class.
+        """
+        return cls(
+            unit="user" if choice("unit", unit, get_args(UserUnit)) == "user" else "document",
+            labels=Labels.of(labels, column=column),
+            budget=PersonalBudgets(epsilon, delta=delta),
+            most_documents=whole("most_documents", most_documents, least=1),
+        )
+
+    @cached_property
+    def prior(self) -> dict[str, PrivacyStatement]:
+        """What was released before about the same people and is not public: learned labels."""
+        return dict(self.labels.learned)
+
+    def under_substitution(self) -> ApproxDP:
+        """What is promised when a person's texts are replaced by other ones, all before it counted in."""
+        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
+
+    def statement(
+        self,
+        mechanism: str,
+        features: PublicFeatures,
+        parameters: Mapping[str, Parameter],
+        *,
+        source: Source | None = None,
+        seeded: bool,
+        release_id: str | None = None,
+    ) -> PrivacyStatement:
+        """The statement of a release, with what was promised before counted in.
+
+        Args:
+            mechanism: its name.
+            features: in which texts were compared.
+            parameters: of the mechanism, ``sigma`` among them.
+            source: of candidates, where the release itself has one.
+            seeded: whether a seed made its noise.
+            release_id: its name; None: a new one.
+        """
+        swapped = self.under_substitution()
+        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(self.prior))
+        statement = of_release(
+            guarantee=self.budget.guarantee(),
+            unit=_UNITS[self.unit],
+            relation=Relation.ADD_REMOVE,
+            trust=Trust.CENTRAL,
+            mechanism=mechanism,
+            parameters={
+                "epsilon": self.budget.cap,
+                "delta": self.budget.delta,
+                "sigma": self.budget.sigma,
+                "sensitivity": 1.0,
+                "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
+                "delta_under_substitution": rounded_up(swapped.delta, 4),
+                **{f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()},
+                "classes": len(self.labels),
+                "label_columns": ", ".join(self.labels.columns) or None,
+                "most_documents": self.most_documents,
+                **parameters,
+                **features.parameters(),
+                **({} if source is None else source.parameters()),
+            },
+            assumptions=(
+                first,
+                *features.assumptions(),
+                *(() if source is None else source.assumptions()),
+                *others,
+            ),
+            exposed=(
+                *self._names_of_labels(),
+                *features.exposed(),
+                *(() if source is None else source.exposed()),
+            ),
+            seeded=seeded,
+            release_id=release_id or new_release_id(),
+        )
+        return counted_in(statement, self.prior)
+
+    def _names_of_labels(self) -> tuple[str, ...]:
+        if not self.labels.columns:
+            return ()
+        known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
+        return (f"the names of the labels: {known}",)
+
+
+def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
+    """What every description of people's texts takes for granted, before what its features do.
+
+    Args:
+        unit: who is protected.
+        counted_in: whether it starts from what was released before.
+    """
+    return (
+        "all parameters are public, or computed from what was released before under a promise counted in above"
+        if counted_in
+        else "all parameters are public; none was computed from the protected texts",
+        *(ONE_NAME if unit is Unit.USER else ()),
+        "that there is at least one document may be known",
+        f"at most {MOST_USERS:,} {unit}s take part",
+        ELEMENTARY,
+    )
