@@ -213,13 +213,41 @@ def spark_users(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG0
     return lambda: dptext.spark.frames.fit(model, frame)
 
 
+def description_plan() -> tuple[dptext.Synthesizer, Any]:
+    """Without labels, 300 directions of the words of 20,000 public texts."""
+    known = dptext.load_vectors(SOURCE, limit=LIMIT).words[:-1]
+    synthesizer = dptext.Synthesizer(epsilon=1.0, features="words", cache=False)
+    return synthesizer, synthesizer.plan(
+        [text for _, text in zip(range(20_000), texts(known, 20_000, LENGTH), strict=False)]
+    )
+
+
+def plain_description(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001
+    synthesizer, plan = description_plan()
+    files = sorted(source.glob("*.parquet"))
+    return lambda: synthesizer.fit(dptext.read_documents(files, user="user"), public=plan)
+
+
+def spark_description(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001
+    import dptext.spark.frames
+
+    (synthesizer, plan), spark = description_plan(), spark_session()
+    frame = spark.read.parquet(str(source))
+    return lambda: dptext.spark.frames.describe(frame, synthesizer, public=plan)
+
+
 WORDS = {
     "processes": plain,
     "Spark, scan": on_spark("scan"),
     "Spark, id": on_spark("id"),
     "Spark, no id": on_spark("label"),
 }
-USERS = {"users, processes": plain_users, "users, Spark": spark_users}
+USERS = {
+    "users, processes": plain_users,
+    "users, Spark": spark_users,
+    "description, one process": plain_description,
+    "description, Spark": spark_description,
+}
 
 
 # -- what it is run on ------------------------------------------------------------------------------------------
