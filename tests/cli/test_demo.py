@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
 import dptext
 from dptext.cli import demo as module
@@ -36,9 +37,10 @@ def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
 
 @pytest.mark.slow
 def test_the_demo_shows_readable_texts_their_use_and_the_promise(work, run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(module, "stdout", lambda: Console(highlight=False, width=80))
     code, out, err = run("demo", "--seed", "1")
     assert code == 0
+    assert max(len(line) for line in (out + err).split("\n")) <= 80
     places = [out.index(part) for part in PARTS]
     assert places == sorted(places)  # what can be read comes first
     assert "6,542 utterances" in err
@@ -48,10 +50,10 @@ def test_the_demo_shows_readable_texts_their_use_and_the_promise(work, run, monk
     assert {row["text"] for row in made} <= {row["text"] for row in rows(work / "dptext-demo/pool.jsonl")}
     assert len({row["intent"] for row in made}) == INTENTS
 
-    found = re.findall(r"^ *(dptext (?:explain|synthesize --dist)(?:.*\\\n)?.*)$", out, re.MULTILINE)
+    found = re.findall(r"^ *(dptext (?:explain|audit|synthesize --dist)(?:.*\\\n)?.*)$", out, re.MULTILINE)
     pasted = [command.replace("\\\n", " ").split()[1:] for command in found]
-    assert [command[0] for command in pasted] == ["explain", "synthesize"]
-    assert [run(*command)[0] for command in pasted] == [0, 0]
+    assert [command[0] for command in pasted] == ["explain", "audit", "synthesize"]
+    assert [run(*command)[0] for command in pasted] == [0, 0, 0]
     assert len(rows(work / "more.jsonl")) == 500
 
 

@@ -167,7 +167,7 @@ def _show(sample: _Sample, made: Release, description: TextDistribution, epsilon
         "hide each person among all people, so they can be read; they say what people write, not what one of them "
         "wrote.",
     )
-    _to_paste(sample)
+    _to_paste(console, sample)
 
 
 def _table(title: str) -> Table:
@@ -271,11 +271,14 @@ def _word_by_word(epsilon: float, seed: int | None) -> Table:
     return table
 
 
-def _to_paste(sample: _Sample) -> None:
+def _to_paste(console: Console, sample: _Sample) -> None:
     made, pool = (shlex.quote(str(each)) for each in (sample.synthetic, sample.pool_file))
     folder = shlex.quote(str(distribution_path(sample.synthetic)))
-    typer.echo(f"The corpus is in {made}. All of its promise, more texts for nothing,\nyour own file:\n")
-    typer.echo(f"  dptext explain {made}")
+    _say(
+        console,
+        f"The corpus is in {made}. What was promised, an audit of that, more texts for nothing, and your own file:",
+    )
+    typer.echo(f"  dptext explain {made}\n  dptext audit {made} --public {pool}")
     typer.echo(f"  dptext synthesize --distribution {folder} \\\n    --public {pool} -n 500 -o more.jsonl")
     typer.echo(
         "  dptext synthesize notes.jsonl -o readable.jsonl --user author --epsilon 1 \\\n"
