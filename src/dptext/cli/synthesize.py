@@ -219,7 +219,7 @@ class GeneratorOptions:
         str, typer.Option(metavar="WORDS", help="What texts are wanted, in public words, for the model.")
     ] = ""
     rounds: Annotated[int, typer.Option(help="How often texts are written and weighed; no further cost.")] = 3
-    max_calls: Annotated[int, typer.Option(metavar="N", help="Ask the server so often at most.")] = 1000
+    max_calls: Annotated[int, typer.Option(metavar="N", help="Ask the server so often at most.")] = 10_000
 
     def source(self, out: Path) -> Source | None:
         """What writes, if anything does; answers of a server are kept beside the output until it is written.

@@ -569,10 +569,12 @@ def _encoder(name: str | TextEncoder, public: PublicWords) -> TextEncoder:
 
 def _for_each_text(encoder: TextEncoder) -> TextEncoder:
     """A sentence model with a text at a time: in a batch, one person's text would change the rounding of another's."""
-    if not isinstance(encoder, SentenceEncoder) or encoder.batch_size == 1:
+    if not isinstance(encoder, SentenceEncoder) or (encoder.batch_size == 1 and encoder.threads is not None):
         return encoder
     model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
-    return SentenceEncoder(model, batch_size=1, device=encoder.device, threads=encoder.threads)
+    return SentenceEncoder(
+        model, batch_size=1, device=encoder.device, threads=encoder.threads or 1
+    )  # one text gives no second thread work
 
 
 def _fitted(pool: _Encoded, bounding: Bounding, weight: float) -> Block:

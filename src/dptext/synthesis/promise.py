@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
 
-from dptext.checks import choice, whole
+from dptext.checks import choice, number, whole
 from dptext.noise.clipped_sums import MOST_USERS
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.budgets import PersonalBudgets
@@ -60,7 +60,7 @@ class Terms:
         return cls(
             unit="user" if choice("unit", unit, get_args(UserUnit)) == "user" else "document",
             labels=Labels.of(labels, column=column),
-            budget=PersonalBudgets(epsilon, delta=delta),
+            budget=PersonalBudgets(number("epsilon", epsilon, above=0), delta=delta, floor=0.0),
             most_documents=whole("most_documents", most_documents, least=1),
         )
 
