@@ -1,17 +1,23 @@
 """Was this person in the sum? Membership attacks on one released sum of people's matrices, and what noise allows.
 
 What was released is S = sum over people of x_i, plus Gaussian noise of the standard deviation sigma on every number.
-Whoever holds x and knows the rest R of the sum asks for the likelihood ratio of "R + x" against "R", whose logarithm is
+Whoever holds x and takes R for the rest of the sum asks for the likelihood ratio of "R + x" against "R", whose
+logarithm is
 
     (<S - R, x> - ||x||^2 / 2) / sigma^2                                                                       (ratio)
 
-Somebody who knows everybody else uses R itself: no attack on this person can do better. Somebody who does not uses a
-guess of R, such as what other people of the same kind add up to.
+Somebody who knows everybody else has the true R, and nobody does better. Others guess it, for instance by what people
+of the same kind add up to.
 
-**What noise allows.** With ||x|| at most D, S with and without the person are told apart no better than N(0, 1) from
-N(mu, 1), mu = D / sigma, by anybody, with any knowledge of the others (Dong, Roth and Su 2022, Theorem 2.7). For a
-share a of the others accused, at most F(F^-1(a) + mu) of the members are found, F the normal distribution function;
-that curve is concave, so it holds on average over people, too.
+**What noise allows.** With ||x|| at most D, S with and without a person are told apart no better than N(0, 1) from
+N(mu, 1), mu = D / sigma, by anybody, with any knowledge of the others (Dong, Roth and Su 2022, Theorem 2.7): where a
+share a of those who are not in the sum is accused, at most F(F^-1(a) + mu) of the members are found, F the normal
+distribution function. Who knows everybody else attains it for an x of length D. The curve is concave, so it holds on
+average over people; and it holds where thresholds are learnt from the scores of others who are known not to be in the
+sum, as long as a person who is not comes from the same population as these.
+
+That is about repetitions of the noise. A single release has one noise, which all scores share: what was measured there
+may lie above what is allowed on average, the more so the fewer numbers were released.
 """
 
 from __future__ import annotations
@@ -37,7 +43,7 @@ class Ceiling:
     """What no membership attack on a release with Gaussian noise exceeds in expectation.
 
     Attributes:
-        auc: the probability that a member gets a higher score than somebody else.
+        auc: the area under the trade-off: the probability that a member gets a higher score than somebody else.
         accuracy: the share put on the right side, where half are members.
         at_1_percent, at_01_percent: the share of the members found, where 1% (.1%) of the others are accused.
     """
@@ -71,7 +77,6 @@ def sum_membership(
     members: npt.ArrayLike,
     *,
     guess: npt.ArrayLike | None = None,
-    member_sum: npt.ArrayLike | None = None,
     attack: str = "membership in the sum",
 ) -> Membership:
     """Score people by (ratio), and measure how well the members are found.
@@ -80,14 +85,11 @@ def sum_membership(
         released: the noisy sum, of any shape.
         targets: one array of that shape for each person who is asked about: what they would have added.
         members: (n,) who is in the sum: the truth that the attack is measured against.
-        guess: what the attacker takes the rest of the sum for; None: 0.
-        member_sum: the exact sum of all members, for the attacker who knows everybody but the person who is asked
-            about. **Private**, and so are the numbers that come out.
+        guess: what the attacker takes the rest of the sum for, the same for all people who are asked about; None: 0.
         attack: its name in the result.
 
     Raises:
-        ParameterError: arrays of another shape, or not finite; both ``guess`` and ``member_sum``; as
-            `dptext.attacks.score_membership`.
+        ParameterError: arrays of another shape, or not finite; as `dptext.attacks.score_membership`.
 
     >>> import numpy as np
     >>> people = np.eye(40)
@@ -95,22 +97,14 @@ def sum_membership(
     >>> print(sum_membership(people[members].sum(axis=0), people, members).auc)
     membership in the sum: AUC 1.000 [0.832, 1.000] against 0.500 (chance)
     """
-    if guess is not None and member_sum is not None:
-        raise ParameterError("give guess or member_sum, not both: an attacker guesses the rest, or knows it")
     noisy = _finite("released", released, None)
-    rest = guess if member_sum is None else member_sum
-    if rest is not None:
-        noisy = noisy - _finite("guess" if member_sum is None else "member_sum", rest, noisy.shape)
-    products, squares = [], []
+    if guess is not None:
+        noisy = noisy - _finite("guess", guess, noisy.shape)
+    scores = []
     for target in targets:
         one = _finite("targets", target, noisy.shape)
-        products.append(float(np.vdot(noisy, one)))
-        squares.append(float(np.vdot(one, one)))
-    scores, lengths = np.array(products), np.array(squares)
-    truth = np.asarray(members)
-    if member_sum is not None and truth.shape == scores.shape:
-        scores += lengths * (truth == 1)  # of a member, the rest is the sum of the others
-    return score_membership(scores - lengths / 2, members, attack=attack)  # (ratio)
+        scores.append(float(np.vdot(noisy, one)) - float(np.vdot(one, one)) / 2)  # (ratio), times sigma^2
+    return score_membership(scores, members, attack=attack)
 
 
 def _finite(name: str, values: npt.ArrayLike, shape: tuple[int, ...] | None) -> Floats:

@@ -31,7 +31,10 @@ class QuestionOptions:
     """What a page is to say of a release, by the names that `Question` has for it."""
 
     private: Annotated[
-        Path, typer.Argument(metavar="PRIVATE", help="Private texts, or a .parquet of vectors, statement beside it.")
+        Path,
+        typer.Argument(
+            metavar="PRIVATE", help="Private texts, a .parquet of vectors or a synthetic corpus, statement beside it."
+        ),
     ]
     original: Annotated[
         Path | None,
@@ -54,6 +57,23 @@ class QuestionOptions:
     person: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
     ] = None
+    public: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
+    ] = ()
+    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")] = "text"
+    distribution: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of a synthetic corpus: its description (default: PRIVATE.distribution)."),
+    ] = None
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a synthetic corpus: a file like --original, of people who had no part: models are tested on it, "
+            "and the release is attacked.",
+        ),
+    ] = None
     rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen at random.")] = 3000
     folds: options.Folds = 5
     vectors: options.MovedVectors = None
@@ -68,6 +88,7 @@ class QuestionOptions:
         """
         names: Any = tuple(dict.fromkeys(choice("attacker", each, ATTACKERS) for each in attackers)) or ATTACKERS
         given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given["public"] = [Path(each) for each in self.public]
         if self.seed is None:
             del given["seed"]
         return Question(attackers=names, **given)
@@ -121,7 +142,8 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
         ParameterError, StorageError: another suffix; as `dptext.own_files.check_target`.
     """
     data, beside = data_and_statement(question.private)
-    inputs = [each for each in (data, beside, question.original) if each is not None]
+    named = (data, beside, question.original, question.held_out, *question.public)
+    inputs = [each for each in named if each is not None]
     for path, suffixes, what in ((out, (".html", ".htm"), "a page"), (card, (".md",), "a card")):
         if path is None:
             continue
@@ -138,9 +160,11 @@ def _command(of: QuestionOptions, out: Path, attacker: Sequence[str], more: dict
     words = ["dptext", "report", of.private.name, "-o", out.name]
     asked = {name: value for name, value in asdict(of).items() if name not in ("private", "seed")} | more
     for name, value in asked.items():
-        if value is not None and value != usual.get(name):
-            is_path = isinstance(value, Path) or name == "vectors"
-            words += [f"--{name}", Path(value).name if is_path else str(value)]
+        if value is None or value == usual.get(name):
+            continue
+        is_path = isinstance(value, Path) or name in ("vectors", "public")
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [f"--{name.replace('_', '-')}", Path(each).name if is_path else str(each)]
     for each in attacker:
         words += ["--attacker", each]
     return shlex.join(words)
@@ -169,6 +193,7 @@ def _as_json(made: Report, out: Path, card: Path | None) -> dict[str, Any]:
         "utility": [_measured(each) for each in made.utility],
         "fairness": [_measured(each) for each in made.fairness],
         "gaps": [asdict(each) for each in made.gaps],
+        "corpus": None if made.corpus is None else asdict(made.corpus),
         "stays": made.stays,
         "command": made.command,
         "notes": list(made.notes),

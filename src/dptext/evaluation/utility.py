@@ -40,6 +40,7 @@ __all__ = [
     "VectorFeatures",
     "WordIds",
     "predictions",
+    "trained_answers",
     "utility",
     "words_of",
 ]
@@ -227,6 +228,46 @@ def predictions(
         tested_on=tested_on or (trained_on if test_rows is None else "raw"),
         folds=len(split),
     )
+
+
+def trained_answers(
+    rows: Any,
+    targets: npt.ArrayLike,
+    asked: Any,
+    *,
+    features: Features | None = None,
+    model: str | Builder = "linear",
+    seed: int | None = None,
+) -> npt.NDArray[Any]:
+    """What a model that was trained on some rows answers about others, which may have classes that it never saw: it
+    names those that it knows.
+
+    Args:
+        rows, targets: texts or vectors with their classes, to train on.
+        asked: rows of the same kind.
+        features, model, seed: as in `predictions`.
+
+    Raises:
+        ParameterError: as `predictions`.
+
+    >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"], seed=1).tolist()
+    ['+', '-']
+    """
+    made = features or _features_for(rows)
+    seen, tested, wanted = made.of(rows), made.of(asked), np.asarray(targets)
+    if wanted.shape[:1] != (seen.shape[0],):
+        raise ParameterError(f"targets must have one entry for each of {seen.shape[0]} rows, got shape {wanted.shape}")
+    codes = codes_of("targets", targets)
+    labels = wanted[np.unique(codes, return_index=True)[1]]
+    if labels.size == 1:
+        return np.repeat(labels, tested.shape[0])
+    with one_blas_thread():
+        shown = made.fitted(seen)
+        _, build = _builder_of(model, classes=True)
+        predict = _trained(build, shown(seen), codes, classes=labels.size, seed=_small_seed(RandomBits(seed)))
+        answers = _checked_answers(predict(shown(tested)), tested.shape[0])
+    answered: npt.NDArray[Any] = labels[_checked_codes(answers, labels.size)]
+    return answered
 
 
 def _features_for(rows: Any) -> Features:

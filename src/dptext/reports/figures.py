@@ -16,7 +16,7 @@ from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
 from dptext.own_files import check_target, replacing
 
-__all__ = ["calibration_figure", "figure_format", "promise_figure", "scores_figure"]
+__all__ = ["calibration_figure", "figure_format", "plane_figure", "promise_figure", "scores_figure"]
 
 FORMATS = (".png", ".pdf", ".svg")
 _STYLES = (
@@ -187,6 +187,34 @@ def scores_figure(
 
     lines = sum(1 + name.count("\n") for name, _, _ in scores)
     return _picture(draw, max(round(0.55 * lines), 2))
+
+
+def plane_figure(points: Sequence[tuple[str, Any]], *, axes_are: str) -> bytes:
+    """Texts as points of a plane: one kind beside the other, the first ones behind.
+
+    Args:
+        points: names with (n, 2) coordinates, at most as many as there are styles.
+        axes_are: what the two axes are.
+
+    Raises:
+        ParameterError: there is nothing to draw.
+        MissingExtraError: matplotlib is not installed.
+    """
+    _check_any(points)
+    styles: tuple[dict[str, Any], ...] = (
+        {"s": 22, "color": "0.72", "marker": "."},
+        {"s": 14, "facecolors": "none", "edgecolors": "0.4", "marker": "o", "linewidths": 0.6},
+        {"s": 16, "color": "black", "marker": "x", "linewidths": 0.8},
+    )
+
+    def draw(axes: Any) -> None:
+        for style, (name, values) in zip(styles[len(styles) - len(points) :], points, strict=True):
+            axes.scatter(values[:, 0], values[:, 1], label=name, **style)
+        axes.set_xlabel(axes_are)
+        axes.set_xticks([])
+        axes.set_yticks([])
+
+    return _picture(draw, 8)
 
 
 def _check_any(rows: Sequence[Any]) -> None:

@@ -8,9 +8,10 @@ them*. They are marked, and `Report.card` leaves them out.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks import AttackScore
-from dptext.attacks.learners import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
 from dptext.errors import DataError, ParameterError, extra
@@ -29,19 +29,19 @@ from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.file_attacks import expect_recovery, infer, link, recover
 from dptext.reports.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
-from dptext.reports.page import GroupGap, Measurement, Picture, Report, Sample, main_scores
-from dptext.words.mechanism import WordMechanism
+from dptext.reports.making import Making, Question
+from dptext.reports.page import GroupGap, Measurement, Report, Sample
+from dptext.reports.synthetic import OfSynthetic
+from dptext.synthesis.distribution import is_described
 from dptext.words.privatize import privatize
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["Question", "report"]
 
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
-_SEEDS = 2**31
 _SENTENCES = (
     "The doctor said that my knee will be fine in three weeks.",
     "Please book a table for two at an Italian restaurant tomorrow.",
@@ -53,57 +53,9 @@ _SENTENCES = (
 """Made up for this library: what a page shows before and after, in place of anybody's texts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What a report is to be made of.
-
-    Attributes:
-        private: texts, or a .parquet of vectors, with the statement beside it.
-        original: what it was made from, row by row; None: not at hand, or not to be looked at.
-        text: the column of the text, in both files.
-        label: a column to train models on: what is the release still good for?
-        attribute: a column that an attacker wants to know.
-        group: a column that says to which group a row's person belongs.
-        person: a column that says whose row each is.
-        rows: look at this many rows at most, chosen at random.
-        vectors: name or path of the public word vectors, if they are not where they were.
-        samples, error: of an audit that has to sample.
-        attackers: who infers the attribute.
-        folds: of training and test.
-        seed: of the rows, the models and the intervals: the same page again. It has no part in the noise of the
-            release; None draws one, which the report says.
-    """
-
-    private: Path
-    original: Path | None = None
-    text: str = "text"
-    label: str | None = None
-    attribute: str | None = None
-    group: str | None = None
-    person: str | None = None
-    rows: int = 3000
-    vectors: str | None = None
-    samples: int = 200_000
-    error: float = 1e-6
-    attackers: Sequence[Attacker] = ATTACKERS
-    folds: int = 5
-    seed: int = field(default_factory=lambda: int(RandomBits().integers(1)[0]) % _SEEDS)
-
-    def __post_init__(self) -> None:
-        if self.rows < 2 * self.folds:
-            raise ParameterError(f"rows must be at least {2 * self.folds}, got {self.rows}")
-        if self.group is not None and self.label is None:
-            raise ParameterError(
-                "group needs a label: how well a group is served shows in how well its labels are named"
-            )
-        if self.original is not None and self.original.resolve() == self.private.resolve():
-            raise ParameterError("original must be another file than the private one: name what it was made from")
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns that were asked for, each once."""
-        named = (self.label, self.attribute, self.group, self.person)
-        return list(dict.fromkeys(each for each in named if each is not None))
+_NO_ENCODER = (
+    "Linking private vectors to their texts, and reading words out of them, was not tried: that takes the encoder."
+)
 
 
 def report(
@@ -117,7 +69,7 @@ def report(
     """Look at a release, and put what was found on one page: its promise, audits, attacks, use and fairness.
 
     Args:
-        private: private texts, or a .parquet of vectors, with the statement beside it.
+        private: private texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it.
         title: of the page; empty: the name of the private file.
         command: what makes the page again.
         say: called with a line for each step.
@@ -140,102 +92,84 @@ def report(
     if isinstance(private, Question):
         private = replace(private, **asked)
     else:
-        if asked.get("original") is not None:
-            asked["original"] = Path(asked["original"])
+        for name in ("original", "distribution", "held_out"):
+            if asked.get(name) is not None:
+                asked[name] = Path(asked[name])
         private = Question(private=Path(private), **asked)
-    return _Making(private, say).report(title, command)
+    data, beside = data_and_statement(private.private)
+    statement = read_statement(beside)
+    kind = OfSynthetic if is_described(statement) else _OfVectors if is_of_vectors(statement) else _OfWords
+    return kind(private, data, statement, say).report(title, command)
 
 
-class _Making:
-    """A report while it is made."""
+class _RowByRow(Making):
+    """A release that has a row for each row of what it was made from."""
 
-    def __init__(self, question: Question, say: Callable[[str], None]) -> None:
-        self._asked, self._say = question, say
-        self._data, beside = data_and_statement(question.private)
-        self._statement: PrivacyStatement = read_statement(beside)
-        self._mechanism: WordMechanism | None = None
-        if not is_of_vectors(self._statement):
-            self._mechanism = mechanism_from_statement(self._statement, vectors=question.vectors)
-        self._notes: list[str] = []
-        self._attacks: list[AttackScore] = []
-        self._owner_attacks: list[AttackScore] = []
-        self._utility: list[Measurement] = []
-        self._fairness: list[Measurement] = []
-        self._gaps: list[GroupGap] = []
+    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
+        super().__init__(asked, data, statement, say)
+        if asked.public or asked.distribution is not None or asked.held_out is not None:
+            raise ParameterError(f"{shown(data)} is no synthetic corpus: leave public, distribution and held_out out")
 
-    def report(self, title: str, command: str) -> Report:
-        asked = self._asked
+    @abstractmethod
+    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
+        """Check the file, and audit the promise."""
+
+    @abstractmethod
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        """What somebody gets who holds the originals."""
+
+    def attack_alone(self) -> list[AttackScore]:
+        """What somebody gets who has the release only, without a look at its rows."""
+        return []
+
+    def look(self) -> tuple[list[Check], Verdict]:
+        """As its base says."""
+        asked = self.asked
         rows = raw = None
         if asked.original is not None or asked.columns:
             rows, raw = self._read()  # wrong columns show before minutes of work
-        self._say(f"Auditing {self._statement.mechanism} ...")
-        checks, verdict = self._audit()
-        if self._mechanism is not None and asked.original is None:
-            self._attacks += expect_recovery(self._mechanism)
-        is_its_data = checks[0].held is not False
+        self.say(f"Auditing {self.statement.mechanism} ...")
+        checks, verdict = self.audit(samples=asked.samples, error=asked.error, seed=asked.seed)
+        if asked.original is None:
+            self.attacks += self.attack_alone()
         if rows is not None:
-            if raw is not None and raw.vectors is None and rows.vectors is None:
-                self._attack_texts(rows, raw, is_its_data=is_its_data)
-            elif raw is not None:
-                self._notes.append(
-                    "Linking private vectors to their texts, and reading words out of them, was not tried: that takes "
-                    "the encoder."
-                )
+            if raw is not None:
+                self.attack_texts(rows, raw, is_its_data=checks[0].held is not False)
             self._infer(rows)
             self._measure_use(rows, raw)
-        pictures = {
-            "audit": _picture_of_promise(verdict),
-            "attacks": _picture_of_attacks([*self._owner_attacks, *self._attacks]),
-            "utility": _picture_of_use(self._utility),
-        }
-        return Report(
-            title=title or f"What is known about {shown(self._data)}",
-            statement=self._statement,
-            checks=checks,
-            verdicts=[verdict],
-            attacks=self._attacks,
-            owner_attacks=self._owner_attacks,
-            utility=self._utility,
-            fairness=self._fairness,
-            gaps=self._gaps,
-            samples=self._samples(),
-            stays=self._stays(),
-            pictures={name: each for name, each in pictures.items() if each is not None},
-            command=command,
-            notes=self._notes,
-        )
+        return checks, verdict
 
     # -- what is looked at --------------------------------------------------------------------------------
 
     def _read(self) -> tuple[Rows, Rows | None]:
         """The chosen rows of both files, all columns in the first, and where each column comes from."""
-        asked = self._asked
-        count = count_rows(self._data, text=asked.text)
+        asked = self.asked
+        count = count_rows(self.data, text=asked.text)
         if count < 2 * asked.folds:
-            raise DataError(f"{shown(self._data)}: expected at least {2 * asked.folds} rows to look at, got {count}")
+            raise DataError(f"{shown(self.data)}: expected at least {2 * asked.folds} rows to look at, got {count}")
         if asked.original is not None and count != (held := count_rows(asked.original, text=asked.text)):
             raise DataError(
-                f"{shown(self._data)} must have as many rows as {shown(asked.original)}, {held:,}, got {count:,}: a "
+                f"{shown(self.data)} must have as many rows as {shown(asked.original)}, {held:,}, got {count:,}: a "
                 "private file is compared row by row with the one it was made from"
             )
         chosen = chosen_rows(count, asked.rows, RandomBits(asked.seed))
         if len(chosen) < count:
-            self._notes.append(
+            self.notes.append(
                 f"Of {count:,} rows, {len(chosen):,} were looked at, chosen at random. Among fewer originals a row is "
                 "easier to find than among all; the checks of the file read all of it."
             )
-        ours = columns_of(self._data, text=asked.text, wanted=asked.columns)
+        ours = columns_of(self.data, text=asked.text, wanted=asked.columns)
         self._elsewhere = [each for each in asked.columns if each not in ours]
         if self._elsewhere and asked.original is None:
-            raise DataError(f"{shown(self._data)}: expected a column {self._elsewhere[0]!r}, the file has none")
-        rows = read_rows(self._data, chosen, text=asked.text, columns=ours)
+            raise DataError(f"{shown(self.data)}: expected a column {self._elsewhere[0]!r}, the file has none")
+        rows = read_rows(self.data, chosen, text=asked.text, columns=ours)
         if asked.original is None:
             return rows, None
         known = columns_of(asked.original, text=asked.text, wanted=self._elsewhere)
         missing = [each for each in self._elsewhere if each not in known]
         if missing:
             raise DataError(
-                f"{shown(self._data)} and {shown(asked.original)}: expected a column {missing[0]!r} in all rows of one "
+                f"{shown(self.data)} and {shown(asked.original)}: expected a column {missing[0]!r} in all rows of one "
                 "of them"
             )
         raw = read_rows(asked.original, chosen, text=asked.text, columns=self._elsewhere)
@@ -252,14 +186,14 @@ class _Making:
     def _frequent(self, rows: Rows, name: str, least: int) -> list[int]:
         """Places of the rows whose value is not too rare to learn from."""
         values = self._column(rows, name) or []
-        kept = _frequent(values, self._column(rows, self._asked.person), least)
+        kept = _frequent(values, self._column(rows, self.asked.person), least)
         if len({value for value, stays in zip(values, kept, strict=True) if stays}) < 2:
             raise ParameterError(
                 f"the column {name!r} must hold at least two kinds of values that {least} people or more have, got "
                 f"{len(set(values)):,} kinds in {len(values):,} rows: join rare ones, or look at more rows"
             )
         if not kept.all():
-            self._notes.append(
+            self.notes.append(
                 f"Column {name!r}: {int((~kept).sum()):,} rows were left out: fewer than {least} people have their "
                 "value."
             )
@@ -267,32 +201,13 @@ class _Making:
 
     # -- what is asked ------------------------------------------------------------------------------------
 
-    def _audit(self) -> tuple[list[Check], Verdict]:
-        how: dict[str, Any] = {"samples": self._asked.samples, "error": self._asked.error, "seed": self._asked.seed}
-        if self._mechanism is None:
-            return audit_vector_file(self._statement, self._data, **how)
-        return audit_word_file(self._statement, self._data, self._mechanism, text=self._asked.text, **how)
-
-    def _attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        asked = self._asked
-        before, after = replace(raw, people=self._column(rows, asked.person)), rows
-        self._say(f"Linking {before.size:,} private rows to their originals ...")
-        self._owner_attacks += link(before, after, seed=asked.seed)
-        if self._mechanism is None or not is_its_data:
-            self._notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
-            return
-        self._say("Recovering words ...")
-        scores, note = recover(before, after, self._mechanism, self._data, seed=asked.seed)
-        self._owner_attacks += scores
-        self._notes += [note] if note else []
-
     def _infer(self, rows: Rows) -> None:
-        asked = self._asked
+        asked = self.asked
         if asked.attribute is None:
             return
         places = self._frequent(rows, asked.attribute, asked.folds)
         people = self._column(rows, asked.person)
-        self._say(f"Training attackers on {len(places):,} private rows ...")
+        self.say(f"Training attackers on {len(places):,} private rows ...")
         scores = infer(
             _at(rows.features, places),
             _at(self._column(rows, asked.attribute), places),
@@ -303,16 +218,16 @@ class _Making:
             seed=asked.seed,
         )
         private = self._is_private(asked.attribute, asked.person)
-        (self._owner_attacks if private else self._attacks).extend(scores)
+        (self.owner_attacks if private else self.attacks).extend(scores)
 
     def _measure_use(self, rows: Rows, raw: Rows | None) -> None:
-        asked = self._asked
+        asked = self.asked
         if asked.label is None:
             return
         places = self._frequent(rows, asked.label, 2 * asked.folds)
         people = _at(self._column(rows, asked.person), places)
         labels = _at(self._column(rows, asked.label), places)
-        self._say(f"Training models on {len(places):,} rows ...")
+        self.say(f"Training models on {len(places):,} rows ...")
         comparable = raw is not None and _widths(raw) == _widths(rows)
         forms = _useful(
             _at(rows.features, places),
@@ -325,42 +240,85 @@ class _Making:
         )
         private = self._is_private(asked.label, asked.person)
         task = f"naming {asked.label!r}, {len(set(labels))} classes"
-        self._utility = [_as_measurement(each, task, owner_only=private) for each in forms]
+        self.utility = [_as_measurement(each, task, owner_only=private) for each in forms]
         if asked.group is None:
             return
         names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
         for form in (forms[0], *forms[-1:]) if len(forms) > 1 else forms:
             measured, gap = _served(form, names, people, owner_only=private or hidden)
-            self._fairness += measured
-            self._gaps.append(gap)
+            self.fairness += measured
+            self.gaps.append(gap)
         left = len(names) - int(_frequent(names, people, SMALLEST_GROUP).sum())
         if left:
-            self._notes.append(
+            self.notes.append(
                 f"{left:,} rows were left out of the groups: fewer than {SMALLEST_GROUP} people in theirs."
             )
 
     def _names_of_groups(self, values: list[str]) -> tuple[list[str], bool]:
         """What groups are called: by their value where the release shows it, else by a number."""
-        if not self._is_private(self._asked.group):
+        if not self._is_private(self.asked.group):
             return values, False
-        self._notes.append(
-            f"The release does not hold the column {self._asked.group!r}, so this page does not show its values: "
+        self.notes.append(
+            f"The release does not hold the column {self.asked.group!r}, so this page does not show its values: "
             "groups are numbered, the most frequent one first."
         )
         order = sorted(Counter(values).items(), key=lambda each: (-each[1], each[0]))
         names = {value: f"group {number}" for number, (value, _) in enumerate(order, 1)}
         return [names[value] for value in values], True
 
-    def _samples(self) -> list[Sample]:
-        if self._mechanism is None:
-            return []
+
+class _OfWords(_RowByRow):
+    """Private texts, of a word mechanism."""
+
+    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
+        super().__init__(asked, data, statement, say)
+        self._mechanism = mechanism_from_statement(statement, vectors=asked.vectors)
+
+    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
+        """As its base says."""
+        return audit_word_file(self.statement, self.data, self._mechanism, text=self.asked.text, **how)
+
+    def attack_alone(self) -> list[AttackScore]:
+        """The best possible attacker on words as frequent as in general."""
+        return expect_recovery(self._mechanism)
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        """Rows linked to their originals, and words recovered."""
+        if raw.vectors is not None or rows.vectors is not None:
+            self.notes.append(_NO_ENCODER)
+            return
+        asked = self.asked
+        before, after = replace(raw, people=self._column(rows, asked.person)), rows
+        self.say(f"Linking {before.size:,} private rows to their originals ...")
+        self.owner_attacks += link(before, after, seed=asked.seed)
+        if not is_its_data:
+            self.notes.append("Word recovery was not tried: the file is not the one that its statement speaks of.")
+            return
+        self.say("Recovering words ...")
+        scores, note = recover(before, after, self._mechanism, self.data, seed=asked.seed)
+        self.owner_attacks += scores
+        self.notes += [note] if note else []
+
+    def samples(self) -> list[Sample]:
+        """Sentences that were made up, drawn afresh."""
         after = privatize(_SENTENCES, self._mechanism).texts
         return [Sample(before, out or "") for before, out in zip(_SENTENCES, after, strict=True)]
 
-    def _stays(self) -> float | None:
-        if self._mechanism is None:
-            return None
+    def stays(self) -> float | None:
+        """At public frequencies."""
         return deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
+
+
+class _OfVectors(_RowByRow):
+    """Private vectors, of a randomizer."""
+
+    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
+        """As its base says."""
+        return audit_vector_file(self.statement, self.data, **how)
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
+        """Nothing: it takes the encoder."""
+        self.notes.append(_NO_ENCODER)
 
 
 def _widths(rows: Rows) -> int | None:
@@ -509,41 +467,4 @@ def _served(
         is_shown=gap.is_shown,
         of_release=form.trained_on == "private",
         owner_only=owner_only or form.owner_only,
-    )
-
-
-# -- pictures -----------------------------------------------------------------------------------------------------
-
-_SHARES = (-0.02, 1.02)
-
-
-def _picture_of_promise(verdict: Verdict) -> Picture | None:
-    """What was promised beside what the audit showed."""
-    if verdict.allowed >= 1e6:
-        return None
-    return (
-        "For the pair of words (or vectors) that comes closest: the most it may give away, and what the audit showed",
-        promise_figure([(f"worst pair found, {verdict.method.partition(',')[0]}", verdict)]),
-    )
-
-
-def _picture_of_attacks(scores: Sequence[AttackScore]) -> Picture | None:
-    """The main number of each attack beside its baseline: all are shares of right answers."""
-    drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
-    if len(drawn) < 2:  # one number needs no picture
-        return None
-    return (
-        "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)",
-        scores_figure(drawn, measure="share of right answers", limits=_SHARES),
-    )
-
-
-def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
-    """The accuracy of each model beside the best blind guess."""
-    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in found]
-    if len(drawn) < 2:
-        return None
-    return (
-        "How often each model was right (dot), beside the best blind guess (grey bar)",
-        scores_figure(drawn, measure="accuracy", limits=_SHARES),
     )

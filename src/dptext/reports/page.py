@@ -22,7 +22,19 @@ from dptext.reports.file_audit import Check
 from dptext.text.tokens import Kind, split
 from dptext.words.rewriter import PLACEHOLDERS
 
-__all__ = ["Answer", "GroupGap", "Measurement", "Picture", "Report", "Sample", "answers", "main_scores"]
+__all__ = [
+    "Answer",
+    "Corpus",
+    "GroupGap",
+    "LabelOfCorpus",
+    "Measurement",
+    "Picture",
+    "Report",
+    "Sample",
+    "Spread",
+    "answers",
+    "main_scores",
+]
 
 Picture = tuple[str, bytes]
 """A caption and a PNG picture."""
@@ -43,6 +55,7 @@ class Measurement:
         gain: how much better than the baseline on the same rows, where that was measured; above 0 is better.
         detail: how it was measured, in one sentence.
         owner_only: whether original rows had a part in it: the promise does not cover the number.
+        is_rival: whether it is a trivial way to the same end, which stands beside what was released.
     """
 
     what: str
@@ -54,6 +67,7 @@ class Measurement:
     gain: Estimate | None = None
     detail: str = ""
     owner_only: bool = False
+    is_rival: bool = False
 
     @property
     def is_useful(self) -> bool:
@@ -89,6 +103,77 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabelOfCorpus:
+    """One label of a synthetic corpus. All of it is public but ``real``.
+
+    Attributes:
+        name: the label.
+        count: texts of the corpus that have it.
+        share: of the corpus.
+        released: its share as the description has it.
+        real: its share of the original rows; None: not at hand.
+        samples: a few texts of the corpus.
+    """
+
+    name: str
+    count: int
+    share: float
+    released: float
+    real: float | None = None
+    samples: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """One number of how various texts are.
+
+    Attributes:
+        what: the number.
+        corpus, pool: of the synthetic corpus, and of the public pool; empty: there is none.
+        real: of original texts, for their owner alone; empty: there is none.
+        detail: how it was measured.
+        owner_only: whether original texts had a part in all of it.
+    """
+
+    what: str
+    corpus: str = ""
+    pool: str = ""
+    real: str = ""
+    detail: str = ""
+    owner_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What a synthetic corpus holds.
+
+    Attributes:
+        texts: how many.
+        pool: how many public texts they were chosen from; None: a generator wrote them.
+        labels: the most frequent labels; empty where there are none.
+        more_labels: how many further labels there are.
+        spread: how various the texts are.
+        owner_picture: whether original texts stand in the picture of all texts.
+    """
+
+    texts: int
+    pool: int | None
+    labels: Sequence[LabelOfCorpus] = ()
+    more_labels: int = 0
+    spread: Sequence[Spread] = ()
+    owner_picture: bool = False
+
+    @property
+    def has_owner_numbers(self) -> bool:
+        """Whether original texts had a part in any number."""
+        return (
+            self.owner_picture
+            or any(each.real is not None for each in self.labels)
+            or any(each.real or each.owner_only for each in self.spread)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that one page says. Frozen; `html` and `card` only put it into words.
 
@@ -104,7 +189,8 @@ class Report:
         gaps: how far groups lie apart, for one model or several.
         samples: public or synthetic texts, before and after.
         stays: the share of words that stay as they are, at public frequencies; None where no words came out.
-        pictures: of the sections "audit", "attacks" and "utility".
+        corpus: what a synthetic corpus holds; None: the release is none.
+        pictures: of the sections "audit", "attacks", "utility" and "spread".
         figures: further pictures.
         command: what makes the page again; a card shows it without folders and without the name of the original.
         notes: sentences for the reader.
@@ -121,6 +207,7 @@ class Report:
     gaps: Sequence[GroupGap] = ()
     samples: Sequence[Sample] = ()
     stays: float | None = None
+    corpus: Corpus | None = None
     pictures: Mapping[str, Picture] = field(default_factory=dict)
     figures: Sequence[Picture] = ()
     command: str = ""
@@ -140,7 +227,8 @@ class Report:
     def has_owner_numbers(self) -> bool:
         """Whether original texts had a part in any number."""
         measured = (*self.utility, *self.fairness)
-        return bool(self.owner_attacks or any(each.owner_only for each in measured))
+        of_corpus = self.corpus is not None and self.corpus.has_owner_numbers
+        return bool(self.owner_attacks or of_corpus or any(each.owner_only for each in measured))
 
     def html(self) -> str:
         """The page."""
@@ -155,10 +243,11 @@ class Report:
             samples=[(each.before, list(_new_words(each))) for each in self.samples],
             attacks=[_attack_row(each, owner) for each, owner in marked if id(each) in main],
             more_attacks=[_attack_row(each, owner) for each, owner in marked if id(each) not in main],
-            utility=list(map(_measured_row, self.utility)),
-            fairness=list(map(_measured_row, self.fairness)),
+            utility=[_measured_row(each, _BLIND if self.corpus else _NO_TEXTS) for each in self.utility],
+            fairness=[_measured_row(each) for each in self.fairness],
             explanation=explanation_html(self.statement),
             headline=_headline,
+            percent=_percent,
             base64=lambda picture: base64.b64encode(picture).decode(),
         )
 
@@ -177,6 +266,7 @@ class Report:
             command=command,
             fence="`" * (2 + max(map(len, re.findall("`+", command)), default=1)),  # longer than any in a name
             headline=_headline,
+            percent=_percent,
         )
 
 
@@ -189,7 +279,7 @@ def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
 
 
 def _to_share(command: str) -> str:
-    """A command line without what it says of its owner: folders, and which file the original is.
+    """A command line without what it says of its owner: folders, and which files hold original texts.
 
     No number on a card was computed from the original, so the command makes them all without it. One that cannot be
     read is left out.
@@ -201,7 +291,7 @@ def _to_share(command: str) -> str:
     kept = []
     for word in words:
         option, equals, value = word.partition("=")
-        if option == "--original":
+        if option in ("--original", "--held-out"):
             if not equals:
                 next(words, None)
             continue
@@ -245,23 +335,30 @@ class _Row:
     baseline_name: str
     words: str
     detail: str
-    good: bool
+    good: bool | None
     owner_only: bool
 
 
 def _attack_row(score: AttackScore, owner_only: bool) -> _Row:
     words = "the attacker learns something" if score.succeeded else "no better than somebody who sees nothing"
-    return _row(score, score.attack, score.measure, words, good=not score.succeeded, owner_only=owner_only)
+    good: bool | None = not score.succeeded
+    if _kind(score) == "membership" and score.score.high - score.score.low < _EXACT:
+        words, good = "nobody does better: so much does the promise allow", None
+    return _row(score, score.attack, score.measure, words, good=good, owner_only=owner_only)
 
 
-def _measured_row(found: Measurement) -> _Row:
+_NO_TEXTS, _BLIND = "without the texts", "a blind guess"
+
+
+def _measured_row(found: Measurement, against: str = _NO_TEXTS) -> _Row:
     measure = found.measure + (" (lower is better)" if found.lower_is_better else "")
-    words = "better than without the texts" if found.is_useful else "no better than without the texts"
-    return _row(found, found.what, measure, words, good=found.is_useful, owner_only=found.owner_only)
+    words = f"{'better' if found.is_useful else 'no better'} than {against}"
+    good = None if found.is_rival else found.is_useful
+    return _row(found, found.what, measure, words, good=good, owner_only=found.owner_only)
 
 
 def _row(
-    found: AttackScore | Measurement, name: str, measure: str, words: str, *, good: bool, owner_only: bool
+    found: AttackScore | Measurement, name: str, measure: str, words: str, *, good: bool | None, owner_only: bool
 ) -> _Row:
     shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else "{:.3f}".format
     score: Estimate = found.score
@@ -281,7 +378,7 @@ def _row(
     )
 
 
-_KINDS = ("linkage", "word recovery", "attribute inference")
+_KINDS = ("membership", "linkage", "word recovery", "attribute inference")
 
 
 def _percent(value: float) -> str:
@@ -337,8 +434,18 @@ def _groups(gaps: Sequence[GroupGap]) -> Answer:
 
 
 def _what_was_done(report: Report) -> Answer:
-    statement = report.statement
-    if of_words(statement):
+    statement, corpus = report.statement, report.corpus
+    if corpus is not None:
+        words = (
+            f"All texts together became one table of noisy sums. By that table alone, {corpus.texts:,} texts were "
+            + (
+                "written by a language model."
+                if corpus.pool is None
+                else f"chosen from a public pool of {corpus.pool:,}."
+            )
+            + " No text of the people who were described is in the corpus, unless the same stands in public."
+        )
+    elif of_words(statement):
         words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
         if report.stays is not None:
             words += (
@@ -361,7 +468,12 @@ def _held(report: Report) -> Answer:
     if all(each.outcome is Outcome.EXACT for each in report.verdicts):
         return Answer(
             question,
-            "It was put to the test and held: computed exactly, for all pairs of words that were looked at.",
+            "It was put to the test and held: computed exactly, for "
+            + (
+                "all pairs of words that were looked at."
+                if report.corpus is None
+                else f"every {report.statement.unit}."
+            ),
             good=True,
         )
     if any(each.refutable for each in report.verdicts):
@@ -378,6 +490,9 @@ def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
         if kind not in best or each.score.value > best[kind].score.value:
             best[kind] = each
     found = []
+    if "membership" in best:
+        found.append(_membership([each for each in main_scores(scores) if _kind(each) == "membership"]))
+        del best["membership"]
     for kind, each in best.items():
         question, can = _asked(kind)
         share, blind = _of_hundred(each.score.value), _of_hundred(each.baseline)
@@ -396,6 +511,25 @@ def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
             )
         found.append(Answer(question, words, good=not others))
     return found
+
+
+def _membership(scores: Sequence[AttackScore]) -> Answer:
+    """What the noise allows at most is no news beside the promise: what was measured may be."""
+    exact = [each for each in scores if each.score.high - each.score.low < _EXACT]
+    measured = [each for each in scores if each not in exact]
+    words = (
+        "Shown somebody who was described and somebody who was not, who is which can be said rightly for "
+        f"{_of_hundred(exact[0].score.value)} of 100 such pairs at most, on average, by an attacker who knows everybody "
+        "else; somebody who knows nothing is right for 50."
+        if exact
+        else ""
+    )
+    for each in measured:
+        words += f" An attacker who guesses the others was right for {_of_hundred(each.score.value)}"
+        words += "." if each.succeeded else ", which chance explains."
+    learnt = any(each.succeeded for each in measured)
+    good = None if not measured else not learnt or all(each.score.low <= exact[0].score.value for each in measured)
+    return Answer("Does it show who is in it?", words.strip(), good=good)
 
 
 def _kind(score: AttackScore) -> str:
@@ -423,6 +557,8 @@ def _use(report: Report) -> list[Answer]:
     if not report.utility:
         return []
     ours = report.utility[0]
+    if report.corpus is not None:
+        return [_use_of_corpus(report.utility)]
     if ours.measure != "accuracy":
         return [Answer("Is it still useful?", "Yes." if ours.is_useful else "Not shown.", good=ours.is_useful)]
     words = f"A model that learns from private rows is right for {_of_hundred(ours.score.value)} of 100"
@@ -431,6 +567,22 @@ def _use(report: Report) -> list[Answer]:
         words += f"; one that learns from the originals, for {_of_hundred(other[0].score.value)}"
     words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
     return [Answer("Is it still useful?", words, good=ours.is_useful)]
+
+
+def _use_of_corpus(found: Sequence[Measurement]) -> Answer:
+    """A model of the corpus, beside one of real texts and the best trivial way to the same end."""
+    ours, *others = found
+    words = f"A model that learns from the corpus is right for {_of_hundred(ours.score.value)} of 100 real texts"
+    real = [each for each in others if not each.is_rival]
+    if real:
+        words += f"; one that learns from real texts, for {_of_hundred(real[0].score.value)}"
+    rivals = [each for each in others if each.is_rival]
+    if rivals:
+        best = max(rivals, key=lambda each: each.score.value)
+        words += f"; the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})"
+    return Answer(
+        "Is it still useful?", f"{words}; a blind guess, for {_of_hundred(ours.baseline)}.", good=ours.is_useful
+    )
 
 
 def _of_hundred(value: float) -> str:

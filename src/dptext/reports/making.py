@@ -1,0 +1,187 @@
+"""What a report asks of a release, and how its page is put together, of whichever kind the release is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dptext.attacks import AttackScore
+from dptext.attacks.learners import ATTACKERS, Attacker
+from dptext.audits.verdict import Verdict
+from dptext.errors import ParameterError
+from dptext.files.streams import shown
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.reports.figures import promise_figure, scores_figure
+from dptext.reports.file_audit import Check
+from dptext.reports.page import Corpus, GroupGap, Measurement, Picture, Report, Sample, main_scores
+
+__all__ = ["SHARES", "Making", "Question", "picture_of_attacks"]
+
+SHARES = (-0.02, 1.02)
+"""The axis of a picture of shares."""
+_SEEDS = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a report is to be made of.
+
+    Attributes:
+        private: texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it.
+        original: what it was made from, row by row (of a corpus: the private file); None: not at hand, or not to be
+            looked at.
+        text: the column of the text, in both files.
+        label: a column to train models on: what is the release still good for?
+        attribute: a column that an attacker wants to know.
+        group: a column that says to which group a row's person belongs.
+        person: a column that says whose row each is.
+        public: of a synthetic corpus, the files of the public pool.
+        public_text: the column of the text there.
+        distribution: of a synthetic corpus, the folder of its description; None: the one beside it.
+        held_out: of a synthetic corpus, a file like the original of people who had no part in it.
+        rows: look at this many rows at most, chosen at random.
+        vectors: name or path of the public word vectors, if they are not where they were.
+        samples, error: of an audit that has to sample.
+        attackers: who infers the attribute.
+        folds: of training and test.
+        seed: of the rows, the models and the intervals: the same page again. It has no part in the noise of the
+            release; None draws one, which the report says.
+    """
+
+    private: Path
+    original: Path | None = None
+    text: str = "text"
+    label: str | None = None
+    attribute: str | None = None
+    group: str | None = None
+    person: str | None = None
+    public: Sequence[Path] = ()
+    public_text: str = "text"
+    distribution: Path | None = None
+    held_out: Path | None = None
+    rows: int = 3000
+    vectors: str | None = None
+    samples: int = 200_000
+    error: float = 1e-6
+    attackers: Sequence[Attacker] = ATTACKERS
+    folds: int = 5
+    seed: int = field(default_factory=lambda: int(RandomBits().integers(1)[0]) % _SEEDS)
+
+    def __post_init__(self) -> None:
+        if self.rows < 2 * self.folds:
+            raise ParameterError(f"rows must be at least {2 * self.folds}, got {self.rows}")
+        if self.group is not None and self.label is None:
+            raise ParameterError(
+                "group needs a label: how well a group is served shows in how well its labels are named"
+            )
+        if self.original is not None and self.original.resolve() == self.private.resolve():
+            raise ParameterError("original must be another file than the private one: name what it was made from")
+        if self.held_out is not None and self.original is None:
+            raise ParameterError("held_out needs original: those who had no part are compared with those who had")
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that were asked for, each once."""
+        named = (self.label, self.attribute, self.group, self.person)
+        return list(dict.fromkeys(each for each in named if each is not None))
+
+
+class Making(ABC):
+    """A report while it is made.
+
+    Attributes:
+        asked: what it is to be made of.
+        data: the file.
+        statement: the one beside it.
+        say: called with a line for each step.
+    """
+
+    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
+        self.asked, self.data, self.statement, self.say = asked, data, statement, say
+        self.notes: list[str] = []
+        self.attacks: list[AttackScore] = []
+        self.owner_attacks: list[AttackScore] = []
+        self.utility: list[Measurement] = []
+        self.fairness: list[Measurement] = []
+        self.gaps: list[GroupGap] = []
+        self.pictures: dict[str, Picture | None] = {}
+
+    @abstractmethod
+    def look(self) -> tuple[list[Check], Verdict]:
+        """Look at everything that was asked for; what was checked of the file, and the verdict on its promise."""
+
+    def samples(self) -> list[Sample]:
+        """Public texts before and after."""
+        return []
+
+    def stays(self) -> float | None:
+        """The share of words that stay as they are."""
+        return None
+
+    def corpus(self) -> Corpus | None:
+        """What a synthetic corpus holds."""
+        return None
+
+    def report(self, title: str, command: str) -> Report:
+        """The page."""
+        checks, verdict = self.look()
+        pictures = {
+            "audit": _picture_of_promise(verdict),
+            "attacks": picture_of_attacks([*self.owner_attacks, *self.attacks]),
+            "utility": _picture_of_use(self.utility),
+        } | self.pictures
+        return Report(
+            title=title or f"What is known about {shown(self.data)}",
+            statement=self.statement,
+            checks=checks,
+            verdicts=[verdict],
+            attacks=self.attacks,
+            owner_attacks=self.owner_attacks,
+            utility=self.utility,
+            fairness=self.fairness,
+            gaps=self.gaps,
+            samples=self.samples(),
+            stays=self.stays(),
+            corpus=self.corpus(),
+            pictures={name: each for name, each in pictures.items() if each is not None},
+            command=command,
+            notes=self.notes,
+        )
+
+
+# -- pictures -----------------------------------------------------------------------------------------------------
+
+
+def _picture_of_promise(verdict: Verdict) -> Picture | None:
+    """What was promised beside what the audit showed."""
+    if verdict.allowed >= 1e6:
+        return None
+    return (
+        "For the pair of words (or vectors) that comes closest: the most it may give away, and what the audit showed",
+        promise_figure([(f"worst pair found, {verdict.method.partition(',')[0]}", verdict)]),
+    )
+
+
+def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share of right answers") -> Picture | None:
+    """The main number of each attack beside its baseline: all are shares of right answers."""
+    drawn = [(each.attack.replace(" (", "\n("), each.score, each.baseline) for each in main_scores(scores)]
+    if len(drawn) < 2:  # one number needs no picture
+        return None
+    return (
+        "How often each attacker was right (dot), beside somebody who sees nothing (grey bar)",
+        scores_figure(drawn, measure=measure, limits=SHARES),
+    )
+
+
+def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
+    """The accuracy of each model beside the best blind guess."""
+    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in found]
+    if len(drawn) < 2:
+        return None
+    return (
+        "How often each model was right (dot), beside the best blind guess (grey bar)",
+        scores_figure(drawn, measure="accuracy", limits=SHARES),
+    )

@@ -1,0 +1,487 @@
+"""What a page says of a synthetic corpus: its texts, how various and how near to real ones they are, what a model
+learns from it beside trivial ways to the same end, and whether the release shows who is in it.
+
+All that is computed from corpus, pool and description is post-processing of what was released, and may be shared. All
+that original texts have a part in is their owner's, and marked so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.attacks import AttackScore
+from dptext.attacks.membership import Membership
+from dptext.attacks.sums import Ceiling, gaussian_ceiling, sum_membership
+from dptext.audits.verdict import Verdict
+from dptext.errors import DataError, ParameterError, extra
+from dptext.estimates import Estimate
+from dptext.evaluation.measures import measure
+from dptext.evaluation.utility import trained_answers
+from dptext.files.documents import read_documents
+from dptext.files.streams import shown
+from dptext.noise.clipped_sums import CELL
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.unit import Unit
+from dptext.reports.figures import plane_figure
+from dptext.reports.file_audit import Check, audit_synthetic_file, description_folder
+from dptext.reports.inputs import chosen_rows, count_rows
+from dptext.reports.making import Making, picture_of_attacks
+from dptext.reports.page import Corpus, LabelOfCorpus, Measurement, Spread
+from dptext.synthesis.distribution import TextDistribution, read_description
+from dptext.synthesis.moments import MomentSum
+from dptext.synthesis.sources import Pool
+from dptext.users.texts import Author, texts_of
+
+__all__ = ["OfSynthetic"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+_MOST_TO_TRAIN = 20_000
+_LABELS_SHOWN, _SAMPLES_SHOWN, _LONGEST = 20, 3, 200
+_NEAREST_AMONG = 2000
+_DIRECTIONS = 200
+_DRAWN = 400  # points of each kind in the plane
+_TARGETS = 1000  # members, and others
+_MOST_NUMBERS = 1 << 31
+_HELD_BACK = "--held-out names a file of people who had no part in the release"
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """Texts with their classes, and whose they are (None: nobody is named)."""
+
+    texts: list[str]
+    codes: Codes
+    people: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def at(self, places: npt.NDArray[np.intp]) -> _Texts:
+        people = None if self.people is None else [self.people[place] for place in places]
+        return _Texts([self.texts[place] for place in places], self.codes[places], people)
+
+
+class OfSynthetic(Making):
+    """A corpus that was made from a description of people's texts."""
+
+    def look(self) -> tuple[list[Check], Verdict]:
+        """As its base says."""
+        self._refuse_columns()
+        self.say(f"Auditing {self.statement.mechanism} ...")
+        described = read_description(self._folder)
+        checks, verdict = audit_synthetic_file(
+            self.statement, self.data, text=self.asked.text, pool=self._pool, described=described
+        )
+        self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
+        if self._pool is None:
+            self.notes.append("The public pool was not named (--public): the corpus was not compared with it.")
+        self.attacks.append(self._best_attacker())
+        if self._real is not None:
+            self._measure_use(self._real)
+            self._attack()
+        self.pictures["attacks"] = picture_of_attacks(
+            [*self.owner_attacks, *self.attacks], measure="share of pairs told apart, one of the two in the release"
+        )
+        self.say("Comparing texts ...")
+        self._corpus = self._look_at_texts()
+        return checks, verdict
+
+    def corpus(self) -> Corpus | None:
+        """As its base says."""
+        return self._corpus
+
+    def _refuse_columns(self) -> None:
+        given = [name for name in ("label", "attribute", "group") if getattr(self.asked, name) is not None]
+        if given:
+            raise ParameterError(
+                f"a synthetic corpus has no row of anybody, and its labels are known: leave {' and '.join(given)} out"
+            )
+
+    # -- what is looked at ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _folder(self) -> Path:
+        found = description_folder(self.data, self.asked.distribution)
+        if found is None:
+            raise DataError(
+                f"{shown(self.data)}: expected the description that it was made from beside it "
+                f"({self.data.name}.distribution), there is none: name it (--distribution)"
+            )
+        return found
+
+    @cached_property
+    def _distribution(self) -> TextDistribution:
+        return TextDistribution.load(self._folder)
+
+    @cached_property
+    def _pool(self) -> Pool | None:
+        return Pool(list(self.asked.public), text=self.asked.public_text) if self.asked.public else None
+
+    @cached_property
+    def _bits(self) -> RandomBits:
+        """For what original texts have a part in."""
+        return RandomBits(self.asked.seed)
+
+    @cached_property
+    def _public_bits(self) -> RandomBits:
+        """For what may be shared: its draws must not follow from how many original texts there are."""
+        return RandomBits(self.asked.seed)
+
+    @cached_property
+    def _made(self) -> _Texts:
+        """The corpus."""
+        found = self._read(self.data, None, most=None)
+        if len(found) < 2 * self.asked.folds:
+            raise DataError(
+                f"{shown(self.data)}: expected at least {2 * self.asked.folds} texts with a label of the public set to "
+                f"look at, got {len(found)}"
+            )
+        return found
+
+    @cached_property
+    def _real(self) -> _Texts | None:
+        """Original texts, with a label of the set."""
+        path = self.asked.original
+        return None if path is None else self._real_texts(path)
+
+    @cached_property
+    def _others(self) -> _Texts | None:
+        """Texts of people who had no part."""
+        path = self.asked.held_out
+        return None if path is None else self._real_texts(path)
+
+    def _real_texts(self, path: Path) -> _Texts:
+        found = self._read(path, self.asked.person, most=self.asked.rows)
+        if len(found) < 2 * self.asked.folds or (found.people is not None and len(set(found.people)) < 2):
+            raise DataError(
+                f"{shown(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, of two "
+                f"people or more, got {len(found)}"
+            )
+        return found
+
+    def _read(self, path: Path, person: str | None, *, most: int | None) -> _Texts:
+        """The texts of a file that have a class; of many rows, as many as asked for."""
+        labels = self._distribution.labels
+        chosen = None
+        if most is not None and (count := count_rows(path, text=self.asked.text)) > most:
+            chosen = set(chosen_rows(count, most, self._bits).tolist())
+            self.notes.append(f"Of {count:,} rows of {shown(path)}, {most:,} were looked at, chosen at random.")
+        texts, codes, people = [], [], []
+        with closing(read_documents(path, text=self.asked.text, user=person, keep=labels.columns)) as reader:
+            for row, document in enumerate(reader):
+                values = document.attributes or {}
+                code = labels.code([values.get(column) for column in labels.columns])
+                if (chosen is None or row in chosen) and code >= 0:
+                    texts.append(document.text or "")
+                    codes.append(code)
+                    people.append(str(document.user))
+        return _Texts(texts, np.array(codes, dtype=np.int64), people if person is not None else None)
+
+    # -- use ------------------------------------------------------------------------------------------------
+
+    def _measure_use(self, real: _Texts) -> None:
+        """Models that learnt from the corpus, from real texts, and in trivial ways: all tested on the same real texts,
+        which no model saw."""
+        names, found = self._distribution.labels.names, self._distribution
+        if len(names) < 2:
+            self.notes.append("No model was trained: the corpus has no labels, or one only.")
+            return
+        made = self._some(self._made, _MOST_TO_TRAIN)
+        learn, test = (real, self._others) if self._others is not None else self._halves(real)
+        if len(np.unique(test.codes)) < 2:
+            self.notes.append("No model was trained: the real texts that it would be tested on have one label only.")
+            return
+        self.say(f"Training models on {len(made):,} texts ...")
+        where = "held-out texts" if self._others is not None else "the other half of the original texts"
+        self._add("trained on the corpus", made, test, f"{len(made):,} texts; tested on {len(test):,} {where}")
+        self._add("trained on real texts", learn, test, f"{len(learn):,} original texts")
+        rival: dict[str, Any] = {"is_rival": True}
+        weights = found.weigh(test.texts)
+        self._score("the release alone: its linear model, no text", weights.scores.argmax(axis=1), test, **rival)
+        self._score("the nearest name of a label: no private data at all", self._by_names(test), test, **rival)
+        if self._pool is not None:
+            places = chosen_rows(len(self._pool), len(made), self._bits)
+            drawn = [self._pool.texts[place] for place in places.tolist()]
+            labelled = _Texts(drawn, found.weigh(drawn).scores.argmax(axis=1))
+            self._add("random texts of the pool, labelled by the release", labelled, test, "", **rival)
+        shuffled = made.codes[np.argsort(self._bits.integers(len(made)), kind="stable")]
+        self._add("the corpus with its labels shuffled", replace(made, codes=shuffled), test, "", **rival)
+
+    def _add(self, what: str, learn: _Texts, test: _Texts, detail: str, *, is_rival: bool = False) -> None:
+        answers = trained_answers(learn.texts, learn.codes, test.texts, seed=self.asked.seed)
+        self._score(what, answers, test, detail, is_rival=is_rival)
+
+    def _score(
+        self, what: str, answers: npt.NDArray[Any], test: _Texts, detail: str = "", *, is_rival: bool = False
+    ) -> None:
+        people = None if test.people is None else np.asarray(test.people)
+        accuracy, f1 = (
+            measure(name, test.codes, answers, people=people, seed=self.asked.seed) for name in ("accuracy", "macro-F1")
+        )
+        by_class = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
+        self.utility.append(
+            Measurement(
+                what=what,
+                measure="accuracy",
+                score=accuracy.score,
+                baseline=accuracy.baseline,
+                baseline_name=accuracy.baseline_name,
+                gain=accuracy.gain,
+                detail=f"{by_class}; {detail}" if detail else by_class,
+                owner_only=True,
+                is_rival=is_rival,
+            )
+        )
+
+    def _halves(self, real: _Texts) -> tuple[_Texts, _Texts]:
+        """To learn from and to test on: nobody is in both."""
+        self.notes.append(
+            "Models were tested on original texts, which the description was made from as well; the promise bounds "
+            f"what that can change. {_HELD_BACK[0].upper()}{_HELD_BACK[1:]}."
+        )
+        whose = np.arange(len(real)) if real.people is None else np.unique(real.people, return_inverse=True)[1]
+        order = np.argsort(self._bits.integers(int(whose.max()) + 1), kind="stable")
+        first = np.isin(whose, order[: len(order) // 2])
+        return real.at(np.flatnonzero(first)), real.at(np.flatnonzero(~first))
+
+    def _by_names(self, test: _Texts) -> npt.NDArray[np.intp]:
+        """(n,) the label whose name lies nearest (cosine), all vectors less the pool's mean."""
+        labels, features = self._distribution.labels, self._distribution.features
+        names = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
+        ours, theirs = (features.vectors(each) - features.mean for each in (test.texts, names))
+        lengths = np.linalg.norm(theirs, axis=1, keepdims=True)
+        nearest: npt.NDArray[np.intp] = (ours @ (theirs / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
+        return nearest
+
+    def _some(self, texts: _Texts, most: int) -> _Texts:
+        return texts if len(texts) <= most else texts.at(chosen_rows(len(texts), most, self._bits))
+
+    # -- who is in it -----------------------------------------------------------------------------------------
+
+    def _best_attacker(self) -> AttackScore:
+        """Who knows everybody else exactly, and all that one person wrote: computed from the noise, no text has a part
+        in it."""
+        auc = gaussian_ceiling(self._distribution.sigma).auc
+        return AttackScore(
+            attack="membership (knows everybody else)",
+            measure="AUC",
+            score=Estimate(auc, auc, auc, 1, "releases"),
+            baseline=0.5,
+            baseline_name="chance",
+            detail=f"the best there can be, on average: computed from the noise, for any {self.statement.unit}",
+        )
+
+    def _attack(self) -> None:
+        """People who were described and people who were not, told apart by the released matrix."""
+        asked, unit = self.asked, self.statement.unit
+        if asked.held_out is None:
+            self.notes.append(f"Who is in the release was not attacked: {_HELD_BACK}.")
+            return
+        if unit is Unit.USER and asked.person is None:
+            self.notes.append(
+                "Who is in the release was not attacked: the promise is to a user, and no column says who wrote a text "
+                "(--person)."
+            )
+            return
+        assert asked.original is not None
+        self.say("Telling people who were described from others ...")
+        classes, numbers = self._distribution.matrix.shape
+        most = min(_TARGETS, _MOST_NUMBERS // (2 * classes * numbers))
+        inside = self._matrices(asked.original, most)
+        outside = self._matrices(asked.held_out, 2 * most)
+        strangers, outside = outside[: len(outside) // 2], outside[len(outside) // 2 :]
+        if min(len(inside), len(outside), len(strangers)) < 2:
+            self.notes.append(
+                "Who is in the release was not attacked: that takes two people at least, and four others."
+            )
+            return
+        released = self._distribution.matrix
+        targets, members = [*inside, *outside], np.arange(len(inside) + len(outside)) < len(inside)
+        guess = np.sum(strangers, axis=0)
+        guess *= float(np.vdot(guess, released)) / max(float(np.vdot(guess, guess)), 1e-300)
+        found = sum_membership(released, targets, members, guess=guess, attack="membership (guesses the others)")
+        self.owner_attacks += _beside(found, gaussian_ceiling(self._distribution.sigma))
+
+    def _matrices(self, path: Path, most: int) -> list[Floats]:
+        """What people add to the sum, or would: of some of them, chosen at random."""
+        found, unit = self._distribution, self.statement.unit
+        labels, limit = found.labels, self.statement.parameters.get("most_documents")
+        person = self.asked.person if unit is Unit.USER else None
+        with (
+            closing(read_documents(path, text=self.asked.text, user=person, keep=labels.columns)) as reader,
+            texts_of(
+                reader,
+                columns=labels.columns,
+                code=labels.code,
+                unit="user" if unit is Unit.USER else "document",
+                most_documents=limit if isinstance(limit, int) else None,
+                again=True,
+            ) as people,
+        ):
+            count = sum(1 for _ in people)
+            chosen = set(chosen_rows(count, most, self._bits).tolist())
+            drawn = [list(each.chunks()) for place, each in enumerate(people) if place in chosen]
+        space = _Encoded(found, [text for person in drawn for texts, _ in person for text in texts])
+        matrices: list[Floats] = []
+        for each in drawn:
+            alone = MomentSum(space, len(labels))
+            alone.add([Author(each)])
+            if alone.cells.any():  # who brings no document of any class is not in the sum, whoever they are
+                matrices.append(np.asarray(alone.cells * CELL, dtype=np.float64))
+        return matrices
+
+    # -- the texts --------------------------------------------------------------------------------------------
+
+    def _look_at_texts(self) -> Corpus:
+        made, pool, real, features = self._made, self._pool, self._real, self._distribution.features
+        kinds = {"corpus": made.texts}
+        if pool is not None:
+            places = chosen_rows(len(pool), self.asked.rows, self._public_bits)
+            kinds["pool"] = [pool.texts[at] for at in places.tolist()]
+        if real is not None:
+            kinds["real"] = real.texts
+        places = chosen_rows(len(made), self.asked.rows, self._public_bits)
+        few = kinds | {"corpus": [made.texts[at] for at in places.tolist()]}
+        vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in few.items()}
+        self.pictures["spread"] = self._plane(vectors)
+        labels, more = self._labels(made, real)
+        announced = self.statement.parameters.get("pool_texts")
+        return Corpus(
+            texts=len(made),
+            pool=announced if isinstance(announced, int) else None,
+            labels=labels,
+            more_labels=more,
+            spread=[*self._various(kinds, vectors), *self._near(vectors)],
+            owner_picture=real is not None,
+        )
+
+    def _various(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
+        """How various texts are."""
+        distinct = {name: len(set(texts)) for name, texts in kinds.items()}
+        yield _row("distinct texts", {name: f"{distinct[name]:,} of {len(texts):,}" for name, texts in kinds.items()})
+        if self._pool is not None:
+            used = len(set(kinds["corpus"]) & set(self._pool.texts)) / len(self._pool)
+            yield Spread(what="share of the pool that is used", corpus=f"{100 * used:.1f}%")
+        words = {name: np.mean([len(text.split()) for text in texts]) for name, texts in kinds.items()}
+        yield _row("words in a text, on average", {name: f"{value:.1f}" for name, value in words.items()})
+        # as many of each, since more lie nearer; the number of real texts has no part in it
+        among = min(_NEAREST_AMONG, *(len(each) for name, each in vectors.items() if name != "real"))
+        nearest = {name: f"{_nearest(each[:among]):.3f}" for name, each in vectors.items()}
+        yield _row(
+            "mean distance to the nearest other text",
+            nearest,
+            f"in the public features; among {among:,} texts of each kind, or as many as there are",
+        )
+
+    def _near(self, vectors: dict[str, Floats]) -> Iterator[Spread]:
+        """How near texts are to real ones."""
+        if "real" not in vectors:
+            return
+        real = vectors["real"][np.argsort(self._bits.integers(len(vectors["real"])), kind="stable")]
+        directions = self._bits.normal(_DIRECTIONS, real.shape[1])
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        half = len(real) // 2
+        found = {name: _energy(each, real, directions) for name, each in vectors.items() if name != "real"}
+        found["real"] = _energy(real[:half], real[half:], directions)
+        shown = {name: f"{value:.4f}" for name, value in found.items()}
+        detail = (
+            f"mean over {_DIRECTIONS} random directions of the public features (scipy.stats.energy_distance); of real "
+            "texts: one half to the other"
+        )
+        yield replace(_row("energy distance to real texts", shown, detail), owner_only=True)
+
+    def _labels(self, made: _Texts, real: _Texts | None) -> tuple[list[LabelOfCorpus], int]:
+        names, shares = self._distribution.labels.names, self._distribution.shares()
+        if not self._distribution.labels.columns:
+            names, shares = ("all texts",), {"all texts": 1.0}
+        counts = Counter(made.codes.tolist())
+        theirs = Counter() if real is None else Counter(real.codes.tolist())
+        order = sorted(range(len(names)), key=lambda code: (-counts[code], code))
+        found = []
+        for code in order[:_LABELS_SHOWN]:
+            places = np.flatnonzero(made.codes == code)
+            drawn = places[np.argsort(self._public_bits.integers(len(places)), kind="stable")[:_SAMPLES_SHOWN]]
+            found.append(
+                LabelOfCorpus(
+                    name=names[code],
+                    count=counts[code],
+                    share=counts[code] / len(made),
+                    released=shares[names[code]],
+                    real=None if real is None else theirs[code] / len(real),
+                    samples=[_shortened(made.texts[place]) for place in drawn.tolist()],
+                )
+            )
+        return found, max(0, len(names) - _LABELS_SHOWN)
+
+    def _plane(self, vectors: dict[str, Floats]) -> tuple[str, bytes]:
+        """All texts along the two directions in which the public pool varies most."""
+        features = self._distribution.features
+        values, basis = np.linalg.eigh(features.covariance)
+        axes = basis[:, np.argsort(-values)[:2]]
+        if axes.shape[1] < 2:
+            axes = np.column_stack([axes, np.zeros(len(axes))])
+        names = {"pool": "public pool", "real": "original texts", "corpus": "corpus"}
+        points = [(names[name], (vectors[name][:_DRAWN] - features.mean) @ axes) for name in names if name in vectors]
+        return (
+            f"At most {_DRAWN:,} texts of each kind, along the two directions in which the public features vary most",
+            plane_figure(points, axes_are="first and second principal component of the pool's public features"),
+        )
+
+
+class _Encoded:
+    """A feature space for texts that were encoded together."""
+
+    def __init__(self, distribution: TextDistribution, texts: Sequence[str]) -> None:
+        distinct = list(dict.fromkeys(texts))
+        self.dimension = distribution.features.dimension
+        self._rows = {text: row for row, text in enumerate(distinct)}
+        self._units = distribution.features.units(distinct)
+
+    def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        found: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
+        return found
+
+
+def _beside(found: Membership, ceiling: Ceiling) -> Iterator[AttackScore]:
+    """Each number with what noise allows."""
+    limits = (ceiling.auc, ceiling.accuracy, ceiling.at_1_percent, ceiling.at_01_percent)
+    for score, limit in zip(found.scores, limits, strict=True):
+        yield replace(score, detail=f"at most {limit:.3f} on average, by the noise; {score.detail}")
+
+
+def _row(what: str, values: dict[str, str], detail: str = "") -> Spread:
+    return Spread(
+        what=what, corpus=values["corpus"], pool=values.get("pool", ""), real=values.get("real", ""), detail=detail
+    )
+
+
+def _nearest(vectors: Floats) -> float:
+    """The mean distance of a vector to the nearest other one."""
+    if len(vectors) < 2:
+        return 0.0
+    squares = (vectors**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * vectors @ vectors.T
+    np.fill_diagonal(distances, np.inf)
+    return float(np.sqrt(np.maximum(distances.min(axis=1), 0.0)).mean())
+
+
+def _energy(one: Floats, other: Floats, directions: Floats) -> float:
+    """The mean energy distance of two samples along directions."""
+    distance = extra("scipy.stats", "audit", "an energy distance").energy_distance
+    return float(np.mean([distance(a, b) for a, b in zip(directions @ one.T, directions @ other.T, strict=True)]))
+
+
+def _shortened(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1].rstrip()}…"

@@ -1,0 +1,190 @@
+"""A page about a synthetic corpus: what is on it, what is its owner's alone, and no text of people who were described."""
+
+import re
+
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError
+from dptext.release.release import statement_path
+from reports.corpora import SECRET, edit, make
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    make(folder)
+    return folder
+
+
+def report(folder, name="made.jsonl", **more):
+    return dptext.report(folder / name, seed=1, **more)
+
+
+@pytest.fixture(scope="module")
+def alone(folder):
+    """What anybody can make."""
+    return report(folder, public=[folder / "pool.txt"], command="dptext report made.jsonl")
+
+
+@pytest.fixture(scope="module")
+def everything(folder):
+    """What the owner can make."""
+    return report(
+        folder,
+        public=[folder / "pool.txt"],
+        original=folder / "in.jsonl",
+        held_out=folder / "held.jsonl",
+        person="who",
+        command="dptext report made.jsonl --original private/in.jsonl --held-out private/held.jsonl",
+    )
+
+
+def headings(report):
+    return re.findall(r"<h2>(.*?)</h2>", report.html())
+
+
+def test_a_page_of_the_owner_holds_all_of_it(everything):
+    assert not everything.refuted
+    assert everything.has_owner_numbers
+    assert headings(everything) == [
+        "Texts of the corpus",
+        "What an attacker gets",
+        "What it is still good for",
+        "How various are its texts, and how near to real ones?",
+        "Was the promise put to the test?",
+        "What was promised, in full",
+        "Words on this page",
+        "How to make this page again",
+    ]
+    assert set(everything.pictures) == {"audit", "attacks", "utility", "spread"}
+    assert "This page is for the owner of the data" in everything.html()
+    assert "Original texts stand in this picture" in everything.html()
+
+
+def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
+    found = {each.what.partition(":")[0]: each for each in everything.utility}
+    assert list(found) == [
+        "trained on the corpus",
+        "trained on real texts",
+        "the release alone",
+        "the nearest name of a label",
+        "random texts of the pool, labelled by the release",
+        "the corpus with its labels shuffled",
+    ]
+    assert [each.is_rival for each in everything.utility] == [False, False, True, True, True, True]
+    assert all(each.owner_only for each in everything.utility)
+    assert found["trained on the corpus"].score.value > 0.9
+    assert found["the release alone"].score.value > 0.9
+    assert found["the nearest name of a label"].score.value > 0.9  # the names lie among their words here
+    assert found["the corpus with its labels shuffled"].score.value < found["trained on the corpus"].score.value
+    assert "tested on 200 held-out texts" in found["trained on the corpus"].detail
+    assert all(each.detail.startswith("macro-F1 ") for each in everything.utility)
+
+
+def test_who_is_in_it_is_attacked_beside_what_the_noise_allows(everything, alone):
+    assert [each.attack for each in everything.attacks] == ["membership (knows everybody else)"]
+    [best] = alone.attacks
+    assert best.score.low == best.score.high > 0.5
+    measured = everything.owner_attacks
+    assert {each.attack for each in measured} == {"membership (guesses the others)"}
+    assert len(measured) == 4
+    assert all(each.detail.startswith("at most 0.") for each in measured)
+    assert "200 members, 50 others" in measured[0].detail
+
+
+def test_what_is_shown_of_the_texts(everything):
+    corpus = everything.corpus
+    assert (corpus.texts, corpus.pool, corpus.more_labels) == (60, 512, 0)
+    assert {each.name for each in corpus.labels} == {"drinks", "rules"}
+    assert sum(each.count for each in corpus.labels) == 60
+    assert all(each.real == 0.5 and len(each.samples) == 3 for each in corpus.labels)
+    rows = {each.what: each for each in corpus.spread}
+    assert rows["distinct texts"].corpus == "60 of 60"
+    assert rows["share of the pool that is used"].corpus == f"{100 * 60 / 512:.1f}%"
+    assert [each.owner_only for each in corpus.spread] == [False, False, False, False, True]
+    energy = rows["energy distance to real texts"]
+    assert float(energy.real) < float(energy.corpus)
+
+
+def test_without_originals_the_page_is_for_everybody(alone):
+    assert not alone.has_owner_numbers
+    assert alone.utility == []
+    assert all(each.real is None for each in alone.corpus.labels)
+    assert not any(each.real or each.owner_only for each in alone.corpus.spread)
+    assert "This page is for the owner" not in alone.html()
+    assert set(alone.pictures) == {"audit", "spread"}
+
+
+def test_the_card_is_the_same_whether_originals_had_a_part_or_not(everything, alone):
+    """Not even the draws of what may be shared follow from how many original rows there are."""
+    shared, owned = alone.card(), everything.card()
+    assert "more was measured" in owned.lower()
+    assert "dptext report made.jsonl" in shared
+    assert shared.partition("## Made by")[0].strip() == owned.partition("\nMore was measured")[0].strip()
+    for word in ("energy", "real texts", "held", "trained on", "guesses the others", "private/"):
+        assert word not in owned
+
+
+def test_no_private_word_is_on_page_or_card(everything, alone):
+    for each in (everything, alone):
+        assert SECRET not in each.html() + each.card()
+
+
+def test_a_corpus_without_labels(folder):
+    make(folder, "plain.jsonl", columns=(), n=40)
+    found = report(
+        folder,
+        "plain.jsonl",
+        public=[folder / "pool.txt"],
+        original=folder / "in.jsonl",
+        held_out=folder / "held.jsonl",
+    )
+    assert found.utility == []
+    assert [each.name for each in found.corpus.labels] == ["all texts"]
+    assert any("no labels" in each for each in found.notes)
+    assert any("no column says who wrote" in each for each in found.notes)
+    assert "Texts of the corpus" in headings(found)
+    assert not found.refuted
+
+
+@pytest.mark.slow
+def test_two_columns_of_labels_are_classes_together(folder):
+    make(folder, "two.csv", columns=("topic", "stars"), n=60, unit="document", epsilon=8.0)
+    found = report(folder, "two.csv", public=[folder / "pool.txt"], original=folder / "in.jsonl")
+    assert len(found.corpus.labels) == 6
+    assert found.utility[0].what == "trained on the corpus"
+    assert "the other half of the original texts" in found.utility[0].detail
+    assert any("was not attacked: --held-out" in each for each in found.notes)
+    assert not found.refuted
+
+
+def test_without_the_pool_it_is_not_compared_with_it(folder):
+    found = report(folder)
+    assert not any(each.pool for each in found.corpus.spread)
+    assert any("The public pool was not named" in each for each in found.notes)
+    assert "public pool</th>" not in found.html()
+
+
+def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
+    made = make(tmp_path)
+    edit(statement_path(made), sigma=0.9)
+    found = dptext.report(made, seed=1)
+    assert found.refuted
+    assert "NO: it was refuted" in found.html()
+
+
+def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
+    with pytest.raises(ParameterError, match="leave label and group out"):
+        report(folder, label="topic", group="stars")
+    with pytest.raises(ParameterError, match="held_out needs original"):
+        report(folder, held_out=folder / "held.jsonl")
+    made = tmp_path / "made.jsonl"
+    made.write_bytes((folder / "made.jsonl").read_bytes())
+    statement_path(made).write_bytes(statement_path(folder / "made.jsonl").read_bytes())
+    with pytest.raises(DataError, match="expected the description that it was made from beside it"):
+        dptext.report(made)
+    assert not dptext.report(made, distribution=folder / "made.jsonl.distribution", seed=1).refuted
