@@ -1,4 +1,4 @@
-"""A page about a synthetic corpus: what is on it, what is its owner's alone, and no text of people who were described."""
+"""A page about a synthetic corpus: what is on it, what is the owner's alone, and no text of who was described."""
 
 import re
 

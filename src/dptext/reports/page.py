@@ -519,8 +519,8 @@ def _membership(scores: Sequence[AttackScore]) -> Answer:
     measured = [each for each in scores if each not in exact]
     words = (
         "Shown somebody who was described and somebody who was not, who is which can be said rightly for "
-        f"{_of_hundred(exact[0].score.value)} of 100 such pairs at most, on average, by an attacker who knows everybody "
-        "else; somebody who knows nothing is right for 50."
+        f"{_of_hundred(exact[0].score.value)} of 100 such pairs at most, on average, by an attacker who knows "
+        "everybody else; somebody who knows nothing is right for 50."
         if exact
         else ""
     )
