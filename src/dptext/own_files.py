@@ -29,6 +29,7 @@ from dptext.errors import DataError, DptextError, ParameterError, StorageError
 
 __all__ = [
     "HashedFile",
+    "alone_at",
     "beside",
     "check_folder_around",
     "check_new_folder",
@@ -49,7 +50,7 @@ __all__ = [
 
 _LONGEST_NAME = 200
 _WRITERS = 64  # processes that may write one target at a time
-_PART, _REPLACED = "part", "replaced"
+_PART, _REPLACED, _LOCK = "part", "replaced", "lock"
 _SCRATCH = "dptext-work-"
 _BINARY = getattr(os, "O_BINARY", 0)
 _AS_IT_LIES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
@@ -290,6 +291,40 @@ def lock(descriptor: int) -> bool | None:
     return True
 
 
+@contextmanager
+def alone_at(target: Path) -> Iterator[None]:
+    """Keep other processes from making the same output meanwhile, where it is more than one file or folder.
+
+    A hidden file, ``.OUT.lock``, is locked until the block ends and then removed. One that a killed run left is taken.
+
+    Raises:
+        StorageError: another process is at work there; the folder is missing, read-only or full.
+    """
+    path = beside(target, _LOCK)
+    stream = None
+    try:
+        while stream is None:
+            stream = open_own(path)
+            is_free = lock(stream.fileno()) is not False
+            if not is_free or not _still_there(path, stream.fileno()):  # whoever had it has removed it meanwhile
+                stream.close()
+                stream = None
+            if not is_free:
+                raise StorageError(f"another process is writing {str(target)!r}: wait for it, or stop it")
+    except OSError as error:
+        if isinstance(error, DptextError):
+            raise
+        raise StorageError.of("write", target, error) from None
+    with stream:
+        made = os.fstat(stream.fileno())
+        try:
+            yield
+        finally:
+            if os.name == "nt":  # which does not remove what is open
+                stream.close()
+            _take_away(path, made)
+
+
 def sweep(*targets: Path) -> None:
     """Remove what killed runs left of these targets; what another process is making stays."""
     for target in targets:
@@ -300,7 +335,7 @@ def sweep(*targets: Path) -> None:
                     if is_left:
                         replaced.rename(target)
             _remove_left(replaced)
-        for each in _parts(target):
+        for each in (*_parts(target), beside(target, _LOCK)):
             _remove_left(each)
 
 

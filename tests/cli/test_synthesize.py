@@ -131,6 +131,7 @@ def test_what_is_there_is_not_overwritten_and_a_stopped_run_goes_on_for_nothing(
     assert Path("made.jsonl.distribution/privacy.json").read_text() == first
     assert Ledger("book").left(f"{MARKER}3").spent == 4.0
     assert synthesize(*arguments)[0] == 2
+    Path("made.jsonl").unlink()
     code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "--resume", how=(*HOW[:-4], "--epsilon", "2"))
     assert code == 2
     assert "made with other arguments" in err

@@ -24,8 +24,8 @@ from faults.injection import How, Injection, Operation
 
 __all__ = ["Outcome", "adopt_orphans", "run"]
 
-_SMALL = {"BLOCK_ROWS": 4, "_CHUNK_BYTES": 1 << 12}
-"""Short inputs have several blocks; little is drawn ahead of what is needed."""
+_SMALL = {"BLOCK_ROWS": 4, "_CHUNK_BYTES": 1 << 12, "_WORTH_KEEPING": 0}
+"""Short inputs have several blocks; little is drawn ahead of what is needed; a small pool is kept too."""
 _PATIENCE = 60.0
 _SUBREAPER = 36  # prctl: workers whose parent was killed become ours, so that we see them end
 
@@ -109,6 +109,7 @@ def _prepare(root: Path, outputs: Sequence[Path], secret: str) -> None:
     os.chdir(root / "work")
     os.umask(0o022)
     os.environ["TMPDIR"] = str(root / "tmp")
+    os.environ["DPTEXT_CACHE"] = str(root / "cache")
     tempfile.tempdir = str(root / "tmp")  # or Python would try it out, and leave the trial there if that is stopped
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
     # a worker that is started anew has no handler of its parent

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from dptext.errors import StorageError
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import RELEASED, Ledger
 from dptext.release.job import Job
+from dptext.release.release import statement_path
 from faults.injection import How, Injection, Operation
 from faults.running import Outcome, run
 
@@ -43,6 +45,9 @@ class Scenario:
         repeats: whether a resumed run gives the very bytes of an undisturbed one.
         stopped: kill the command itself in the middle first: what is tried is then the run that goes on.
         apart: the files of a folder appear one by one, not all of them together.
+        first: the folder that is released before the output, which is then made from it for nothing, as often as one
+            likes: the ledger counts the folder, and an output is whole when it is what its own statement says, of the
+            release that stands in the folder.
     """
 
     name: str
@@ -55,6 +60,7 @@ class Scenario:
     repeats: bool = True
     stopped: bool = False
     apart: bool = False
+    first: str | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -115,6 +121,8 @@ class Trial:
             self._stop_in_the_middle()
         self._set = set(self._listing())
         self._old = self._published()
+        self._old_first = self._first()
+        self._old_counted = self._counted()
         shutil.copytree(self._root, self._template)
         self._ends: dict[str, _End] = {}
         for secret in _SECRETS:
@@ -123,20 +131,25 @@ class Trial:
             if secret == _SECRETS[0]:
                 self.operations: list[Operation] = outcome.operations
             self._ends[secret] = self._end()
+            assert not scenario.stopped or self._first() == self._old_first, "another release was made"
         first = self._ends[_SECRETS[0]]
         assert all(each.modes == first.modes and each.spent == first.spent for each in self._ends.values())
-        if scenario.stopped:
+        if scenario.stopped and scenario.first is None:
             assert all(each.content == first.content for each in self._ends.values()), "nothing was done to go on with"
         assert not any(name.startswith("tmp/") for name in first.modes), f"left behind: {sorted(first.modes)}"
 
     def _stop_in_the_middle(self) -> None:
+        """Two thirds of the way, or just behind what comes first."""
         saved = self._template
         shutil.copytree(self._root, saved)
-        count = len(self._undisturbed(self._arguments, _SECRETS[0]).operations)
+        operations = self._undisturbed(self._arguments, _SECRETS[0]).operations
+        at = 2 * len(operations) // 3
+        if self.scenario.first is not None:
+            at = next(each.number for each in operations if each.what == f"rename /work/{self.scenario.first}") + 1
         shutil.rmtree(self._root)
         shutil.copytree(saved, self._root)
         shutil.rmtree(saved)
-        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=How.KILL, at=2 * count // 3)
+        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=How.KILL, at=at)
         self._arguments = (*self._arguments, "--resume")
 
     def _undisturbed(self, arguments: Sequence[str], secret: str) -> Outcome:
@@ -169,7 +182,7 @@ class Trial:
         outcome = run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=how, at=point.at)
         if not outcome.happened:
             return [f"it never came to this: the run is not the same twice (exit code {outcome.code})"]
-        found = [*self._of_the_run(outcome, how), *self._of_the_files()]
+        found = [*self._of_the_run(outcome, how), *self._of_the_files(), *self._of_the_first(outcome)]
         if outcome.code != 0:
             found += self._of_going_on(outcome)
         # what could not be removed, or was cut off, stays until the same output is written again
@@ -192,7 +205,9 @@ class Trial:
             whole = self._ends[_SECRETS[0]]
             names = published.keys() & whole.content.keys() if self.scenario.apart else whole.content.keys()
             wrong = sorted(name for name in names if published.get(name) != whole.content[name])
-            if self.scenario.repeats and wrong:
+            if self.scenario.first is not None:
+                pass  # see `_of_the_first`
+            elif self.scenario.repeats and wrong:
                 yield f"half published: {wrong} is not what it should be"
             elif not self._end().statements:
                 yield "published without its statement"
@@ -207,7 +222,7 @@ class Trial:
         before, self._went_on = outcome, True
         resume = self.scenario.resumes and "--resume" in outcome.err
         if outcome.code == -9 and "--force" in self._arguments:
-            resume = Job.is_open(self._root / "work" / self.scenario.out)
+            resume = self._is_resumable()
             if not resume and self._is_done():
                 self._went_on = False  # once more would be another release
                 return
@@ -231,12 +246,43 @@ class Trial:
             resume, before = True, outcome
         yield f"no way on: {outcome.code}, {outcome.err.strip()!r}"
 
+    def _is_resumable(self) -> bool:
+        """After a kill, whether there is something to go on with."""
+        if self.scenario.first is not None:
+            return self._first() not in (None, self._old_first) and not self._is_done()
+        return Job.is_open(self._root / "work" / self.scenario.out)
+
+    def _of_the_first(self, outcome: Outcome, *, at_the_end: bool = False) -> Iterator[str]:
+        """What stands in the folder is counted; what stands beside it is made of that."""
+        if self.scenario.first is None:
+            return
+        work = self._root / "work"
+        name = self._first()
+        if (work / self.scenario.first).is_dir() and name is None:
+            yield "a folder without a statement, or cut"
+        counted = self._counted()
+        if counted is not None and self._old_counted is not None:
+            new = counted.keys() - self._old_counted.keys()
+            if name is not None and name not in counted:
+                yield "a release that the ledger does not count"
+            if new - {name} and outcome.code != -9 and "the ledger still counts it" not in outcome.err:
+                yield "the ledger counts a release that never appeared"
+            if at_the_end and (new - {name} or set(counted.values()) != {RELEASED}):
+                yield f"the ledger says {sorted(counted.values())}, and another release stands there"
+        published = self._published()
+        if published and published != self._old and not self._is_done():
+            yield "an output that is not what its statement says, or of another release"
+        for path in (self._root / "cache").rglob("*"):
+            if path.stat().st_mode & 0o077:
+                yield f"{path.name} can be read by others"
+
     def _of_the_end(self, outcome: Outcome, excused: bool) -> Iterator[str]:
+        yield from self._of_the_first(outcome, at_the_end=True)
         end, first = self._end(), self._ends[_SECRETS[0]]
         allowed = {name: [each.content[name] for each in self._ends.values()] for name in first.content}
         if "kept" in outcome.err and not self.scenario.apart:
             allowed = {name: [digest] for name, digest in first.content.items()}
-        if self.scenario.repeats:
+        if self.scenario.repeats and self.scenario.first is None:
             for name, digests in allowed.items():
                 if end.content.get(name) not in digests:
                     yield f"{name} is not what an undisturbed run makes of it"
@@ -254,14 +300,34 @@ class Trial:
         if end.spent != first.spent:
             yield f"the ledger says {end.spent}, after an undisturbed run {first.spent}"
 
-    @staticmethod
-    def _has_its_rights(name: str, end: _End, first: _End) -> bool:
-        """A folder that was published a moment before is its owner's alone, and nobody goes on with it."""
+    def _has_its_rights(self, name: str, end: _End, first: _End) -> bool:
+        """What was published a moment before is its owner's alone, where nobody goes on with it: a folder, and what is
+        made of one, without a job."""
         inside = {str(Path(each).parent) for each in first.modes}
-        in_folder = name in inside or str(Path(name).parent) != "work"
-        return end.modes[name] == first.modes[name] or (in_folder and end.modes[name] == first.modes[name] & 0o700)
+        is_alone = name in inside or str(Path(name).parent) != "work"
+        is_alone |= self.scenario.first is not None and not self._went_on
+        return end.modes[name] == first.modes[name] or (is_alone and end.modes[name] == first.modes[name] & 0o700)
 
     # -- what is there ----------------------------------------------------------------------------------------
+
+    def _first(self) -> str | None:
+        """The name of the release in the folder that comes first, if that is whole."""
+        if self.scenario.first is None:
+            return None
+        folder = self._root / "work" / self.scenario.first
+        try:
+            announced = json.loads((folder / "config.json").read_text())["sha256"]
+            if all(file_digest(folder / name) == digest for name, digest in announced.items()):
+                return str(json.loads((folder / "privacy.json").read_text())["release_id"])
+        except (OSError, StorageError):
+            pass
+        return None
+
+    def _counted(self) -> dict[str, str] | None:
+        """The releases that the ledger counts, and how."""
+        if self.scenario.ledger is None or self.scenario.first is None:
+            return None
+        return {each.release_id: each.state for each in Ledger(self._root / "work" / self.scenario.ledger).releases()}
 
     def _listing(self) -> dict[str, int]:
         """Modes, by name; what lies in a folder for its owner alone is out of reach, and stands as it is."""
@@ -274,7 +340,7 @@ class Trial:
                 closed = any(found.get(str(each), 0o077) & 0o077 == 0 for each in list(inside.parents)[:-2])
                 mode = stat.S_IMODE(path.lstat().st_mode)
                 found[str(inside)] = mode & 0o700 if closed else mode
-        return {name: mode for name, mode in found.items() if name not in ("work", "tmp")}
+        return {name: mode for name, mode in found.items() if Path(name).parts[0] != "cache" and "/" in name}
 
     def _published(self) -> dict[str, str]:
         """Digests of the output, a file or all of a folder."""
@@ -284,7 +350,17 @@ class Trial:
         return {str(each.relative_to(out.parent)): file_digest(each) for each in files if each.exists()}
 
     def _is_done(self) -> bool:
-        """Whether the output is there as the first run makes it."""
+        """Whether the output is there as the first run makes it; or, of what comes first, as its statement says."""
+        if self.scenario.first is not None:
+            out = self._root / "work" / self.scenario.out
+            beside = statement_path(out)
+            if not out.exists() or not beside.exists():
+                return False
+            said = json.loads(beside.read_text())
+            is_new = (
+                "--force" not in self._arguments or "--resume" in self._arguments or self._first() != self._old_first
+            )
+            return is_new and said["data_sha256"] == file_digest(out) and said["release_id"] == self._first()
         return self._content() == self._ends[_SECRETS[0]].content
 
     def _content(self) -> dict[str, str]:
@@ -309,7 +385,7 @@ class Trial:
         return _End(self._content(), statements, self._listing(), spent)
 
 
-_REMOVAL = re.compile(r"unlink|rmdir|open \S*/(dptext-work-\w+|\.\w+\.replaced)$")
+_REMOVAL = re.compile(r"unlink|rmdir|open \S*/(dptext-work-\w+|\.[\w.]+\.replaced)$")
 _LINE = re.compile(r"dptext: \S.*")
 
 

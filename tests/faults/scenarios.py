@@ -71,6 +71,10 @@ _PRIVATIZE = ("--quiet", "--vectors", _VECTORS, "--epsilon", "4", "--keep", "id"
 _ENCODE = ("--quiet", "--encoder", _VECTORS, "--epsilon", "4", "--dimension", "3")
 _EMBED = ("--quiet", "--vectors", _VECTORS, "--epsilon", "8", "--user", "author", "--public-users", "1000")
 _SKIP_GRAM = ("--method", "skip-gram", "--steps", "3", "--sampling-rate", "1", "--pairs", "10")
+_SYNTHESIZE = (
+    *("--quiet", "--features", _VECTORS, "--epsilon", "4", "--user", "author", "--public-users", "1000"),
+    *("--label", "topic", "--labels", "a,b", "--public", "pool.txt", "-n", "5"),
+)
 _CHARGED = ("--ledger", _LEDGER)
 
 
@@ -85,6 +89,20 @@ def _encode(source: str, out: str, *more: str) -> tuple[str, ...]:
 def _embed(*more: str) -> tuple[str, ...]:
     return ("embed", "in.jsonl", "-o", "shared", *_EMBED, *more)
 
+
+def _with_pool(work: Path) -> None:
+    """Rows with a class, and public texts."""
+    lines = [json.dumps({**row, "topic": "ab"[place % 2]}) + "\n" for place, row in enumerate(_rows())]
+    (work / "in.jsonl").write_text("".join(lines))
+    pairs = [f"{one} {other}\n" for one in _WORDS[:5] for other in _WORDS[5:9]]
+    (work / "pool.txt").write_text("".join(pairs))
+
+
+def _synthesize(*more: str) -> tuple[str, ...]:
+    return ("synthesize", "in.jsonl", "-o", "made.parquet", *_SYNTHESIZE, *more)
+
+
+_DESCRIPTION = "made.parquet.distribution"
 
 SCENARIOS = [
     Scenario("privatize jsonl", _privatize("in.jsonl", "out.jsonl"), "out.jsonl", _jsonl),
@@ -152,5 +170,42 @@ SCENARIOS = [
         _with_ledger(_jsonl),
         ledger=_LEDGER,
         resumes=False,
+    ),
+    Scenario("synthesize", _synthesize(), "made.parquet", _with_pool, first=_DESCRIPTION),
+    Scenario(
+        "synthesize, ledger",
+        _synthesize(*_CHARGED),
+        "made.parquet",
+        _with_ledger(_with_pool),
+        ledger=_LEDGER,
+        first=_DESCRIPTION,
+    ),
+    Scenario(
+        "synthesize, ledger, resumed",
+        _synthesize(*_CHARGED),
+        "made.parquet",
+        _with_ledger(_with_pool),
+        ledger=_LEDGER,
+        stopped=True,
+        first=_DESCRIPTION,
+    ),
+    Scenario(
+        "synthesize in place of another, ledger",
+        _synthesize("--force", *_CHARGED),
+        "made.parquet",
+        _with_ledger(_with_pool),
+        before=(_synthesize(*_CHARGED),),
+        ledger=_LEDGER,
+        first=_DESCRIPTION,
+    ),
+    Scenario(
+        "synthesize again from a description",
+        ("synthesize", "--distribution", _DESCRIPTION, "--public", "pool.txt", "-n", "6", "-o", "more.csv", "--quiet"),
+        "more.csv",
+        _with_ledger(_with_pool),
+        before=(_synthesize(*_CHARGED),),
+        ledger=_LEDGER,
+        resumes=False,
+        first=_DESCRIPTION,
     ),
 ]

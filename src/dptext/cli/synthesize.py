@@ -15,19 +15,26 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError
-from dptext.files.documents import DocumentReader, DocumentWriter
+from dptext.files.documents import DocumentReader
 from dptext.files.folders import find_files
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.wording import before_synthesis
-from dptext.release.release import Release, statement_path
-from dptext.release.run import check_output
-from dptext.synthesis.distribution import Shares, TextDistribution
+from dptext.release.release import Release, rejects_path, statement_path
+from dptext.synthesis.distribution import Shares
 from dptext.synthesis.features import NAMES
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.planning import expected_quality
 from dptext.synthesis.promise import MOST_DOCUMENTS
-from dptext.synthesis.release import Draw, PrivateFiles, PrivateRows, distribution_path, synthesize_file, write_corpus
+from dptext.synthesis.release import (
+    Draw,
+    PrivateFiles,
+    PrivateRows,
+    check_places,
+    distribution_path,
+    draw_file,
+    synthesize_file,
+)
 from dptext.synthesis.sampling import VARIETY
 from dptext.synthesis.sources import Pool, Source
 from dptext.synthesis.synthesizer import Synthesizer
@@ -296,14 +303,15 @@ def synthesize(
     with stopped_with_notes(), progress_bar("public texts", quiet=output.quiet) as bar:
         draw = _draw(pool, generator, corpus, out, bar)
         if distribution is not None and not private.sources:
-            made = _drawn(distribution, draw, out, private.text, run)
+            made = draw_file(distribution, out, draw, text=private.text, force=run.force)
         else:
             private.check()
             synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
             made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar)
-    with suppress(OSError):
-        answers_path(out).unlink(missing_ok=True)
-    _say_what_was_made(made, out, output)
+    if generator.generator is not None:
+        with suppress(OSError):
+            answers_path(out).unlink(missing_ok=True)
+    _say_what_was_made(made, out, distribution or distribution_path(out), output)
 
 
 @dataclass(frozen=True)
@@ -333,14 +341,6 @@ def _draw(pool: Pool | None, generator: GeneratorOptions, corpus: CorpusOptions,
     )
 
 
-def _drawn(folder: Path, draw: Draw, out: Path, text: str, run: options.Run) -> Release:
-    """Texts of an earlier description."""
-    found = TextDistribution.load(folder)
-    writer = DocumentWriter(out, text=text, keep=found.labels.columns)
-    check_output([], out, force=run.force or run.resume)
-    return write_corpus(draw.of(found), out, writer)
-
-
 def _released(
     private: PrivateTexts,
     synthesizer: Synthesizer,
@@ -356,6 +356,11 @@ def _released(
     columns = synthesizer.labels.columns
     rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")))
     pool: Pool = draw.public
+    folder = places.distribution or distribution_path(places.out)
+    going: dict[str, Any] = {"ledger": places.ledger, "resume": run.resume, "force": run.force}
+    check_places(rows, places.out, folder, public=pool.files, **going)  # before features are fitted
+    if run.resume and folder.exists():
+        output.say(f"Goes on with the description in {folder}, at no further cost: IN is not read again.")
     plan = synthesizer.plan(pool, progress=lambda done: bar.step(done, len(pool), "public texts"))
     output.say(before_synthesis(plan, user=private.user))
     problem = delta_too_large(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
@@ -370,10 +375,8 @@ def _released(
             synthesizer,
             draw,
             public=plan,
-            distribution=places.distribution,
-            ledger=places.ledger,
-            resume=run.resume,
-            force=run.force,
+            distribution=folder,
+            **going,
         )
 
 
@@ -425,11 +428,13 @@ def _table(found: Sequence[Any], people: int, unit: str) -> list[str]:
     return lines
 
 
-def _say_what_was_made(made: Release, out: Path, output: options.Output) -> None:
+def _say_what_was_made(made: Release, out: Path, folder: Path, output: options.Output) -> None:
     output.say(f"Wrote {made.documents:,} texts to {out} and what was promised to {statement_path(out)}.")
+    if made.skipped:
+        listed = rejects_path(out)
+        output.say(f"Left out {made.skipped:,} rows that could not be read: they are listed in {listed}.")
     for doubt in made.doubts:
         output.say(f"Note: {doubt}.")
-    folder = distribution_path(out)
     if folder.is_dir():
         output.say(f"The description is in {folder}: draw more from it for nothing (--distribution {folder}).")
     output.say(f"Explained by: dptext explain {out}")

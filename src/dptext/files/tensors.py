@@ -8,6 +8,7 @@ refused, and so is a broken file, with one error that shows nothing of its conte
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ __all__ = ["read_tensors", "tensor_bytes"]
 
 Array: TypeAlias = npt.NDArray[Any]
 _KINDS = "iuf"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust ends the message of a disk that failed
 
 
 def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -62,6 +64,11 @@ def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str
             return arrays, metadata
     except OSError as error:
         raise StorageError.of("read", path, error) from None
-    except (SafetensorError, AttributeError, TypeError, ValueError):  # numpy may have no type or shape for it
-        pass  # raised below: this error may hold what stands in the file
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:  # numpy may have no type or shape for it
+        failed = _OS_ERROR.search(str(error))  # the rest of the message may hold what stands in the file
+    else:
+        failed = None
+    if failed is not None:
+        number = int(failed[1])
+        raise StorageError.of("read", path, OSError(number, os.strerror(number)))
     raise DataError(f"{source} is broken: expected a whole file of arrays of numbers (safetensors); get it again")

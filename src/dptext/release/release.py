@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, StorageError
+from dptext.files.blocks import Reject
 from dptext.files.streams import file_digest, folder_digest, read_stored
 from dptext.own_files import check_released, replacing
 from dptext.privacy.statement import PrivacyStatement
@@ -24,6 +27,7 @@ __all__ = [
     "rejects_path",
     "statement_path",
     "with_columns",
+    "write_rejects",
     "write_statement",
 ]
 
@@ -146,6 +150,27 @@ def data_and_statement(file: Path) -> tuple[Path, Path]:
     if not beside.exists() and file.suffix == ".json":
         return file, file  # a statement under another name
     return file, beside
+
+
+def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
+    """List rows that were left out, a line of JSON each, for their owner alone; a list that spoke of an output that
+    goes now is removed where there are none.
+
+    Raises:
+        StorageError: the folder is missing, read-only or full.
+    """
+    left = iter(rejects)
+    first = next(left, None)
+    if first is None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError.of("write", path, error) from None
+        return
+    with replacing(path, owner_only=True) as stream:
+        for each in chain((first,), left):
+            line = json.dumps(asdict(each), ensure_ascii=False) + "\n"
+            stream.write(line.encode("utf-8", "backslashreplace"))
 
 
 def write_statement(path: Path, statement: PrivacyStatement) -> None:

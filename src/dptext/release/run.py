@@ -10,12 +10,12 @@ output appears with its statement, the ledger settles.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, Protocol
 
 from dptext.checks import whole
@@ -23,7 +23,7 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.files.blocks import Block, Reject
 from dptext.files.documents import DocumentReader, OnError, PathLike, read_documents
 from dptext.files.streams import STANDARD, file_digest
-from dptext.own_files import HashedFile, check_target, replacing, sweep
+from dptext.own_files import HashedFile, check_target, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
@@ -36,6 +36,7 @@ from dptext.release.release import (
     rejects_path,
     statement_path,
     with_columns,
+    write_rejects,
     write_statement,
 )
 
@@ -375,8 +376,11 @@ def check_output(
     *,
     force: bool,
     resume: bool = False,
+    beside: bool | None = None,
     ledger: PathLike | None = None,
     makes_folder: bool = False,
+    by: str = "add --force (--resume where a run over several files was interrupted)",
+    apart_from: Mapping[str, Iterable[PathLike]] = MappingProxyType({}),
 ) -> None:
     """Refuse an output that cannot be written or would destroy something, before any row is read.
 
@@ -385,24 +389,28 @@ def check_output(
         out: the output; its statement and its rejects stand beside it.
         force: whether what is there may be replaced.
         resume: whether it may be replaced if a run of it was interrupted.
+        beside: whether what stands beside the output may be replaced; None: as the output itself.
         ledger: the ledger, if there is one.
         makes_folder: whether the folder of the output will be made.
+        by: how to replace what is there, for errors.
+        apart_from: further files that it must not be, as in `dptext.own_files.check_target`.
 
     Raises:
         ParameterError, StorageError: as `dptext.own_files.check_target`, for the output and what stands beside it.
     """
     replace = force or (resume and Job.is_open(out))
-    apart_from = {
+    never = {
         "IN": [each for each in sources if Path(each) != STANDARD],
         "the ledger": [] if ledger is None else [ledger, f"{os.fspath(ledger)}-journal"],
+        **{what: list(files) for what, files in apart_from.items()},
     }
     if not replace and Job.is_open(out) and any(map(os.path.lexists, _written(out))):
         raise interrupted(out)
-    by = "add --force (--resume where a run over several files was interrupted)"
     for target in _written(out):
-        check_target(target, replace=replace, apart_from=apart_from, by=by, makes_folder=makes_folder)
+        may_go = replace if beside is None or target == out else beside
+        check_target(target, replace=may_go, apart_from=never, by=by, makes_folder=makes_folder)
     for target in Job.files(out):
-        check_target(target, replace=True, apart_from=apart_from, makes_folder=makes_folder)
+        check_target(target, replace=True, apart_from=never, makes_folder=makes_folder)
 
 
 def _written(out: Path) -> tuple[Path, Path, Path]:
@@ -501,14 +509,7 @@ def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
 def _publish(job: Job, statement: PrivacyStatement, charges: Charges) -> None:
     """Put everything in place, the statement before the data: no data is ever without one. Then nothing is left but to
     settle, and to forget the job: until then it knows of which release the output is."""
-    rejects = rejects_path(job.out)
-    if next(job.rejects(), None) is None:
-        rejects.unlink(missing_ok=True)  # it spoke of an output that goes now
-    else:
-        with replacing(rejects, owner_only=True) as stream:
-            for each in job.rejects():
-                line = json.dumps(asdict(each), ensure_ascii=False) + "\n"
-                stream.write(line.encode("utf-8", "backslashreplace"))
+    write_rejects(rejects_path(job.out), job.rejects())
     write_statement(statement_path(job.out), statement)
     job.publish()
     charges.settle(job.release_id)

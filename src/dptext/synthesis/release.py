@@ -5,23 +5,46 @@ folder and from public texts, as often as one likes, for nothing."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
-from dptext.checks import path, whole
-from dptext.errors import ParameterError, StorageError
+from dptext.checks import choice, number, path, whole
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
-from dptext.files.streams import is_pipe
-from dptext.own_files import HashedFile, replacing, scratch_folder
+from dptext.files.streams import STANDARD, is_pipe
+from dptext.own_files import (
+    HashedFile,
+    alone_at,
+    beside,
+    check_target,
+    give_usual_rights,
+    replacing,
+    scratch_folder,
+    sweep,
+)
 from dptext.privacy.guarantee import Guarantee
-from dptext.privacy.statement import new_release_id
+from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
-from dptext.release.release import Release, folder_is_of, statement_path, write_statement
+from dptext.release.job import Job
+from dptext.release.release import (
+    Release,
+    data_agrees,
+    folder_is_of,
+    read_statement,
+    rejects_path,
+    statement_path,
+    write_rejects,
+    write_statement,
+)
 from dptext.release.run import charged, check_output, end_earlier
 from dptext.representations.encoders import Progress
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
+from dptext.synthesis.labels import Labels
+from dptext.synthesis.pool_cache import pool_cache
 from dptext.synthesis.sampling import VARIETY
 from dptext.synthesis.sources import Pool, Source
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
@@ -31,8 +54,11 @@ __all__ = [
     "PrivateFiles",
     "PrivateRows",
     "check_columns",
+    "check_places",
     "described_into",
     "distribution_path",
+    "draw_file",
+    "earlier",
     "synthesize_file",
     "write_corpus",
 ]
@@ -131,16 +157,27 @@ class PrivateFiles:
         seen: list[bytes] = []
 
         def fit(release_id: str) -> TextDistribution:
-            reader = self.read(columns)
-            if ledger is not None:
-                reader.watch(lambda block: seen.append(block.identity()))
-            if self.watch is not None:
-                self.watch(reader)
-            distribution = synthesizer.fit(reader, public=plan, release_id=release_id)
+            with closing(self.read(columns)) as reader:
+                if ledger is not None:
+                    reader.watch(lambda block: seen.append(block.identity()))
+                if self.watch is not None:
+                    self.watch(reader)
+                distribution = synthesizer.fit(reader, public=plan, release_id=release_id)
             charges.check_same(seen)
             return distribution
 
         return described_into(folder, synthesizer, plan, charges, lambda: self.read(columns), fit, force=force)
+
+    def watched(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
+        """The same files, whose reader is shown to one more."""
+        first = self.watch
+
+        def both(reader: DocumentReader) -> None:
+            watch(reader)
+            if first is not None:
+                first(reader)
+
+        return replace(self, watch=both)
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
@@ -179,16 +216,56 @@ class Draw:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
+        # what is wrong with these must not come out after a budget is spent
         whole("n", self.n, least=1)
+        whole("rounds", self.rounds, least=1)
+        number("variety", self.variety, least=0, most=1)
+        choice("shares", self.shares, get_args(Shares))
+        pool_cache(self.cache)
+        if self.seed is not None:
+            whole("seed", self.seed)
         if self.public is None and self.generator is None:
             raise ParameterError("say where texts come from: a public pool, or a generator")
-        if self.generator is None:
+        if self.public is not None:
             object.__setattr__(self, "public", Pool.of(self.public))
-            if self.n > len(self.public):
-                raise ParameterError(
-                    f"n must be at most the number of texts in the pool, {len(self.public):,}, got {self.n:,}: ask for "
-                    "fewer texts, or give a larger pool"
-                )
+        if self.generator is None and self.n > len(self.public):
+            raise ParameterError(
+                f"n must be at most the number of texts in the pool, {len(self.public):,}, got {self.n:,}: ask for "
+                "fewer texts, or give a larger pool"
+            )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files of public texts, in whose place nothing may be written."""
+        return () if self.public is None else self.public.files
+
+    def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
+        """Whether the format can hold all that may be chosen: texts and labels are public, so this is known before
+        anything is released. (What a generator will write is not.)
+
+        Raises:
+            DataError: it cannot.
+        """
+        names = [labels.values_of(code) for code in range(len(labels))]
+        try:
+            for start in range(0, len(names), _ROWS_AT_ONCE):
+                classes = names[start : start + _ROWS_AT_ONCE]
+                columns = {name: [each[name] for each in classes] for name in labels.columns}
+                writer.encode([""] * len(classes), columns, row=start + 1, first=start == 0)
+        except DataError as error:
+            raise DataError(f"{out.name!r} cannot hold these labels: of all combinations, {error}") from None
+        if self.generator is not None:
+            return
+        texts: Sequence[str] = self.public.texts
+        try:
+            for start in range(0, len(texts), _ROWS_AT_ONCE):
+                part = texts[start : start + _ROWS_AT_ONCE]
+                columns = {name: [""] * len(part) for name in labels.columns}
+                writer.encode(part, columns, row=start + 1, first=start == 0)
+        except DataError as error:
+            raise DataError(
+                f"{out.name!r} cannot hold every text of the pool; of its distinct texts, {error}"
+            ) from None
 
     def of(self, distribution: TextDistribution) -> Release:
         """The corpus.
@@ -222,6 +299,10 @@ def synthesize_file(
 ) -> Release:
     """Describe the people of files by one noisy release, and write a corpus that is made from it.
 
+    Rows that are skipped count as no contribution, so neither their number nor their places are part of the release:
+    both are for the owner of the files (``OUT.rejects.jsonl``). A run that goes on does not read the files again, and
+    does not know of rows that were skipped before.
+
     Args:
         source: whose texts: `PrivateFiles`, or rows of Spark (`dptext.spark.descriptions.PrivateFrame`).
         out: the synthetic file; its name says the format. Its statement stands beside it.
@@ -231,41 +312,193 @@ def synthesize_file(
         distribution: the folder of the description, which is the release; None: ``OUT.distribution``.
         ledger: the file of a ledger: it charges every person (or document), or refuses. The input is then read twice.
         resume: go on with the description that an earlier run released, if there is one, at no further cost.
-        force: replace what is there. A new description is a new release, and costs its whole budget again.
+        force: replace what is there. A new description is a new release, and costs its whole budget again; with
+            ``resume`` as well, only the corpus is replaced.
 
     **Guarantee** (unit user or document; add/remove; central): that of `dptext.Synthesizer`, for description and texts
     together.
 
     Raises:
-        DataError: a row cannot be read; it is named, its content never is.
+        DataError: a row cannot be read; it is named, its content never is. A text of the pool that the output cannot
+            hold.
         ParameterError: something is there already; an argument out of range; too few texts.
         RefusedError: the ledger refuses the release.
-        StorageError: a file cannot be read or written.
+        StorageError: a file cannot be read or written; another run is at work there.
     """
     out = path("out", out)
     folder = distribution_path(out) if distribution is None else path("distribution", distribution)
-    labels = synthesizer.labels
-    writer = DocumentWriter(out, text=source.text, keep=labels.columns)
-    check_output(source.sources, out, force=force or resume, ledger=ledger)
+    writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
     given = draw.public if public is None else public
     if given is None:
         raise ParameterError("features are fitted on public texts: give public= as well as a generator")
-    plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(given)
-    described = earlier(folder, plan) if resume else None
-    if described is None:
-        described = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
-    try:
-        return write_corpus(draw.of(described), out, writer)
-    except BaseException as error:
-        error.add_note(
-            f"the description is released and stands in {folder}: make texts from it at no further cost (--resume, or "
-            "--distribution)"
+    fitted_on = given.pool if isinstance(given, SynthesisPlan) else Pool.of(given)
+    files = (*draw.files, *fitted_on.files)
+    check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)
+    with _way_on(folder, out, resume=resume), alone_at(out), alone_at(folder):
+        check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)  # as it is by now
+        draw.check_format(writer, synthesizer.labels, out)
+        plan = given if isinstance(given, SynthesisPlan) else synthesizer.plan(fitted_on)
+        charges = Charges(None if ledger is None else Path(ledger), None)
+        end_earlier(folder, charges, partial(folder_is_of, folder), restart=force and not resume)
+        described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
+        readers: list[DocumentReader] = []
+        if described is not None:
+            _settle(folder, described, charges)
+        else:
+            if isinstance(source, PrivateFiles):
+                source = source.watched(readers.append)
+            described = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
+            write_rejects(rejects_path(out), (each for reader in readers for each in reader.rejects))
+        skipped = sum(reader.skipped for reader in readers)
+        return replace(write_corpus(draw.of(described), out, writer), skipped=skipped)
+
+
+def draw_file(
+    distribution: PathLike,
+    out: PathLike,
+    draw: Draw,
+    *,
+    text: str = "text",
+    force: bool = False,
+) -> Release:
+    """Write a corpus that is made from an earlier description: at no further cost, as often as one likes.
+
+    Args:
+        distribution: the folder of the description.
+        out: the synthetic file.
+        draw: how the corpus is made.
+        text: the column of the text.
+        force: replace what is there.
+
+    Raises:
+        As `synthesize_file`.
+    """
+    out, folder = path("out", out), path("distribution", distribution)
+    if _is_around(folder, out):
+        raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
+
+    def check() -> None:
+        left = not os.path.lexists(out) and _speaks_of(folder, statement_path(out))
+        apart = {"the public texts": draw.files}
+        check_output([], out, force=force, beside=force or left, by="add --force", apart_from=apart)
+
+    sweep(out, statement_path(out))
+    if os.path.lexists(out) and not force:
+        _finish(folder, out)
+    check()
+    found = TextDistribution.load(folder)
+    writer = DocumentWriter(out, text=text, keep=found.labels.columns)
+    draw.check_format(writer, found.labels, out)
+    with _in_place(out), alone_at(out):
+        check()  # as it is by now
+        return write_corpus(draw.of(found), out, writer)
+
+
+# -- places ---------------------------------------------------------------------------------------------------
+
+
+def check_places(
+    source: PrivateRows,
+    out: Path,
+    folder: Path,
+    *,
+    public: Sequence[PathLike] = (),
+    ledger: PathLike | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> None:
+    """Refuse places that cannot be written, or where something would be destroyed; before a private row is read.
+
+    Args:
+        source: whose texts.
+        out: the synthetic file.
+        folder: the description.
+        public: files of public texts.
+        ledger, resume, force: as in `synthesize_file`.
+
+    Raises:
+        ParameterError: what is there must stay; what to do is said.
+        StorageError: a folder is missing or may not be written to; another run is at work there.
+    """
+    apart: dict[str, Sequence[PathLike]] = {"the public texts": public}
+    check = partial(check_output, source.sources, out, ledger=ledger, apart_from=apart)
+    check(force=True)
+    written = (out, statement_path(out), rejects_path(out))
+    sweep(*written)
+    inputs = [each for each in source.sources if Path(each) != STANDARD]
+    books = [] if ledger is None else [ledger]
+    for what, files in {"IN": inputs, **apart, "the ledger": books, "OUT": written}.items():
+        if any(_is_around(folder, Path(each)) for each in files):
+            raise ParameterError(
+                f"the description cannot be {str(folder)!r}, which is {what} or lies around it: choose another name "
+                "(--distribution)"
+            )
+    is_there = _has_description(folder)
+    if is_there and os.path.lexists(out) and not force:
+        if resume:
+            _finish(folder, out)
+        raise ParameterError(
+            f"{str(out)!r} is there already: choose another name, or add --resume and --force together, which makes it "
+            f"anew from the description in {str(folder)!r} at no further cost (--force alone makes a new description, "
+            "which costs again)"
         )
-        raise
+    if is_there and not resume and not force:
+        raise ParameterError(
+            f"{str(folder)!r} is there already, the description that an earlier run released: add --resume to make "
+            "texts from it at no further cost, or --force for a new one, which costs again"
+        )
+    check_place(folder, replace=is_there)
+    left = is_there and not os.path.lexists(out)  # what stands beside the output is of the run that goes on
+    check(force=force, beside=force or (left and _speaks_of(folder, statement_path(out))))
+    for hidden in (*Job.files(folder), beside(out, "lock"), beside(folder, "lock")):
+        check_target(hidden, replace=True, apart_from={"IN": inputs, **apart})
 
 
-def earlier(folder: Path, plan: SynthesisPlan) -> TextDistribution | None:
+def _has_description(folder: Path) -> bool:
+    """Whether a description stands there; one that a killed run had put aside comes back."""
+    with suppress(ParameterError):
+        return os.path.lexists(check_place(folder, replace=True))
+    return False
+
+
+def _is_around(folder: Path, file: Path) -> bool:
+    with suppress(OSError, ValueError):
+        inner, outer = file.absolute(), folder.absolute()
+        inner, outer = inner.parent.resolve() / inner.name, outer.parent.resolve() / outer.name
+        return outer == inner or outer in inner.parents or outer.resolve() in inner.resolve().parents
+    return False
+
+
+def _is_input(out: Path, files: Sequence[PathLike]) -> bool:
+    with suppress(OSError):
+        return any(Path(each).exists() and out.samefile(each) for each in files)
+    return False
+
+
+def _speaks_of(folder: Path, statement: Path) -> bool:
+    """Whether a statement is of the release in a folder, or is not there."""
+    with suppress(DataError, StorageError):
+        return not os.path.lexists(statement) or folder_is_of(folder, str(read_statement(statement).release_id))
+    return False
+
+
+def _finish(folder: Path, out: Path) -> None:
+    """The rights that a run that was killed after the last rename had not given to its output."""
+    with suppress(DataError, StorageError, OSError):
+        if _speaks_of(folder, statement_path(out)) and data_agrees(read_statement(statement_path(out)), out):
+            give_usual_rights(out)
+
+
+# -- the description ------------------------------------------------------------------------------------------
+
+
+def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextDistribution | None:
     """The description that an earlier run of this plan released; None where there is none.
+
+    Args:
+        folder: of the description.
+        plan: that of this run.
+        seeded: whether this run has a seed.
 
     Raises:
         ParameterError: it is of another plan.
@@ -273,14 +506,18 @@ def earlier(folder: Path, plan: SynthesisPlan) -> TextDistribution | None:
     """
     if not os.path.lexists(folder):
         return None
-    found = TextDistribution.load(folder, features=plan.features)
-    wanted = plan.promise
-    if {**found.statement.parameters, **wanted.parameters} != dict(found.statement.parameters) or (
-        found.labels != plan.labels or found.statement.guarantee != wanted.guarantee
-    ):
+    said = read_statement(folder / "privacy.json")
+    wanted = PrivacyStatement.from_json(plan.statement(seeded=seeded).to_json())
+    names = ("unit", "relation", "trust", "mechanism", "guarantee", "seeded")
+    other = [name for name in names if getattr(said, name) != getattr(wanted, name)]
+    then, now = dict(said.parameters), dict(wanted.parameters)
+    other += sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+    found = None if other else TextDistribution.load(folder, features=plan.features)
+    if found is None or found.labels != plan.labels:
         raise ParameterError(
-            f"{str(folder)!r} holds a description made with other arguments: give the same ones to go on with it, draw "
-            "from it as it is (--distribution), or make a new one (--force), which costs again"
+            f"{str(folder)!r} holds a description made with other arguments ({', '.join(other) or 'labels'} changed): "
+            "give the same ones to go on with it, draw from it as it is (--distribution), or make a new one (--force "
+            "without --resume), which costs again"
         )
     return found
 
@@ -308,10 +545,7 @@ def described_into(
     """
     if charges.kind is not None and synthesizer.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
-
-    def is_out(name: str) -> bool:
-        return folder_is_of(folder, name)
-
+    is_out = partial(folder_is_of, folder)
     end_earlier(folder, charges, is_out, restart=force)
     place = check_place(folder, replace=force)
     release_id = new_release_id()
@@ -324,6 +558,64 @@ def described_into(
         distribution = fit(release_id)
         distribution.save(place, replace=force)
     return distribution
+
+
+def _settle(folder: Path, described: TextDistribution, charges: Charges) -> None:
+    """The description that a run goes on with is one that the ledger counts, and knows as released."""
+    name = str(described.statement.release_id)
+    if not charges.holds(name):
+        raise ParameterError(
+            f"the description in {str(folder)!r} was not charged to this ledger: go on without it, or make a new one "
+            "(--force without --resume)"
+        )
+    charges.give_up(name, {"ledger": charges.kind}, is_out=True)
+
+
+@contextmanager
+def _way_on(folder: Path, out: Path, *, resume: bool) -> Iterator[None]:
+    """Whatever stops a run after the release says how to go on at no further cost."""
+    before = _release_in(folder)
+    with _in_place(out):
+        try:
+            yield
+        except BaseException as error:
+            now = _release_in(folder)
+            if now is not None and (now != before or (resume and not isinstance(error, ParameterError))):
+                error.add_note(
+                    f"the description is released and stands in {folder}: make texts from it at no further cost (the "
+                    "same command with --resume, or --distribution)"
+                )
+            raise
+
+
+@contextmanager
+def _in_place(out: Path) -> Iterator[None]:
+    """What stops a run when its output has appeared says that it has."""
+    before = _identity(out)
+    try:
+        yield
+    except BaseException as error:
+        with suppress(DataError, StorageError, OSError):  # what went wrong first matters more
+            if _identity(out) not in (None, before) and data_agrees(read_statement(statement_path(out)), out):
+                error.add_note(f"{out} is in place, whole")
+        raise
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = file.lstat()
+        return found.st_ino, found.st_mtime_ns
+    return None
+
+
+def _release_in(folder: Path) -> str | None:
+    """The name of the release that stands in a folder, as far as it can be read."""
+    with suppress(DataError, StorageError, OSError):
+        return read_statement(folder / "privacy.json").release_id
+    return None
+
+
+# -- the texts ------------------------------------------------------------------------------------------------
 
 
 def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
@@ -105,6 +106,7 @@ class Pool:
     Attributes:
         texts: the texts.
         sha256: digest of the texts in their order.
+        files: that they were read from; no output may take the place of one.
         given, empty, repeated, skipped: how many entries there were, and how many of them were left out: empty or
             missing; there before; rows that could not be read.
 
@@ -135,7 +137,7 @@ class Pool:
     ) -> None:
         self.name = "a public pool" if name is None else checks.text("name", name)
         self.licence = None if licence is None else checks.text("licence", licence)
-        self._from_files = False
+        self.files: tuple[Path, ...] = ()
         self.given = self.empty = self.repeated = self.skipped = 0
         seen: set[bytes] = set()
         kept = []
@@ -157,7 +159,7 @@ class Pool:
             what = {0: "nothing was given", 1: "1 entry was given, all empty"}
             counted = what.get(self.given, f"{self.given:,} entries were given, all empty")
             raise ParameterError(f"the pool holds no text: {counted}; give public texts")
-        if not self._from_files and len(kept) <= _FEW and all(map(os.path.isfile, kept)):
+        if not self.files and len(kept) <= _FEW and all(map(os.path.isfile, kept)):
             raise ParameterError("these are names of files, not texts: give pathlib.Path objects, or one path")
         self.texts = tuple(kept)
         self.sha256 = digest.hexdigest()
@@ -178,9 +180,9 @@ class Pool:
         return _strings(chain(first, entries))
 
     def _of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
-        self._from_files = True
         checked = [checks.path("a path of the pool", each) for each in paths]
-        documents = read_documents([path for path, _ in find_files(checked)], text=column, on_error=on_error)
+        self.files = tuple(path for path, _ in find_files(checked))
+        documents = read_documents(self.files, text=column, on_error=on_error)
         yield from _strings(documents)
         self.skipped = documents.skipped
 
