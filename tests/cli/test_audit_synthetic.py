@@ -6,10 +6,12 @@ import shutil
 import pytest
 
 import dptext
+from dptext.files.documents import DocumentWriter
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.release.release import statement_path
+from dptext.synthesis.release import write_corpus
 from dptext.users.private_vocabulary import PrivateLabels
 from reports.corpora import ENCODER, SECRET, edit, make
 
@@ -153,6 +155,45 @@ def test_labels_that_were_learned_are_summed(tmp_path, run, monkeypatch):
     assert code == 0, err
     assert json.loads(out)["verdict"]["allowed"] == 2.0
     assert json.loads(out)["verdict"]["claim"]["epsilon"] == 2.5
+
+
+def test_a_very_small_budget_is_audited_too(tmp_path, run):
+    made = make(tmp_path, epsilon=0.01)
+    assert run("audit", made, "-q")[0] == 0
+
+
+class Parrot:
+    """A source that writes the same sentences again and again."""
+
+    name = "a parrot"
+
+    def propose(self, request):
+        return [f"{word} and cup" for word in ("tea", "tax", "milk")] * request.count
+
+    def vary(self, texts, request):
+        return [f"{text} or law" for text in texts]
+
+    def parameters(self):
+        return {"generator": self.name}
+
+    def assumptions(self):
+        return ("a parrot reads nothing",)
+
+    def exposed(self):
+        return ()
+
+
+def test_a_corpus_that_was_written_has_no_pool(tmp_path, run):
+    make(tmp_path)
+    described = dptext.TextDistribution.load(tmp_path / "made.jsonl.distribution")
+    writer = DocumentWriter(tmp_path / "written.jsonl", text="text", keep=("topic",))
+    write_corpus(described.generate(Parrot(), 4, rounds=2), tmp_path / "written.jsonl", writer)
+    named = ("--distribution", tmp_path / "made.jsonl.distribution")
+    code, out, err = run("audit", tmp_path / "written.jsonl", *named, "--json", "-q")
+    assert code == 0, err
+    assert checks_of(out)["every text is one of the public pool"] is None
+    found = dptext.report(tmp_path / "written.jsonl", distribution=named[1], seed=1, folds=2)
+    assert "were written by a language model" in found.html()
 
 
 def test_options_of_other_releases_are_refused(copy, run):

@@ -45,7 +45,7 @@ def wrong_size(values, sigma, alarm=1e-6):
 def test_the_noise_is_normal_of_the_promised_size_on_every_number():
     """False alarms: 1e-6 each; 1.5 times too little or too much is found."""
     values, sigma = noise_of(synthesizer(2000), 1)
-    assert sigma == synthesizer(2000).budget.sigma
+    assert sigma == synthesizer(2000).terms.budget.sigma
     assert stats.kstest(values / sigma, "norm").pvalue > 1e-6
     assert not wrong_size(values, sigma)
     for share in (2 / 3, 3 / 2):
@@ -58,8 +58,8 @@ def test_the_worst_person_reaches_the_promise_and_no_more():
     plan = synthesizer(3, epsilon=2.0, delta=1e-5).plan(POOL)
     moved = plan.total([Someone(*[("tea cup", 0), ("tax law", 1), ("tea tax", 2)] * 30)])
     length = math.sqrt(sum(int(each) ** 2 for each in moved.ravel())) * CELL
-    assert gaussian_delta(plan.budget.sigma, epsilon=2.0, sensitivity=length) <= 1e-5
-    assert gaussian_delta(plan.budget.sigma, epsilon=2.0, sensitivity=1.05 * length) > 1e-5
+    assert gaussian_delta(plan.terms.budget.sigma, epsilon=2.0, sensitivity=length) <= 1e-5
+    assert gaussian_delta(plan.terms.budget.sigma, epsilon=2.0, sensitivity=1.05 * length) > 1e-5
 
 
 def canaries(epsilon, *, noiseless=False):
@@ -72,7 +72,7 @@ def canaries(epsilon, *, noiseless=False):
         total = sum((each for each, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
         return total * CELL if noiseless else made.released(plan, total, RandomBits(7)).matrix
 
-    return own, train, plan.budget.sigma
+    return own, train, plan.terms.budget.sigma
 
 
 def canary_run(epsilon, *, noiseless=False):

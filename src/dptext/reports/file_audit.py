@@ -223,21 +223,26 @@ def _check_corpus(
         outside += labels is not None and not missing and _code(described, document) < 0
     announced = statement.parameters.get("texts")
     yield Check("there are as many texts as the statement says", count == announced, f"{count:,} texts")
-    yield Check("no text stands there twice", len(seen) == count, f"{count - len(seen):,} texts do")
     if "pool_sha256" not in statement.parameters:
         yield Check("every text is one of the public pool", None, "a generator wrote them")
-    elif pool is None:
-        yield Check("every text is one of the public pool", None, "the pool was not named (--public)")
     else:
-        same = pool.sha256 == statement.parameters["pool_sha256"]
-        yield Check("the pool is the one of the statement", same, f"{len(pool):,} texts")
-        yield Check("every text is one of the public pool", foreign == 0, f"{foreign:,} texts are not")
+        yield Check("no text stands there twice", len(seen) == count, f"{count - len(seen):,} texts do")
+        yield from _check_pool(statement, pool, foreign)
     if labels is None:
         yield Check("every label is one of the public set", None, "the description was not named (--distribution)")
     elif missing:
         yield Check("every label is one of the public set", False, f"the column {min(missing)!r} is missing")
     elif columns:
         yield Check("every label is one of the public set", outside == 0, f"{outside:,} texts have another")
+
+
+def _check_pool(statement: PrivacyStatement, pool: Pool | None, foreign: int) -> Iterator[Check]:
+    if pool is None:
+        yield Check("every text is one of the public pool", None, "the pool was not named (--public)")
+        return
+    same = pool.sha256 == statement.parameters["pool_sha256"]
+    yield Check("the pool is the one of the statement", same, f"{len(pool):,} texts")
+    yield Check("every text is one of the public pool", foreign == 0, f"{foreign:,} texts are not")
 
 
 def _code(described: Described | None, document: Document) -> int:
@@ -260,7 +265,7 @@ def _check_people(statement: PrivacyStatement) -> Check:
     epsilon, delta = (statement.parameters[name] for name in ("epsilon", "delta"))
     assert isinstance(epsilon, int | float) and isinstance(delta, int | float)
     try:
-        budget = PersonalBudgets(epsilon, delta=delta)
+        budget = PersonalBudgets(epsilon, delta=delta, floor=0.0)
     except ParameterError as problem:
         raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
     before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
