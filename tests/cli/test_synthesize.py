@@ -235,3 +235,60 @@ def test_bad_rows_are_named_or_left_out(synthesize, work):
     assert code == 1
     assert "row 301 has no user" in err
     assert not list(Path().glob("made*"))
+
+
+def test_rows_that_are_left_out_are_counted_and_listed_for_the_owner(synthesize, work):
+    with open("in.jsonl", "a") as stream:
+        stream.write('{"text": "' + MARKER + "\n")
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "--on-error", "skip")
+    assert code == 0
+    assert "Left out 1 rows that could not be read: they are listed in made.jsonl.rejects.jsonl" in err
+    assert json.loads(Path("made.jsonl.rejects.jsonl").read_text())["first"] == 301
+
+
+def test_a_run_that_goes_on_says_that_nothing_is_read_again(synthesize):
+    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "-q")[0] == 0
+    name = Path("made.jsonl.distribution/privacy.json").read_text()
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "9", "--resume", "--force")
+    assert code == 0, err
+    assert "Goes on with the description in made.jsonl.distribution, at no further cost: IN is not read again." in err
+    assert Path("made.jsonl.distribution/privacy.json").read_text() == name
+    assert len(rows("made.jsonl")) == 9
+
+
+def test_neither_pool_nor_description_nor_anything_beside_is_overwritten(synthesize, run):
+    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "-q")[0] == 0
+    Path("made.jsonl.answers.jsonl").write_text("mine")
+    before = {each: each.read_bytes() for each in Path().rglob("*") if each.is_file()}
+    how = (*HOW[:2], *HOW[6:])  # no labels, which a .txt cannot hold
+    again = (
+        "synthesize",
+        "--distribution",
+        "made.jsonl.distribution",
+        "--public",
+        "pool.txt",
+        "-n",
+        "3",
+        "--force",
+        "-o",
+    )
+    for code, _, err in (
+        synthesize("in.jsonl", "-o", "pool.txt", "-n", "5", "--force", how=how),
+        synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "--resume"),
+        run(*again, "pool.txt"),
+        run(*again, "made.jsonl.distribution/privacy.jsonl"),
+    ):
+        assert code == 2
+        assert "pool.txt" in err or "made.jsonl" in err
+    assert {each: each.read_bytes() for each in Path().rglob("*") if each.is_file()} == before
+    assert run(*again, "made.jsonl", "-q") == (0, "", "")
+    assert Path("made.jsonl.answers.jsonl").read_text() == "mine"
+
+
+def test_what_the_format_cannot_hold_is_said_before_anybody_is_described(synthesize):
+    with open("pool.txt", "a") as stream:
+        stream.write("tea\tand milk\n")
+    code, _, err = synthesize("in.jsonl", "-o", "made.tsv", "-n", "5")
+    assert code == 1
+    assert "cannot hold every text of the pool" in err
+    assert not list(Path().glob("*made*"))

@@ -447,7 +447,7 @@ def check_places(
             f"{str(folder)!r} is there already, the description that an earlier run released: add --resume to make "
             "texts from it at no further cost, or --force for a new one, which costs again"
         )
-    check_place(folder, replace=is_there)
+    check_place(folder, replace=True)
     left = is_there and not os.path.lexists(out)  # what stands beside the output is of the run that goes on
     check(force=force, beside=force or (left and _speaks_of(folder, statement_path(out))))
     for hidden in (*Job.files(folder), beside(out, "lock"), beside(folder, "lock")):
