@@ -182,6 +182,10 @@ def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
         report(folder, label="topic", group="stars")
     with pytest.raises(ParameterError, match="held_out needs original"):
         report(folder, held_out=folder / "held.jsonl")
+    with pytest.raises(ParameterError, match="held_out must be another file"):
+        report(folder, original=folder / "in.jsonl", held_out=folder / "in.jsonl")
+    with pytest.raises(ParameterError, match="is a description: a report is about a corpus"):
+        report(folder, "made.jsonl.distribution")
     made = tmp_path / "made.jsonl"
     made.write_bytes((folder / "made.jsonl").read_bytes())
     statement_path(made).write_bytes(statement_path(folder / "made.jsonl").read_bytes())

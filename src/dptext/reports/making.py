@@ -81,6 +81,9 @@ class Question:
             raise ParameterError("original must be another file than the private one: name what it was made from")
         if self.held_out is not None and self.original is None:
             raise ParameterError("held_out needs original: those who had no part are compared with those who had")
+        others = [each.resolve() for each in (self.private, self.original) if each is not None]
+        if self.held_out is not None and self.held_out.resolve() in others:
+            raise ParameterError("held_out must be another file than private and original: name people who had no part")
 
     @property
     def columns(self) -> list[str]:

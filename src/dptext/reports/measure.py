@@ -35,7 +35,7 @@ from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, rea
 from dptext.reports.making import Making, Question
 from dptext.reports.page import GroupGap, Measurement, Report, Sample
 from dptext.reports.synthetic import OfSynthetic
-from dptext.synthesis.distribution import is_described
+from dptext.synthesis.distribution import announces_description, is_described
 from dptext.words.privatize import privatize
 from dptext.words.registry import mechanism_from_statement
 
@@ -96,6 +96,11 @@ def report(
             if asked.get(name) is not None:
                 asked[name] = Path(asked[name])
         private = Question(private=Path(private), **asked)
+    if private.private.is_dir() and announces_description(private.private):
+        raise ParameterError(
+            f"{private.private.name} is a description: a report is about a corpus that was made from it (dptext audit "
+            "checks the description itself)"
+        )
     data, beside = data_and_statement(private.private)
     statement = read_statement(beside)
     kind = OfSynthetic if is_described(statement) else _OfVectors if is_of_vectors(statement) else _OfWords
