@@ -11,6 +11,8 @@ from typing import Any
 from dptext import own_files
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
+from dptext.release import run
+from dptext.synthesis import release as corpus
 
 __all__ = ["TWINS", "Twin"]
 
@@ -47,6 +49,25 @@ def _sweep_nothing() -> None:
     own_files._remove_left = lambda *_: None
 
 
+def _texts_before_their_statement() -> None:
+    write, write_statement = corpus.write_corpus, corpus.write_statement
+
+    def late(*given: Any) -> Any:
+        statements: list[tuple[Any, ...]] = []
+        corpus.write_statement = lambda *each: statements.append(each)  # type: ignore[assignment]
+        made = write(*given)
+        for each in statements:
+            write_statement(*each)
+        return made
+
+    corpus.write_corpus = late
+
+
+def _forget_what_is_pending() -> None:
+    run.end_earlier = corpus.end_earlier = lambda *_, **__: None
+    corpus._settle = lambda *_: None
+
+
 @dataclass(frozen=True)
 class Twin:
     """A broken run.
@@ -67,5 +88,11 @@ TWINS = {
     "open to all": Twin("privatize jsonl", "KILL:write /work/.out.jsonl.rows", _open_to_all),
     "another key": Twin("privatize jsonl", "FAIL:fsync /work/.out.jsonl.rows", _forget_the_key),
     "nothing given back": Twin("privatize jsonl, ledger", "FAIL:write /work/.out.jsonl.rows", _give_nothing_back),
+    "texts before their statement": Twin(
+        "synthesize", "KILL:open /work/.made.parquet.privacy.json.part", _texts_before_their_statement
+    ),
+    "pending forgotten": Twin(
+        "synthesize, ledger", "KILL:fchmod /work/made.parquet.distribution", _forget_what_is_pending
+    ),
     "nothing swept": Twin("embed", "KILL:write /work/.shared.part", _sweep_nothing),
 }
