@@ -103,7 +103,6 @@ def _corpus(*, remove):
                 scores.sum(axis=1),
                 len(POOL) // 3,
                 shares=np.full(3, 1 / 3),
-                names=["a", "b", "c"],
                 bits=bits,
             )
             found[row, allowed[chosen]] = 1
@@ -113,7 +112,7 @@ def _corpus(*, remove):
         theirs = outputs[:, MINE].sum(axis=1)
         return -theirs if remove else theirs
 
-    return lambda seed, error: _judged(draw, score, seed, error, samples=1500)
+    return lambda seed, error: _judged(draw, score, seed, error, samples=600)
 
 
 CASES = [
