@@ -297,7 +297,7 @@ class OfSynthetic(Making):
         assert asked.original is not None
         self.say("Telling people who were described from others ...")
         classes, numbers = self._distribution.matrix.shape
-        most = min(_TARGETS, _MOST_NUMBERS // (2 * classes * numbers))
+        most = min(_TARGETS, self.asked.rows, _MOST_NUMBERS // (2 * classes * numbers))
         inside = self._matrices(asked.original, most)
         outside = self._matrices(asked.held_out, 2 * most)
         strangers, outside = outside[: len(outside) // 2], outside[len(outside) // 2 :]
