@@ -1,0 +1,47 @@
+"""One Gaussian release is judged exactly: what its noise keeps is kept, and a little less noise is refuted."""
+
+import pytest
+
+from dptext.audits import Outcome, judge_gaussian
+from dptext.errors import ParameterError
+from dptext.privacy.accounting import gaussian_sigma
+from dptext.privacy.guarantee import ApproxDP, NoGuarantee
+from zoo.case import claim
+
+
+def judged(noise=1.0, *, promised=None, own=None, sensitivity=1.0, epsilon=2.0, delta=1e-6):
+    own = own or ApproxDP(epsilon, delta)
+    sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1.0) * noise
+    return judge_gaussian(claim(promised or own), sigma=sigma, sensitivity=sensitivity, own=own, coverage="a pair")
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (1.0, 1e-6), (8.0, 1e-6), (40.0, 1e-3)])
+def test_noise_that_is_just_enough_is_kept_and_any_less_is_refuted(epsilon, delta):
+    kept, broken = judged(epsilon=epsilon, delta=delta), judged(0.999, epsilon=epsilon, delta=delta)
+    assert kept.outcome is Outcome.EXACT
+    assert kept.loss == pytest.approx(epsilon, rel=1e-4)
+    assert kept.loss <= kept.allowed == epsilon
+    assert broken.outcome is Outcome.REFUTED
+    assert broken.loss > epsilon
+    assert broken.error == 0.0
+
+
+def test_a_sum_that_moves_farther_is_refuted():
+    assert judged(sensitivity=2.0).refuted
+    assert not judged(2.0, sensitivity=2.0).refuted
+
+
+def test_what_was_promised_before_is_not_this_releases_to_spend():
+    whole = ApproxDP(3.0, 2e-6)
+    assert judged(promised=whole).allowed == 2.0
+    assert judged(0.7, promised=whole).refuted  # epsilon 3 would need no more
+    assert judged(promised=ApproxDP(1.0, 1e-6)).refuted  # it promises less than it claims for itself
+
+
+def test_what_cannot_be_judged_is_named():
+    with pytest.raises(ParameterError, match="sigma"):
+        judged(0.0)
+    with pytest.raises(ParameterError, match="delta"):
+        judge_gaussian(claim(ApproxDP(1.0, 0.0)), sigma=1.0, sensitivity=1.0, own=ApproxDP(1.0, 0.0), coverage="")
+    with pytest.raises(ParameterError, match="promises nothing"):
+        judged(promised=NoGuarantee("none"))
