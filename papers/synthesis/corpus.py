@@ -1,0 +1,204 @@
+"""Private texts, public pools and test texts: news, reviews, blogs."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from papers.ag_news import CLASSES, ag_news
+from papers.blogs import bloggers
+from papers.blogs_posts import AGES, Posts, drawn, posts_for
+from papers.data_sets import mrpc
+from papers.imdb import reviews
+from papers.made_up_users import wikitext_users
+
+from dptext import Document
+from dptext.errors import StorageError
+
+__all__ = ["NAMES", "Split", "blogs", "imdb", "news", "posts_of", "shuffled"]
+
+Labels = npt.NDArray[np.intp]
+NAMES = {
+    "news": ("world politics news", "sports", "business", "science and technology"),
+    "reviews": ("a negative review, bad", "a positive review, good"),
+}
+"""What labels are called where texts are compared with their names; chosen before any result."""
+_WORDS = 60  # of a post
+_SENTENCE = re.compile(r"(?<=[.!?]) +")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One division of the data.
+
+    Attributes:
+        texts, labels, people: the private documents; whose each is.
+        pool: public texts.
+        truth: of the pool, where it has labels; never used but to count how many are right.
+        test, test_labels: real documents that nothing was made of.
+        classes: names of labels.
+    """
+
+    texts: tuple[str, ...]
+    labels: Labels
+    people: Labels
+    pool: tuple[str, ...]
+    truth: Labels | None
+    test: tuple[str, ...]
+    test_labels: Labels
+    classes: tuple[str, ...]
+
+    def documents(self, chosen: Labels | None = None) -> list[Document]:
+        rows = range(len(self.texts)) if chosen is None else chosen.tolist()
+        return [
+            Document(self.texts[row], user=f"person {self.people[row]}", label=self.classes[self.labels[row]])
+            for row in rows
+        ]
+
+    def first(self, count: int, rarest: int | None = None) -> Labels:
+        """The rows of so many private documents; with ``rarest``, only so many of the first class."""
+        rows = np.arange(len(self.texts))
+        if rarest is not None:
+            rare = np.flatnonzero(self.labels == 0)
+            rows = np.setdiff1d(rows, rare[rarest:])
+        return rows[:count]
+
+
+def shuffled(count: int, seed: int) -> Labels:
+    """The same order each time."""
+    return np.random.default_rng(seed).permutation(count)  # noqa: TID251  how data are divided is no secret
+
+
+def _taken(texts: Sequence[str], rows: Iterable[int]) -> tuple[str, ...]:
+    return tuple(texts[row] for row in rows)
+
+
+# -- pools ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def _newswire(data: Path) -> tuple[str, ...]:
+    """Both sentences of every pair of MRPC, train and test."""
+    parts = mrpc(data)
+    assert parts.others is not None
+    return tuple(dict.fromkeys(text for part in (parts.train, parts.test, *parts.others) for text in part.texts))
+
+
+@cache
+def _wikipedia(data: Path) -> tuple[str, ...]:
+    """12,000 sentences of WikiText-2 of 8 to 60 words."""
+    found = []
+    for document in wikitext_users(data):
+        text = re.sub(r" @(.)@ ", r"\1", document.text or "")
+        for sentence in _SENTENCE.split(text):
+            plain = " ".join(sentence.split())
+            if 8 <= len(plain.split()) <= 60:
+                found.append(plain)
+    found = list(dict.fromkeys(found))
+    return _taken(found, np.sort(shuffled(len(found), 0)[:12_000]).tolist())
+
+
+@cache
+def _yelp(data: Path) -> tuple[str, ...]:
+    """6,000 sentences of restaurant reviews of 5 words or more."""
+    found: list[str] = []
+    for label in "01":
+        path = data / "yelp_sentences" / f"style_sentiment.dev.{label}.gz"
+        try:
+            lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")
+        except OSError as error:
+            raise StorageError.of("read", path, error) from None
+        found += [line.strip() for line in lines if len(line.split()) >= 5]
+    found = list(dict.fromkeys(found))
+    return _taken(found, np.sort(shuffled(len(found), 0)[:6000]).tolist())
+
+
+# -- news and reviews: a document is protected -------------------------------------------------------------------
+
+
+@cache
+def _ag(data: Path) -> tuple[tuple[str, ...], Labels, tuple[str, ...], Labels]:
+    train, test = ag_news(data)
+    rows = shuffled(len(test.texts), 0)[:4000]
+    return train.texts, train.labels, _taken(test.texts, rows.tolist()), test.labels[rows]
+
+
+def news(data: Path, seed: int, pool: str = "news") -> Split:
+    """AG News: all training rows at hand in an order of the seed; 4,000 test rows."""
+    texts, labels, test, test_labels = _ag(data)
+    order = shuffled(len(texts), seed)
+    parts = {
+        "news": (*_newswire(data), *_wikipedia(data), *_yelp(data)),
+        "no news": (*_wikipedia(data), *_yelp(data)),
+        "restaurants": _yelp(data),
+    }
+    return Split(_taken(texts, order.tolist()), labels[order], order, parts[pool], None, test, test_labels, CLASSES)
+
+
+@cache
+def _imdb(data: Path) -> tuple[tuple[str, ...], Labels]:
+    """14,000 reviews, drawn from all 50,000."""
+    found = list(reviews(data))
+    rows = shuffled(len(found), 0)[:14_000].tolist()
+    return tuple(found[row].text for row in rows), np.array([int(found[row].positive) for row in rows])
+
+
+def imdb(data: Path, seed: int, pool: str = "reviews") -> Split:
+    """IMDb: 5,000 private reviews, 6,000 others without their labels, 3,000 to test on."""
+    texts, labels = _imdb(data)
+    order = shuffled(len(texts), seed)
+    private, others, tested = order[:5000], order[5000:11_000], order[11_000:]
+    found, truth = _taken(texts, others.tolist()), labels[others]
+    if pool == "no reviews of films":
+        found = (*_newswire(data)[:6000], *_wikipedia(data), *_yelp(data))
+    return Split(
+        _taken(texts, private.tolist()),
+        labels[private],
+        private,
+        found,
+        truth if pool == "reviews" else None,
+        _taken(texts, tested.tolist()),
+        labels[tested],
+        ("negative", "positive"),
+    )
+
+
+# -- blogs: a person is protected --------------------------------------------------------------------------------
+
+
+@cache
+def posts_of(data: Path, label: str) -> tuple[Posts, npt.NDArray[np.str_]]:
+    """Up to 20 posts of each blogger, and the label of each."""
+    people = list(bloggers(data))
+    posts = posts_for("topic", people, most=20, smallest=50) if label == "topic" else drawn("industry", people, most=20)
+    return posts, {"age": posts.age, "gender": posts.gender, "topic": posts.labels}[label]
+
+
+def blogs(data: Path, seed: int, label: str) -> Split:
+    """Half of the bloggers are described, a quarter are the pool, without labels; a quarter are tested on."""
+    posts, names = posts_of(data, label)
+    classes = AGES if label == "age" else tuple(np.unique(names).tolist())
+    labels = np.array([classes.index(name) for name in names.tolist()])
+    count = int(posts.people.max()) + 1
+    place = np.empty(count, dtype=np.intp)
+    place[shuffled(count, seed)] = np.arange(count)
+    part = np.searchsorted([count // 2, count // 2 + count // 4], place[posts.people], side="right")
+    texts = [" ".join(html.unescape(text).split()[:_WORDS]) for text in posts.texts]
+    rows = [np.flatnonzero(part == each) for each in range(3)]
+    return Split(
+        _taken(texts, rows[0].tolist()),
+        labels[rows[0]],
+        posts.people[rows[0]],
+        _taken(texts, rows[1].tolist()),
+        labels[rows[1]],
+        _taken(texts, rows[2].tolist()),
+        labels[rows[2]],
+        classes,
+    )

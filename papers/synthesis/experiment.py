@@ -1,0 +1,112 @@
+"""What a corpus that was made from one noisy release is good for: see README.md.
+
+Command: ``python -m papers.synthesis.experiment [--quick] [--data ../shared/data] [--parts news reviews ...]``
+
+Every cell is a line of ``results/*.jsonl``, written when it is done: run it again to go on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from papers.running import options_of, say_by_name
+from papers.synthesis.cells import Bench
+from papers.synthesis.report import write_report
+
+from dptext.evaluation.sweep import sweep
+
+HERE = Path(__file__).resolve().parent
+VARIETIES = (0.0, 0.25, 0.75, 1.0)
+PEOPLE = {"news": (500, 1000, 2000, 10_000), "reviews": (500, 1000, 2000)}
+PARTS = ("news", "reviews", "blogs, age", "blogs, gender", "blogs, topic")
+_MADE, _DESCRIBED = 4000, 5000
+_USUAL: dict[str, Any] = {"pool": "", "epsilon": 1.0, "people": 0, "rarest": None, "n": _MADE, "variety": 0.5}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    if not options.report:
+        has_model = not options.quick or find_spec("sentence_transformers") is not None
+        work = options.work or options.out / "work"
+        bench = Bench(options.data, work, 1000 if options.quick else 1_000_000, has_model)
+        bench.work.mkdir(parents=True, exist_ok=True)
+        seeds = range(1, 3 if options.quick else 6)
+        for part in options.parts:
+            sweep(
+                bench.cell,
+                list(settings_of(part, quick=options.quick)),
+                seeds,
+                path=options.out / f"{part.replace(', ', '-')}.jsonl",
+                name=f"synthesis {part}",
+                not_compared=("self",),
+                progress=say_by_name,
+                stop_at_error=True,
+            )
+    write_report(options.out, readme=options.readme)
+
+
+def settings_of(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
+    """All settings of a part, those that matter most first."""
+    if part.startswith("blogs"):
+        yield from _blogs(part, quick=quick)
+        return
+    both = "words" if quick and find_spec("sentence_transformers") is None else "both"
+    usual = _USUAL | {"data": part, "pool": part, "people": _DESCRIBED, "features": both, "method": "described"}
+    small = {"people": 1000, "n": 600} if quick else {}
+    yield usual | small
+    yield usual | small | {"method": "real"}
+    yield usual | small | {"method": "random labels"}
+    if quick:
+        yield usual | small | {"epsilon": 8.0}
+        return
+    for epsilon in (4.0, 0.25, 8.0, 0.5, 2.0):
+        yield usual | {"epsilon": epsilon}
+    yield usual | {"method": "released"}
+    yield usual | {"method": "names of labels"}
+    yield usual | {"method": "nobody"}
+    for variety in VARIETIES:
+        yield usual | {"variety": variety}
+    for features in ("words", "sentences"):
+        yield usual | {"features": features}
+    for people in PEOPLE[part]:
+        yield usual | {"people": people}
+    yield usual | {"people": 3500, "rarest": 100}
+    for epsilon in (1.0, 4.0):
+        yield usual | {"method": "votes", "features": "sentences", "epsilon": epsilon}
+    for pool in {"news": ("no news", "restaurants"), "reviews": ("no reviews of films",)}[part]:
+        yield usual | {"pool": pool}
+
+
+def _blogs(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
+    usual = _USUAL | {"data": part, "features": "words", "method": "described", "n": 500 if quick else 3000}
+    yield usual
+    yield usual | {"method": "real"}
+    yield usual | {"method": "random labels"}
+    if quick:
+        return
+    for epsilon in (4.0, 0.5, 8.0, 2.0, 0.25) if part == "blogs, age" else (4.0, 8.0):
+        yield usual | {"epsilon": epsilon}
+    yield usual | {"method": "released"}
+    yield usual | {"method": "nobody"}
+    if part == "blogs, age":
+        for variety in VARIETIES:
+            yield usual | {"variety": variety}
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Synthetic corpora from one noisy release: what they are good for.")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
+    parser.add_argument("--quick", action="store_true", help="two seeds, few texts: does it run?")
+    parser.add_argument("--report", action="store_true", help="tables and figures from the rows that are there")
+    parser.add_argument("--work", type=Path, default=None, help="folder of kept vectors; results/work unless named")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    return options_of(parser, arguments, HERE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Tables and figures from the rows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from papers.running import write_between
+
+from dptext.errors import extra
+from dptext.estimates import Estimate, mean_over_runs
+from dptext.evaluation.sweep import read_sweep
+from dptext.evaluation.sweep_file import Row
+
+__all__ = ["write_report"]
+
+START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
+TITLES = {
+    "news": "AG News, a document is protected",
+    "reviews": "IMDb, a document is protected",
+    "blogs-age": "Blogs, a person is protected: age group",
+    "blogs-gender": "Blogs, a person is protected: gender",
+    "blogs-topic": "Blogs, a person is protected: topic",
+}
+USUAL = {"epsilon": 1.0, "variety": 0.5, "rarest": None}
+NAMES = {
+    "described": "synthetic",
+    "real": "the private texts themselves",
+    "random labels": "random public texts with random labels",
+    "names of labels": "public texts nearest to the names of the labels",
+    "nobody": "synthetic, from the description of nobody (noise alone)",
+    "released": "no text: the description itself as a classifier",
+    "votes": "Private Evolution, one round of votes",
+}
+
+Rows = Sequence[Row]
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """``tables.md`` and the figures in a folder, and the tables in the README."""
+    found = {part: read_sweep(out / f"{part}.jsonl").rows for part in TITLES if (out / f"{part}.jsonl").exists()}
+    text = "\n\n".join(_table(part, rows) for part, rows in found.items() if rows)
+    (out / "tables.md").write_text(text + "\n", encoding="utf-8")
+    write_between(readme, START, END, text)
+    if found:
+        _figure(found, out / "figure.png")
+
+
+def _table(part: str, rows: Rows) -> str:
+    sentences = not part.startswith("blogs")
+    head = [
+        "what is learnt from",
+        "TF-IDF",
+        *(["MiniLM"] if sentences else []),
+        "labels right",
+        *(["spread"] if sentences else []),
+    ]
+    lines = [f"**{TITLES[part]}.**", "", f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for settings, runs in _settings(rows):
+        cells = [_number(runs, "words")]
+        if sentences:
+            cells.append("" if settings["method"] == "released" else _number(runs, "sentences"))
+        right = 0.0 if settings["method"] in ("real", "released") else _mean(runs, "right")
+        cells.append("" if not right else f"{right:.2f}")
+        if sentences:
+            spread = _mean(runs, "spread")
+            cells.append("" if not spread else f"{spread:.2f}")
+        lines.append(f"| {_described(part, settings)}{_few(runs)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _described(part: str, settings: Mapping[str, Any]) -> str:
+    """A row's name: what is not as usual."""
+    method = settings["method"]
+    said = [NAMES[method]]
+    if method in ("described", "released", "votes"):
+        said.append(f"epsilon {settings['epsilon']:g}")
+    if method in ("described", "votes", "released", "real") and settings["people"] not in (0, 5000):
+        said.append(f"{settings['people']:,} documents")
+    if settings["rarest"]:
+        said.append(f"one label has {settings['rarest']} of them")
+    if settings["variety"] != USUAL["variety"]:
+        said.append(f"variety {settings['variety']:g}")
+    if method == "described" and not part.startswith("blogs") and settings["features"] != "both":
+        said.append(f"features {settings['features']!r}")
+    if settings["pool"] not in ("", part):
+        said.append(f"pool: {settings['pool']}")
+    return ", ".join(said)
+
+
+def _settings(rows: Rows) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(repr(sorted(row.settings.items(), key=str)), []).append(row)
+    for runs in groups.values():
+        yield runs[0].settings, runs
+
+
+def _few(runs: Rows) -> str:
+    return "" if len(runs) >= 5 else f" ({len(runs)} seeds)"
+
+
+def _mean(runs: Rows, name: str) -> float:
+    return float(np.mean([row.numbers[name] for row in runs]))
+
+
+def _estimate(runs: Rows, name: str) -> Estimate | None:
+    return mean_over_runs([row.numbers[name] for row in runs]) if len(runs) > 1 else None
+
+
+def _number(runs: Rows, name: str) -> str:
+    found = _estimate(runs, name)
+    if found is None:
+        return f"{_mean(runs, name):.3f}"
+    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+
+
+# -- the figure ------------------------------------------------------------------------------------------------
+
+_LINES = (
+    ("real", {"color": "0.45", "linestyle": "-", "linewidth": 1.0}),
+    ("names of labels", {"color": "0.45", "linestyle": "--", "linewidth": 1.0}),
+    ("random labels", {"color": "0.45", "linestyle": ":", "linewidth": 1.0}),
+)
+
+
+def _figure(found: Mapping[str, Rows], path: Path) -> None:
+    """Accuracy against epsilon, and against spread along the dial; readable in grey."""
+    figures = extra("matplotlib.figure", "report", "a figure")
+    parts = [part for part in found if len(_curve(found[part], _epsilon)) > 2]
+    if not parts:
+        return
+    figure = figures.Figure(figsize=(4.4 * len(parts), 7.6), layout="constrained")
+    extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
+    panels = figure.subplots(2, len(parts), squeeze=False)
+    for column, part in enumerate(parts):
+        _against_epsilon(panels[0][column], part, found[part])
+        _against_spread(panels[1][column], found[part])
+    figure.savefig(path, dpi=130)
+    figure.savefig(path.with_suffix(".svg"))
+
+
+def _epsilon(settings: Mapping[str, Any], part: str) -> bool:
+    return _plain(settings, part) and settings["variety"] == USUAL["variety"]
+
+
+def _variety(settings: Mapping[str, Any], part: str) -> bool:
+    return _plain(settings, part) and settings["epsilon"] == USUAL["epsilon"]
+
+
+def _plain(settings: Mapping[str, Any], part: str) -> bool:
+    usual = settings["people"] in (0, 5000) and settings["pool"] in ("", part) and not settings["rarest"]
+    return (
+        usual and settings["method"] == "described" and settings["features"] == ("words" if "blogs" in part else "both")
+    )
+
+
+def _curve(rows: Rows, chosen: Callable[[Mapping[str, Any], str], bool]) -> list[tuple[Mapping[str, Any], list[Row]]]:
+    part = rows[0].settings["data"]
+    return [(settings, runs) for settings, runs in _settings(rows) if chosen(settings, part)]
+
+
+def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
+    axes.set_title(TITLES[part], fontsize=9)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("epsilon (delta 1e-6)")
+    axes.set_ylabel("accuracy on real texts (95% over seeds)")
+    curve = sorted(_curve(rows, _epsilon), key=lambda each: each[0]["epsilon"])
+    for name, label, marker in (("words", "TF-IDF", "o"), ("sentences", "MiniLM", "s")):
+        if part.startswith("blogs") and name == "sentences":
+            continue
+        estimates = [(settings["epsilon"], _estimate(runs, name)) for settings, runs in curve]
+        known = [(place, each) for place, each in estimates if each is not None]
+        axes.errorbar(
+            [place for place, _ in known],
+            [each.value for _, each in known],
+            yerr=[(each.high - each.low) / 2 for _, each in known],
+            color="black",
+            marker=marker,
+            markerfacecolor="black" if name == "words" else "white",
+            capsize=2,
+            label=f"synthetic, {label}",
+        )
+    for method, style in _LINES:
+        runs = [row for row in rows if row.settings["method"] == method]
+        if runs:
+            axes.axhline(_mean(runs, "words"), zorder=0, **style)
+            axes.annotate(
+                f"{method}, TF-IDF", (0.26, _mean(runs, "words")), xytext=(0, 3), textcoords="offset points", fontsize=7
+            )
+    ticks = [settings["epsilon"] for settings, _ in curve]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.legend(fontsize=7, loc="center right")
+
+
+def _against_spread(axes: Any, rows: Rows) -> None:
+    curve = sorted(_curve(rows, _variety), key=lambda each: each[0]["variety"])
+    measured = "spread" if _mean(curve[0][1], "spread") else "distinct words"
+    axes.set_xlabel(
+        "spread: mean distance of a text to its nearest other one"
+        if measured == "spread"
+        else "distinct words in 1,000 texts"
+    )
+    axes.set_ylabel("accuracy, epsilon 1")
+    across = [_mean(runs, measured) for _, runs in curve]
+    axes.plot(across, [_mean(runs, "words") for _, runs in curve], color="black", marker="o", label="TF-IDF")
+    if measured == "spread":
+        axes.plot(
+            across,
+            [_mean(runs, "sentences") for _, runs in curve],
+            color="black",
+            marker="s",
+            markerfacecolor="white",
+            label="MiniLM",
+        )
+    for place, (settings, runs) in zip(across, curve, strict=True):
+        axes.annotate(
+            f"{settings['variety']:g}",
+            (place, _mean(runs, "words")),
+            xytext=(0, 6),
+            textcoords="offset points",
+            fontsize=7,
+            ha="center",
+        )
+    axes.legend(fontsize=7, title="numbers: variety", title_fontsize=7)
