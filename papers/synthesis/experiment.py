@@ -23,8 +23,8 @@ HERE = Path(__file__).resolve().parent
 VARIETIES = (0.0, 0.25, 0.75, 1.0)
 PEOPLE = {"news": (500, 1000, 2000, 10_000), "reviews": (500, 1000, 2000)}
 PARTS = ("news", "reviews", "blogs, age", "blogs, gender", "blogs, topic")
-_MADE, _DESCRIBED = 4000, 5000
-_USUAL: dict[str, Any] = {"pool": "", "epsilon": 1.0, "people": 0, "rarest": None, "n": _MADE, "variety": 0.5}
+_MADE, _DESCRIBED = {"news": 4000, "reviews": 3000}, 5000
+_USUAL: dict[str, Any] = {"pool": "", "epsilon": 1.0, "people": 0, "rarest": None, "n": 3000, "variety": 0.5}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,7 +56,11 @@ def settings_of(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
         yield from _blogs(part, quick=quick)
         return
     both = "words" if quick and find_spec("sentence_transformers") is None else "both"
-    usual = _USUAL | {"data": part, "pool": part, "people": _DESCRIBED, "features": both, "method": "described"}
+    usual = (
+        _USUAL
+        | {"data": part, "pool": part, "people": _DESCRIBED, "features": both, "method": "described"}
+        | {"n": _MADE[part]}
+    )
     small = {"people": 1000, "n": 600} if quick else {}
     yield usual | small
     yield usual | small | {"method": "real"}

@@ -40,8 +40,10 @@ Rows = Sequence[Row]
 
 def write_report(out: Path, *, readme: Path | None) -> None:
     """``tables.md`` and the figures in a folder, and the tables in the README."""
-    found = {part: read_sweep(out / f"{part}.jsonl").rows for part in TITLES if (out / f"{part}.jsonl").exists()}
-    text = "\n\n".join(_table(part, rows) for part, rows in found.items() if rows)
+    files = {part: out / f"{part}.jsonl" for part in TITLES}
+    read = {part: read_sweep(file).rows for part, file in files.items() if file.exists()}
+    found = {part: rows for part, rows in read.items() if rows}
+    text = "\n\n".join(_table(part, rows) for part, rows in found.items())
     (out / "tables.md").write_text(text + "\n", encoding="utf-8")
     write_between(readme, START, END, text)
     if found:

@@ -34,11 +34,12 @@ in place of S: so they rely little on the direction in which the pool differs fr
 **Scores and nearness.** Of a vector v,
 
     nearness(v) = d (v - mu) - d S d                                                                      (nearness)
-    score_y(v) = w_y (v - (m_y + m) / 2) + ln p_y + nearness(v)                                             (scores)
+    score_y(v) = w_y (v - mu - S d) - w_y S_p w_y / 2 + ln p_y + nearness(v)                                (scores)
 
-The nearness is a log-ratio of density of people's texts and the pool's, less
-what it is for people's texts on average. Texts whose nearness is 0 on average are as near as people's own; where the
-pool is of the same domain, that is all of it.
+Both use the posterior means of m and m_y, which are mu + S d and mu + S d + S_p w_y: to put the noisy ones there would
+count noise twice, since the weights go along with it. The nearness is a log-ratio of density of people's texts and the
+pool's, less what it is for people's texts on average. Texts whose nearness is 0 on average are as near as people's own;
+where the pool is of the same domain, that is all of it.
 
 What was measured: `papers/synthesis/README.md`.
 
@@ -137,14 +138,16 @@ class LogRatio:
 
         weights, strength, exponent = np.zeros((classes, size)), 0.0, 0.0
         if classes > 1:
-            values, basis = _eigen(covariance + np.outer(moved, moved))  # (moved)
+            covariance = covariance + np.outer(moved, moved)  # (moved)
+            values, basis = _eigen(covariance)
             noise = np.maximum(errors * (1 - 2 * shares) + common, 0.0)
             sampling = (1 - shares) / np.maximum(counts, 1.0)
             spread = noise[:, None] + sampling[:, None] * values  # (errors)
             found, strength, exponent = _posterior((means - overall) @ basis, spread, values)
             weights = found @ basis.T
 
-        offsets = np.log(np.maximum(shares, _LEAST_SHARE)) - 0.5 * ((means + overall) * weights).sum(axis=1)
+        heights = weights @ (mean + moved) + 0.5 * np.einsum("yk,yk->y", weights @ covariance, weights)
+        offsets = np.log(np.maximum(shares, _LEAST_SHARE)) - heights  # (scores)
         return cls(
             weights=_frozen(weights),
             offsets=_frozen(offsets),
