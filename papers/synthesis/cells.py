@@ -133,7 +133,7 @@ class Bench:
         if self.sentences and settings["data"] in _TOKENS:
             sentences = self._sentences(settings["data"])
             vectors = sentences.encode(texts)
-            found["sentences"] = _linear(vectors, labels, sentences.encode(test), truth)
+            found["sentences"] = _linear(vectors, labels, sentences.encode(test), truth, strength=10.0)
             close = _normal(vectors[some]) @ _normal(vectors[some]).T
             np.fill_diagonal(close, -1.0)
             found["spread"] = float(1 - close.max(axis=1).mean())
@@ -226,9 +226,9 @@ def _words(texts: tuple[str, ...], labels: Labels, test: tuple[str, ...], truth:
     return _linear(encoder.fit_transform(texts), labels, encoder.transform(test), truth)
 
 
-def _linear(vectors: Any, labels: Labels, test: Any, truth: Labels) -> float:
+def _linear(vectors: Any, labels: Labels, test: Any, truth: Labels, *, strength: float = 1.0) -> float:
     if len(np.unique(labels)) < 2:
         return float((truth == labels[0]).mean())
     models = extra("sklearn.linear_model", "sklearn", "logistic regression")
-    model = models.LogisticRegression(C=10.0, max_iter=300, tol=1e-3).fit(vectors, labels)
+    model = models.LogisticRegression(C=strength, max_iter=1000, tol=1e-6).fit(vectors, labels)
     return float((model.predict(test) == truth).mean())
