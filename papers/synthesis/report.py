@@ -28,11 +28,11 @@ USUAL = {"epsilon": 1.0, "variety": 0.5, "rarest": None}
 NAMES = {
     "described": "synthetic",
     "real": "the private texts themselves",
-    "random labels": "random public texts with random labels",
-    "names of labels": "public texts nearest to the names of the labels",
-    "nobody": "synthetic, from the description of nobody (noise alone)",
     "released": "no text: the description itself as a classifier",
     "votes": "Private Evolution, one round of votes",
+    "names of labels": "public texts nearest to the names of the labels",
+    "random labels": "random public texts with random labels",
+    "nobody": "synthetic, from the description of nobody (noise alone)",
 }
 
 Rows = Sequence[Row]
@@ -60,7 +60,7 @@ def _table(part: str, rows: Rows) -> str:
         *(["spread"] if sentences else []),
     ]
     lines = [f"**{TITLES[part]}.**", "", f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
-    for settings, runs in _settings(rows):
+    for settings, runs in sorted(_settings(rows), key=lambda each: _place(part, each[0])):
         cells = [_number(runs, "words")]
         if sentences:
             cells.append("" if settings["method"] == "released" else _number(runs, "sentences"))
@@ -71,6 +71,23 @@ def _table(part: str, rows: Rows) -> str:
             cells.append("" if not spread else f"{spread:.2f}")
         lines.append(f"| {_described(part, settings)}{_few(runs)} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _place(part: str, settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Where a row stands: the texts themselves, synthetic ones by epsilon, what is beside them, what was changed."""
+    method = settings["method"]
+    if method != "described":
+        return (2 * (method != "real"), list(NAMES).index(method), settings["epsilon"])
+    changed = [
+        settings["variety"] != USUAL["variety"],
+        not part.startswith("blogs") and settings["features"] != "both",
+        settings["people"] not in (0, 5000) and not settings["rarest"],
+        bool(settings["rarest"]),
+        settings["pool"] not in ("", part),
+    ]
+    if not any(changed):
+        return (1, 0, settings["epsilon"])
+    return (3, changed.index(True), settings["variety"], settings["people"], settings["pool"])
 
 
 def _described(part: str, settings: Mapping[str, Any]) -> str:
@@ -101,7 +118,7 @@ def _settings(rows: Rows) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
 
 
 def _few(runs: Rows) -> str:
-    return "" if len(runs) >= 5 else f" ({len(runs)} seeds)"
+    return "" if len(runs) >= 5 else " (one seed)" if len(runs) == 1 else f" ({len(runs)} seeds)"
 
 
 def _mean(runs: Rows, name: str) -> float:
@@ -174,7 +191,7 @@ def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
         if part.startswith("blogs") and name == "sentences":
             continue
         estimates = [(settings["epsilon"], _estimate(runs, name)) for settings, runs in curve]
-        known = [(place, each) for place, each in estimates if each is not None]
+        known = [(place, each) for place, each in estimates if each is not None and each.count > 2]
         axes.errorbar(
             [place for place, _ in known],
             [each.value for _, each in known],
