@@ -24,6 +24,8 @@ VARIETIES = (0.0, 0.25, 0.75, 1.0)
 PEOPLE = {"news": (500, 1000, 2000, 10_000), "reviews": (500, 1000, 2000)}
 PARTS = ("news", "reviews", "blogs, age", "blogs, gender", "blogs, topic")
 _MADE, _DESCRIBED = {"news": 4000, "reviews": 3000}, 5000
+_POSTS = {(False, False): 3000, (True, False): 500, (False, True): 250, (True, True): 100}
+"""By whether it is quick, and whether posts are labelled by topic: few of them are sure of one."""
 _USUAL: dict[str, Any] = {"pool": "", "epsilon": 1.0, "people": 0, "rarest": None, "n": 3000, "variety": 0.5}
 
 
@@ -87,7 +89,12 @@ def settings_of(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _blogs(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
-    usual = _USUAL | {"data": part, "features": "words", "method": "described", "n": 500 if quick else 3000}
+    usual = _USUAL | {
+        "data": part,
+        "features": "words",
+        "method": "described",
+        "n": _POSTS[quick, part == "blogs, topic"],
+    }
     yield usual
     yield usual | {"method": "real"}
     yield usual | {"method": "random labels"}
