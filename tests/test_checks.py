@@ -77,6 +77,14 @@ def test_a_member_of_an_enumeration_may_be_given_by_its_name():
             checks.choice("relation", value, Relation)
 
 
+def test_a_text_is_one_that_files_can_hold():
+    with pytest.raises(ParameterError, match="text that UTF-8 can hold") as caught:
+        checks.text("name", "Zaphod \udc80")
+    assert "Zaphod" not in str(caught.value)
+    with pytest.raises(ParameterError, match="names that UTF-8 can hold"):
+        checks.names("columns", ["a", "Zaphod \udc80"])
+
+
 def test_a_text_is_not_empty():
     assert checks.text("x", "a text") == "a text"
     for value in ("", None, b"a", ["a"]):

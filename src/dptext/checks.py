@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from dptext.errors import ParameterError
 
-__all__ = ["choice", "names", "number", "path", "shown", "text", "whole"]
+__all__ = ["choice", "is_encodable", "names", "number", "path", "shown", "text", "whole"]
 
 T = TypeVar("T")
 _A_NAME = re.compile(r"[A-Za-z][\w+-]{0,30}")
@@ -102,27 +102,40 @@ def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
 
 
 def text(name: str, value: object) -> str:
-    """``value`` as a text that is not empty.
+    """``value`` as a text that is not empty and that files can hold.
 
     Raises:
-        ParameterError: it is none, or empty.
+        ParameterError: it is none, or empty, or holds half a surrogate pair.
     """
     if not isinstance(value, str) or not value:
         raise ParameterError(f"{name} must be text, got {'none' if value == '' else shown(value)}")
+    if not is_encodable(value):
+        raise ParameterError(f"{name} must be text that UTF-8 can hold, got one with half a surrogate pair")
     return str(value)
+
+
+def is_encodable(value: str) -> bool:
+    """Whether files and statements can hold a text; a shell hands on bytes that are none as surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def names(name: str, value: object) -> tuple[str, ...]:
     """``value`` as distinct names (of columns, say): any sequence of strings but a string.
 
     Raises:
-        ParameterError: it is one string, holds something else, or one name twice.
+        ParameterError: it is one string, holds something else, a name that UTF-8 cannot hold, or one name twice.
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ParameterError(f"{name} must be a list of names, got {shown(value)}")
     found = tuple(value)
     if not all(isinstance(each, str) and each for each in found):
         raise ParameterError(f"{name} must be a list of names, got something else in it")
+    if not all(map(is_encodable, found)):
+        raise ParameterError(f"{name} must be names that UTF-8 can hold, got one with half a surrogate pair")
     if len(set(found)) < len(found):
         raise ParameterError(f"{name} must name each once, got one twice")
     return found

@@ -218,6 +218,7 @@ def test_a_plan_reads_nothing_private(run, work):
         (["in.jsonl", "-o", "made.jsonl", "-n", "5000"], "250"),
         (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], "IN"),
         (["in.jsonl", "-o", "made.xyz", "-n", "5"], ".xyz"),
+        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--public", "in.jsonl"], "both a file of IN and of the public"),
     ],
 )
 def test_bad_usage_gets_one_clear_line(synthesize, arguments, message):
@@ -226,6 +227,21 @@ def test_bad_usage_gets_one_clear_line(synthesize, arguments, message):
     assert message in err
     assert not out
     assert not list(Path().glob("made*"))
+
+
+def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
+    """Nothing of it would happen: a budget, or a label, would be taken for the corpus' own."""
+    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5")[0] == 0
+    draw = ("--distribution", "made.jsonl.distribution", "-o", "more.jsonl", "-n", "5")
+    code, _, err = synthesize(*draw)
+    assert code == 2
+    assert "leave out --epsilon, --user, --label, --labels, --features;" in err
+    for option in (["--delta", "1e-9"], ["--unit", "document"], ["--ledger", "book"], ["--resume"], ["--seed", "1"]):
+        code, _, err = synthesize(*draw, *option, how=())
+        assert code == 2
+        assert f"leave out {option[0]};" in err
+    assert not Path("more.jsonl").exists()
+    assert synthesize(*draw, how=())[0] == 0
 
 
 def test_bad_rows_are_named_or_left_out(synthesize, work):

@@ -113,3 +113,15 @@ def test_labels_that_were_learned_are_taken_as_they_are():
     assert pickle.loads(pickle.dumps(several)).learned == several.learned
     with pytest.raises(ParameterError, match="found no label"):
         Labels.of(PrivateLabels("topic", (), statement))
+
+
+def test_classes_whose_values_look_like_several_have_names_of_their_own():
+    labels = Labels.of({"first": ["a", "a / b"], "second": ["b / c", "c"]})
+    assert len(set(labels.names)) == len(labels) == 4
+    assert Labels.of({"first": ["a"], "second": ["b"]}).names == ("a / b",)
+
+
+@pytest.mark.parametrize("given", [{"a\udc80": ["b"]}, {"a": ["b\udc80"]}])
+def test_what_no_statement_can_hold_is_refused_before_a_budget_is_spent(given):
+    with pytest.raises(ParameterError, match="UTF-8"):
+        Labels.of(given)

@@ -421,6 +421,19 @@ def test_nothing_takes_the_place_of_what_it_is_made_from(out, folder, what, opti
     assert {each: Path(each).read_bytes() for each in names()} == before
 
 
+@pytest.mark.parametrize("pool", ["in.jsonl", "./in.jsonl", "linked.jsonl", "pointer.jsonl"])
+def test_private_files_are_no_public_pool(pool, monkeypatch):
+    """Its texts would come out as they are, under a promise."""
+    os.link("in.jsonl", "linked.jsonl")
+    Path("pointer.jsonl").symlink_to("in.jsonl")
+    before = names()
+    given = Pool([Path("pool.txt"), Path(pool)])
+    before_anything_is_read(monkeypatch)
+    with pytest.raises(ParameterError, match="both a file of IN and of the public pool"):
+        made(draw={"public": given})
+    assert names() == before
+
+
 @pytest.mark.parametrize("options", [{}, {"force": True}, {"resume": True}])
 def test_a_folder_of_somebody_else_is_never_replaced(options, monkeypatch):
     before_anything_is_read(monkeypatch)

@@ -155,7 +155,36 @@ def test_labels_that_were_learned_are_counted_in():
 def test_a_description_of_learned_labels_can_be_loaded(tmp_path):
     release = fitted(labels=learned())
     release.save(tmp_path / "shared")
-    assert dptext.TextDistribution.load(tmp_path / "shared").statement.guarantee == release.statement.guarantee
+    loaded = dptext.TextDistribution.load(tmp_path / "shared")
+    assert loaded.statement.guarantee == release.statement.guarantee
+    # these labels are no more public than they were: the next description counts them in, too
+    assert fitted(labels=loaded.labels).statement.guarantee == release.statement.guarantee
+
+
+def released_vectors(unit=Unit.USER):
+    statement = of_release(
+        guarantee=ApproxDP(0.5, 1e-7), unit=unit, relation=Relation.ADD_REMOVE, trust=Trust.CENTRAL,
+        mechanism="word vectors", parameters={}, assumptions=(),
+    )  # fmt: skip
+    public = VECTORS
+    return dptext.MeanOfWords(dptext.WordVectors(public.words, public.matrix, source="shared", statement=statement))
+
+
+def test_vectors_that_were_released_before_are_counted_in(tmp_path):
+    release = fitted(features=released_vectors())
+    assert release.statement.guarantee == ApproxDP(2.5, 1e-6 + 1e-7)
+    assert "promise_of_vectors" in release.statement.parameters
+    assumed = " ".join(release.statement.assumptions)
+    assert "counted in above" in assumed
+    assert "none was computed" not in assumed
+    assert "on top" not in assumed
+    twice = fitted(features=[released_vectors(), released_vectors()]).statement
+    assert twice.guarantee == release.statement.guarantee  # one release, whose words are used twice
+    release.save(tmp_path / "shared")
+    loaded = dptext.TextDistribution.load(tmp_path / "shared")
+    assert loaded.features.prior == release.features.prior
+    with pytest.raises(RefusedError, match="vectors were released under a statement about a document"):
+        fitted(features=released_vectors(Unit.DOCUMENT))
 
 
 def test_a_folder_gives_back_the_same_description(tmp_path):
@@ -235,6 +264,9 @@ def test_bad_input_gets_one_clear_line():
         fitted().sample(POOL, 100_000)
     with pytest.raises(ParameterError, match="the pool holds no text"):
         fitted().sample([""], 1)
+    given = documents()
+    with pytest.raises(ParameterError, match="private documents are given as public"):
+        synthesizer().fit(given, public=given)
 
 
 def test_documents_can_be_what_is_protected():

@@ -303,6 +303,7 @@ def synthesize(
     with stopped_with_notes(), progress_bar("public texts", quiet=output.quiet) as bar:
         draw = _draw(pool, generator, corpus, out, bar)
         if distribution is not None and not private.sources:
+            _check_is_a_draw(private, budget, labels, corpus, run, ledger)
             made = draw_file(distribution, out, draw, text=private.text, force=run.force)
         else:
             private.check()
@@ -312,6 +313,41 @@ def synthesize(
         with suppress(OSError):
             answers_path(out).unlink(missing_ok=True)
     _say_what_was_made(made, out, distribution or distribution_path(out), output)
+
+
+def _check_is_a_draw(
+    private: PrivateTexts,
+    budget: Budget,
+    labels: LabelOptions,
+    corpus: CorpusOptions,
+    run: options.Run,
+    ledger: Path | None,
+) -> None:
+    """Whether nothing is asked of an earlier description that was decided when it was released.
+
+    Raises:
+        ParameterError: something is.
+    """
+    is_asked = {
+        "--epsilon": budget.epsilon is not None,
+        "--delta": budget.delta != Budget.delta,
+        "--public-users": budget.public_users is not None,
+        "--user": private.user is not None,
+        "--unit": private.unit != PrivateTexts.unit,
+        "--most-documents": private.most_documents != PrivateTexts.most_documents,
+        "--label": bool(labels.label),
+        "--labels": bool(labels.labels),
+        "--features": corpus.features is not None,
+        "--ledger": ledger is not None,
+        "--seed": run.seed is not None,
+        "--resume": run.resume,
+    }
+    asked = [name for name, is_so in is_asked.items() if is_so]
+    if asked:
+        raise ParameterError(
+            "texts are drawn from an earlier description, which was decided when it was released: leave out "
+            f"{', '.join(asked)}; or name private files, IN, for a new description, which costs"
+        )
 
 
 @dataclass(frozen=True)

@@ -251,7 +251,12 @@ def before_synthesis(plan: Any, *, user: str | None) -> str:
         plan: of the release: labels, features, statement.
         user: the column that names a user.
     """
-    values = {"plan": plan, "promise": plan.promise, "substituted": plan.terms.under_substitution(), "user": user}
+    values = {
+        "plan": plan,
+        "promise": plan.promise,
+        "substituted": plan.terms.under_substitution(plan.features),
+        "user": user,
+    }
     return filled("privacy/templates/before_synthesis.txt", **values).rstrip("\n")
 
 

@@ -17,8 +17,13 @@ from dptext.representations.encoders import Progress, Vectors, checked_texts, in
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["MeanOfWords"]
+__all__ = ["RELEASED_BEFORE", "MeanOfWords"]
 
+RELEASED_BEFORE = (
+    "the words and their vectors were released before, under a statement of their own: whoever has text in their "
+    "training loses what it says on top"
+)
+"""What is assumed of vectors with a statement, by who does not count it in."""
 _TEXTS_AT_ONCE = 1024
 _ROWS_AT_ONCE = 1 << 14
 _REMEMBERED = 1 << 18
@@ -135,10 +140,7 @@ class MeanOfWords:
         """Where words and vectors come from."""
         if self.vectors.statement is None:
             return ("the words, their order and their vectors are public: none was computed from protected texts",)
-        return (
-            "the words and their vectors were released before, under a statement of their own: whoever has text in "
-            "their training loses what it says on top",
-        )
+        return (RELEASED_BEFORE,)
 
 
 def _whole_texts(found: list[list[int]]) -> Iterator[slice]:

@@ -306,7 +306,11 @@ class TextDistribution:
             _CARD: self.card().encode(),
         }
         announced = {
-            "labels": {"columns": list(self.labels.columns), "values": [list(each) for each in self.labels.values]},
+            "labels": {
+                "columns": list(self.labels.columns),
+                "values": [list(each) for each in self.labels.values],
+                "learned": {name: each.to_json() for name, each in self.labels.learned},
+            },
             "sigma": self.sigma,
             "features": config,
         }
@@ -371,7 +375,10 @@ class TextDistribution:
             "features_dimension": self.features.dimension,
             "features_sha256": self.features.fingerprint,
         }
+        prior = {**dict(self.labels.learned), **self.features.prior}
+        known = {**known, **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()}}
         wrong = [name for name, value in known.items() if said.get(name) != value]
+        wrong += [name for name in said if name.startswith("promise_of_") and name not in known]
         if not is_described(self.statement):
             wrong.append("mechanism")
         return wrong + ([] if noise_is_enough(self.statement) else ["guarantee"])
@@ -429,13 +436,19 @@ def _read(place: Path, source: str) -> Described:
         return Described(
             matrix=np.asarray(tensors["matrix"], dtype=np.float64),
             sigma=float(config["sigma"]),
-            labels=Labels(tuple(config["labels"]["columns"]), tuple(map(tuple, config["labels"]["values"]))),
+            labels=_labels_of(config["labels"]),
             statement=statement,
             config=config,
             tensors=tensors,
         )
-    except (ParameterError, TypeError, KeyError, ValueError) as error:
+    except (ParameterError, TypeError, KeyError, ValueError, AttributeError) as error:
         raise _not_of_one(source, error) from None
+
+
+def _labels_of(config: Mapping[str, Any]) -> Labels:
+    # with what was promised when they were learned: the next description with these labels counts it in as well
+    learned = tuple((name, PrivacyStatement.from_json(each)) for name, each in config["learned"].items())
+    return Labels(tuple(config["columns"]), tuple(map(tuple, config["values"])), learned)
 
 
 def _not_of_one(source: str, error: Exception) -> DataError:

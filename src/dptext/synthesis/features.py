@@ -42,7 +42,8 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
 from dptext.representations.encoders import Progress, TextEncoder, Vectors, checked_texts, exposed_by, finite
-from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.layers import LayeredEncoder
+from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
 from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.synthesis.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
@@ -324,9 +325,21 @@ class PublicFeatures:
             told |= {f"features_{place}_{name}": value for name, value in block.encoder.parameters().items()}
         return told
 
+    @cached_property
+    def prior(self) -> dict[str, PrivacyStatement]:
+        """What was promised when word vectors were released that are not public, by what they are: whoever uses them
+        counts it in (`dptext.privacy.prior`). Each release once."""
+        found: list[PrivacyStatement] = []
+        for block in self.blocks:
+            statement = _released(block.encoder)
+            if statement is not None and statement not in found:
+                found.append(statement)
+        several = len(found) > 1
+        return {f"vectors {place}" if several else "vectors": each for place, each in enumerate(found, 1)}
+
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted about the encoders, and the pool."""
-        found = [each for block in self.blocks for each in block.encoder.assumptions()]
+        """What is taken for granted about the encoders, and the pool; but what `prior` counts in."""
+        found = [each for block in self.blocks for each in block.encoder.assumptions() if each != RELEASED_BEFORE]
         found.append(
             f"the features were fitted on public texts alone ({self.public_texts} texts, chosen without a look at the "
             "protected ones): nothing is promised to those who are in there"
@@ -411,6 +424,13 @@ class PublicFeatures:
                 "one"
             )
         raise DataError(f"{source}: the parts of the features are not of one whole; get the folder again")
+
+
+def _released(encoder: TextEncoder) -> PrivacyStatement | None:
+    """What was promised of the word vectors of an encoder; None: they are public, or there are none."""
+    while isinstance(encoder, LayeredEncoder):
+        encoder = encoder.encoder
+    return encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
 
 
 def _one_by_one(encoder: TextEncoder, texts: list[str]) -> Vectors:

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
-from dptext.checks import names, shown, whole
+from dptext.checks import is_encodable, names, shown, whole
 from dptext.checks import text as as_text
 from dptext.errors import ParameterError
 from dptext.files.column import spelled_label
@@ -106,8 +106,12 @@ class Labels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """For each class, its values one after the other; an empty name where there are no labels."""
-        return tuple(" / ".join(values) for values in product(*self.values))
+        """For each class, its values one after the other; an empty name where there are no labels. All differ: where
+        they would not, because a value looks like several, each value stands in quotes."""
+        found = tuple(" / ".join(values) for values in product(*self.values))
+        if len(set(found)) == len(found):
+            return found
+        return tuple(" / ".join(map(repr, values)) for values in product(*self.values))
 
     def code(self, values: Sequence[object]) -> int:
         """The class of one value a column, in any spelling; `OUTSIDE` for every other combination. Raises nothing."""
@@ -151,6 +155,10 @@ def _spelled(column: str, given: Any) -> tuple[str, ...]:
     if len(spelled) < len(found) or not found:
         what = "an empty list" if not found else f"one that is none of these, at place {found.index(None) + 1}"
         raise ParameterError(f"the labels of {column!r} must be texts, numbers or truth values, got {what}")
+    if not all(map(is_encodable, spelled)):
+        raise ParameterError(
+            f"the labels of {column!r} must be texts that UTF-8 can hold, got one with half a surrogate pair"
+        )
     if isinstance(given, AbstractSet):
         spelled.sort()  # the order of a set is another one in every process
     seen: set[str] = set()

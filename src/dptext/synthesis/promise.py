@@ -66,12 +66,13 @@ class Terms:
 
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """What was released before about the same people and is not public: learned labels."""
+        """What was released before about the same people and is not public: learned labels. (Features may add more.)"""
         return dict(self.labels.learned)
 
-    def under_substitution(self) -> ApproxDP:
+    def under_substitution(self, features: PublicFeatures) -> ApproxDP:
         """What is promised when a person's texts are replaced by other ones, all before it counted in."""
-        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
+        prior = {**self.prior, **features.prior}
+        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), prior)
 
     def statement(
         self,
@@ -92,9 +93,14 @@ class Terms:
             source: of candidates, where the release itself has one.
             seeded: whether a seed made its noise.
             release_id: its name; None: a new one.
+
+        Raises:
+            RefusedError: features of word vectors that were released under a promise about another unit or relation.
         """
-        swapped = self.under_substitution()
-        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(self.prior))
+        check_prior(features.prior, _UNITS[self.unit])
+        prior = {**self.prior, **features.prior}
+        swapped = self.under_substitution(features)
+        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
         statement = of_release(
             guarantee=self.budget.guarantee(),
             unit=_UNITS[self.unit],
@@ -108,7 +114,7 @@ class Terms:
                 "sensitivity": 1.0,
                 "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
                 "delta_under_substitution": rounded_up(swapped.delta, 4),
-                **{f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()},
+                **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
                 "classes": len(self.labels),
                 "label_columns": ", ".join(self.labels.columns) or None,
                 "most_documents": self.most_documents,
@@ -130,7 +136,7 @@ class Terms:
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
-        return counted_in(statement, self.prior)
+        return counted_in(statement, prior)
 
     def _names_of_labels(self) -> tuple[str, ...]:
         if not self.labels.columns:

@@ -426,6 +426,7 @@ def check_places(
     written = (out, statement_path(out), rejects_path(out))
     sweep(*written)
     inputs = [each for each in source.sources if Path(each) != STANDARD]
+    _check_pool_is_apart(inputs, public)
     books = [] if ledger is None else [ledger]
     for what, files in {"IN": inputs, **apart, "the ledger": books, "OUT": written}.items():
         if any(_is_around(folder, Path(each)) for each in files):
@@ -452,6 +453,20 @@ def check_places(
     check(force=force, beside=force or (left and _speaks_of(folder, statement_path(out))))
     for hidden in (*Job.files(folder), beside(out, "lock"), beside(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **apart})
+
+
+def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike]) -> None:
+    """Refuse a pool of which a file is private: its texts would come out as they are.
+
+    Raises:
+        ParameterError: it is.
+    """
+    for each in public:
+        if any(_is_around(Path(private), Path(each)) or _is_input(Path(each), [private]) for private in inputs):
+            raise ParameterError(
+                f"{os.fspath(each)!r} is both a file of IN and of the public pool: private texts would come out as "
+                "they are; give public texts, chosen without regard to IN"
+            )
 
 
 def _has_description(folder: Path) -> bool:

@@ -24,7 +24,7 @@ from dptext.files.folders import find_files
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.statement import Parameter
 
-__all__ = ["Pool", "Request", "Source"]
+__all__ = ["Pool", "Request", "Source", "check_is_apart"]
 
 _FEW = 1000  # texts that are looked at, in case somebody gave names of files
 
@@ -225,6 +225,19 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, {len(self):,} {'text' if len(self) == 1 else 'texts'})"
+
+
+def check_is_apart(public: object, documents: object) -> None:
+    """Refuse the very documents that are to be described as a pool: their texts would come out as they are.
+
+    Raises:
+        ParameterError: they are one object.
+    """
+    if public is documents:
+        raise ParameterError(
+            "the private documents are given as public texts as well, and would come out as they are: give a pool that "
+            "is public"
+        )
 
 
 def _encodable(text: str) -> str:

@@ -23,7 +23,7 @@ from dptext.synthesis.features import PublicFeatures, Spec, fit_features
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
-from dptext.synthesis.sources import Pool
+from dptext.synthesis.sources import Pool, check_is_apart
 from dptext.users.grouping import UserUnit, check_users_are_read
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.users.texts import Author, texts_of
@@ -192,7 +192,9 @@ class Synthesizer:
 
         Raises:
             DataError: a row without a user; no documents.
+            ParameterError: the documents themselves are given as public texts.
         """
+        check_is_apart(public, documents)
         plan = public if isinstance(public, SynthesisPlan) else self.plan(public, progress=progress)
         check_users_are_read(documents, plan.unit)
         warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users, stacklevel=2)

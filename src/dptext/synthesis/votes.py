@@ -48,7 +48,7 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.pool_cache import Cache
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
-from dptext.synthesis.sources import Pool, Request, Source
+from dptext.synthesis.sources import Pool, Request, Source, check_is_apart
 from dptext.users.grouping import check_users_are_read
 from dptext.users.texts import Author, texts_of
 
@@ -280,10 +280,11 @@ class VoteSynthesizer:
             A `dptext.Release` with ``texts``, the ``columns`` of their labels, and the statement.
 
         Raises:
-            ParameterError: more texts than the pool has.
+            ParameterError: more texts than the pool has; the documents themselves are given as public texts.
             DataError: a row without a user; no documents; the source gave too few different texts.
         """
         n = whole("n", n, least=1)
+        check_is_apart(public, documents)
         source = public if isinstance(public, Source) else Pool.of(public)
         if isinstance(source, Pool) and n > len(source):
             raise ParameterError(
