@@ -16,7 +16,6 @@ from papers.synthesis.kept import KeptSentences
 
 from dptext import Synthesizer, TextDistribution
 from dptext.errors import extra
-from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.synthesizer import SynthesisPlan
 from dptext.synthesis.votes import VoteSynthesizer
@@ -103,9 +102,8 @@ class Bench:
         total = _total(self, settings["data"], settings["pool"], settings["features"], seed, rows)
         if settings["method"] == "nobody":
             total = np.zeros_like(total)
-        plan = replace(plan, budget=PersonalBudgets(settings["epsilon"], delta=DELTA))
         maker = Synthesizer(epsilon=settings["epsilon"], delta=DELTA, labels=list(split.classes), unit=_unit(settings))
-        return maker.released(plan, total, RandomBits(seed))
+        return maker.released(replace(plan, terms=maker.terms), total, RandomBits(seed))
 
     def _without_text(
         self, settings: Mapping[str, Any], split: Split, chosen: Labels | None, seed: int
@@ -202,7 +200,7 @@ def _total(
         columns=plan.labels.columns,
         code=plan.labels.code,
         unit=plan.unit,
-        most_documents=plan.most_documents,
+        most_documents=plan.terms.most_documents,
     ) as people:
         return plan.total(people)
 

@@ -148,7 +148,7 @@ _LINES = (
 def _figure(found: Mapping[str, Rows], path: Path) -> None:
     """Accuracy against epsilon, and against spread along the dial; readable in grey."""
     figures = extra("matplotlib.figure", "report", "a figure")
-    parts = [part for part in found if len(_curve(found[part], _epsilon)) > 2]
+    parts = [part for part in found if all(len(_curve(found[part], each)) > 2 for each in (_epsilon, _variety))]
     if not parts:
         return
     figure = figures.Figure(figsize=(4.4 * len(parts), 7.6), layout="constrained")
@@ -207,7 +207,12 @@ def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
         if runs:
             axes.axhline(_mean(runs, "words"), zorder=0, **style)
             axes.annotate(
-                f"{method}, TF-IDF", (0.26, _mean(runs, "words")), xytext=(0, 3), textcoords="offset points", fontsize=7
+                f"{method}, TF-IDF",
+                (8.0, _mean(runs, "words")),
+                xytext=(0, 3),
+                textcoords="offset points",
+                fontsize=7,
+                ha="right",
             )
     ticks = [settings["epsilon"] for settings, _ in curve]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
