@@ -229,6 +229,14 @@ def test_bad_usage_gets_one_clear_line(synthesize, arguments, message):
     assert not list(Path().glob("made*"))
 
 
+def test_a_generator_without_a_pool_leaves_nothing(run, work):
+    server = ("--generator", "http://localhost:1/v1", "--model", "tiny")
+    code, _, err = run("synthesize", "in.jsonl", "-o", "made.jsonl", "-n", "5", *server, *HOW)
+    assert code == 2
+    assert "--public POOL" in err
+    assert not list(Path().glob("made*"))
+
+
 def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
     """Nothing of it would happen: a budget, or a label, would be taken for the corpus' own."""
     assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5")[0] == 0

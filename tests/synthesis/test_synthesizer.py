@@ -108,6 +108,12 @@ def test_what_noise_hides_is_said():
     assert not fitted(documents(users=200)).doubts()
 
 
+def test_labels_that_nobody_has_may_be_what_is_wrong():
+    said = fitted(labels=["Drinks", "Rules"]).doubts()
+    assert ["spelled in another way" in each for each in said] == [True]
+    assert "label" not in fitted(documents(users=1), labels=None, epsilon=0.1).doubts()[0]
+
+
 def test_hints_are_words_of_the_pool_that_stand_out():
     hints = fitted(epsilon=8.0, features="words").hints(3)
     assert set(hints) == set(LABELS)
@@ -222,7 +228,7 @@ def test_a_changed_folder_is_refused(tmp_path):
         file.write_text(content.replace(old, new, 1))
         assert file.read_text() != content
         with pytest.raises(DataError):
-            dptext.TextDistribution.load(tmp_path / "shared", encoder=ENCODER)
+            dptext.TextDistribution.load(tmp_path / "shared")
         file.write_text(content)
     with pytest.raises(DataError, match="is missing"):
         dptext.TextDistribution.load(tmp_path)

@@ -301,12 +301,18 @@ def synthesize(
     if corpus.count is None:
         raise ParameterError("say how many texts to make: -n 5000 (a public number, not a count of IN)")
     with stopped_with_notes(), progress_bar("public texts", quiet=output.quiet) as bar:
-        draw = _draw(pool, generator, corpus, out, bar)
-        if distribution is not None and not private.sources:
+        is_draw = distribution is not None and not private.sources
+        if is_draw:
             _check_is_a_draw(private, budget, labels, corpus, run, ledger)
-            made = draw_file(distribution, out, draw, text=private.text, force=run.force)
         else:
             private.check()
+            if pool is None:
+                raise ParameterError("features are fitted on public texts: --public POOL, chosen without regard to IN")
+        draw = _draw(pool, generator, corpus, out, bar)
+        if is_draw:
+            assert distribution is not None
+            made = draw_file(distribution, out, draw, text=private.text, force=run.force)
+        else:
             synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
             made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar)
     if generator.generator is not None:
@@ -387,8 +393,7 @@ def _released(
     bar: Bar,
 ) -> Release:
     """A new description, or that of an interrupted run, and texts of it."""
-    if draw.public is None:
-        raise ParameterError("features are fitted on public texts: --public POOL, chosen without regard to IN")
+    assert draw.public is not None
     columns = synthesizer.labels.columns
     rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")))
     pool: Pool = draw.public

@@ -127,9 +127,10 @@ class TextDistribution:
         counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
         whole = features.sum(axis=0)
         if not _is_seen(features):
+            why = ", or their labels are none of these, or spelled in another way" if self.labels.columns else ""
             found.append(
-                "the description cannot be told from its noise: there are too few people for this epsilon; what is "
-                "made from it is chosen by chance"
+                f"the description cannot be told from its noise: there are too few people for this epsilon{why}; what "
+                "is made from it is chosen by chance"
             )
         elif self.labels.columns and not _is_seen(
             features - np.outer(counts / max(counts.sum(), 1.0), whole),
@@ -371,9 +372,9 @@ class TextDistribution:
             "sigma": self.sigma,
             "classes": len(self.labels),
             "label_columns": ", ".join(self.labels.columns) or None,
+            "labels_sha256": self.labels.sha256,
             "count_weight": COUNT_WEIGHT,
-            "features_dimension": self.features.dimension,
-            "features_sha256": self.features.fingerprint,
+            **self.features.parameters(),
         }
         prior = {**dict(self.labels.learned), **self.features.prior}
         known = {**known, **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -103,6 +105,13 @@ class Labels:
 
     def __len__(self) -> int:
         return math.prod(map(len, self.values))
+
+    @cached_property
+    def sha256(self) -> str | None:
+        """Digest of columns and values in their order; None where there are no labels."""
+        if not self.columns:
+            return None
+        return hashlib.sha256(json.dumps([self.columns, self.values]).encode()).hexdigest()
 
     @property
     def names(self) -> tuple[str, ...]:

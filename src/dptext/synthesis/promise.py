@@ -117,6 +117,7 @@ class Terms:
                 **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
                 "classes": len(self.labels),
                 "label_columns": ", ".join(self.labels.columns) or None,
+                "labels_sha256": self.labels.sha256,
                 "most_documents": self.most_documents,
                 **parameters,
                 **features.parameters(),
