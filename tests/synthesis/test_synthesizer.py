@@ -7,11 +7,13 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.noise.clipped_sums import MOST_USERS
 from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.distribution import noise_is_enough
+from dptext.synthesis.planning import expected_quality
 from dptext.users.private_vocabulary import PrivateLabels
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
@@ -96,6 +98,53 @@ def test_shares_of_labels(shares):
     given = [each for each in documents(users=200) if each.label == "drinks" or each.user.endswith("7")]
     found = fitted(given, epsilon=8.0).sample(POOL, 40, shares=shares, seed=1).labels.count("rules")
     assert found == 20 if shares == "uniform" else 0 < found < 10
+
+
+class Boaster:
+    """A source that says more than it may, in what no file can hold."""
+
+    name = "boaster"
+
+    def propose(self, request):
+        return [f"a cup \udc80 {n}" for n in range(50)]
+
+    def vary(self, texts, request):
+        return []
+
+    def parameters(self):
+        return {"epsilon": 0.1, "sigma": 99.0, "model": "mine"}
+
+    def assumptions(self):
+        return ()
+
+    def exposed(self):
+        return ()
+
+
+def test_a_source_does_not_speak_for_the_release():
+    release = fitted()
+    made = release.generate(Boaster(), 4)
+    said = made.statement.parameters
+    assert (said["epsilon"], said["sigma"]) == (2.0, release.sigma)
+    assert said["model"] == "mine"
+    assert all(text.encode() for text in made.texts)
+
+
+@pytest.mark.parametrize(
+    "how", [{"people": MOST_USERS + 1}, {"people": 2**62}, {"people": 0}, {"people": 1.5}, {"people": 5, "epsilon": 0}]
+)
+def test_a_prediction_of_what_cannot_be_is_refused(how):
+    with pytest.raises(ParameterError):
+        expected_quality(POOL, features=ENCODER, labels=LABELS, cache=False, **how)
+
+
+def test_a_prediction_takes_every_budget_that_a_release_takes():
+    weak, strong = (
+        expected_quality(POOL, features=ENCODER, labels=LABELS, cache=False, epsilon=each, people=people)[0]
+        for each, people in ((1e-3, 1), (1e9, MOST_USERS))
+    )
+    assert weak.sigma == synthesizer(epsilon=1e-3).terms.budget.sigma
+    assert strong.agreement == 1.0
 
 
 def test_what_noise_hides_is_said():

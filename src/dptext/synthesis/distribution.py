@@ -35,7 +35,7 @@ from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio
 from dptext.synthesis.rounds import generated
 from dptext.synthesis.sampling import VARIETY, choose
-from dptext.synthesis.sources import Pool, Source
+from dptext.synthesis.sources import Pool, Source, with_source
 
 __all__ = [
     "HINTS",
@@ -272,7 +272,7 @@ class TextDistribution:
         found = [self.labels.values_of(int(each)) for each in classes]
         columns = {column: [values[column] for values in found] for column in self.labels.columns}
         statement = self.statement.replace(
-            parameters={**self.statement.parameters, **source.parameters(), "texts": len(texts)},
+            parameters={**with_source(self.statement.parameters, source), "texts": len(texts)},
             assumptions=(*self.statement.assumptions, *source.assumptions()),
             exposed=(*self.statement.exposed, *source.exposed()),
             data_sha256=None,

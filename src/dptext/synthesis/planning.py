@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
-from dptext.noise.clipped_sums import CELL, noisy_matrix
+from dptext.noise.clipped_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
@@ -80,7 +80,7 @@ def expected_quality(
     Raises:
         ParameterError, DataError, MissingExtraError: as `dptext.Synthesizer.plan`.
     """
-    people = whole("people", people, least=1)
+    people = whole("people", people, least=1, most=MOST_USERS)
     delta = number("delta", delta, above=0, below=1)
     pool = Pool.of(public)
     classes = len(Labels.of(labels))
@@ -100,7 +100,7 @@ def expected_quality(
 
     found = []
     for each in EPSILONS if epsilon is None else (epsilon,):
-        sigma = PersonalBudgets(each, delta=delta).sigma
+        sigma = PersonalBudgets(each, delta=delta, floor=0.0).sigma
         agreement, without = (
             float(np.mean([np.mean(drawn(start, sigma) == clean) for _ in range(_DRAWS)]))
             for start in (matrix, np.zeros_like(matrix))

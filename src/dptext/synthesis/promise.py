@@ -17,7 +17,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.features import PublicFeatures
 from dptext.synthesis.labels import Labels
-from dptext.synthesis.sources import Source
+from dptext.synthesis.sources import Source, with_source
 from dptext.users.grouping import ONE_NAME, UserUnit
 
 __all__ = ["MOST_DOCUMENTS", "Terms", "always_assumed"]
@@ -101,28 +101,28 @@ class Terms:
         prior = {**self.prior, **features.prior}
         swapped = self.under_substitution(features)
         first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
+        said: dict[str, Parameter] = {
+            "epsilon": self.budget.cap,
+            "delta": self.budget.delta,
+            "sigma": self.budget.sigma,
+            "sensitivity": 1.0,
+            "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
+            "delta_under_substitution": rounded_up(swapped.delta, 4),
+            **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
+            "classes": len(self.labels),
+            "label_columns": ", ".join(self.labels.columns) or None,
+            "labels_sha256": self.labels.sha256,
+            "most_documents": self.most_documents,
+            **parameters,
+            **features.parameters(),
+        }
         statement = of_release(
             guarantee=self.budget.guarantee(),
             unit=_UNITS[self.unit],
             relation=Relation.ADD_REMOVE,
             trust=Trust.CENTRAL,
             mechanism=mechanism,
-            parameters={
-                "epsilon": self.budget.cap,
-                "delta": self.budget.delta,
-                "sigma": self.budget.sigma,
-                "sensitivity": 1.0,
-                "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
-                "delta_under_substitution": rounded_up(swapped.delta, 4),
-                **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
-                "classes": len(self.labels),
-                "label_columns": ", ".join(self.labels.columns) or None,
-                "labels_sha256": self.labels.sha256,
-                "most_documents": self.most_documents,
-                **parameters,
-                **features.parameters(),
-                **({} if source is None else source.parameters()),
-            },
+            parameters=said if source is None else with_source(said, source),
             assumptions=(
                 first,
                 *features.assumptions(),

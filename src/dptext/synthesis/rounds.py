@@ -14,7 +14,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sampling import choose
-from dptext.synthesis.sources import Request, Source
+from dptext.synthesis.sources import Request, Source, encodable
 
 __all__ = ["EXAMPLES", "Progress", "generated"]
 
@@ -143,11 +143,11 @@ class _Written:
     def unseen(self, texts: Iterable[str]) -> list[str]:
         """Those of the texts that were never seen before, and are not empty; texts of equal words count as one."""
         new = []
-        for text in texts:
+        for text in map(encodable, map(str.strip, texts)):
             words = " ".join(text.split())
             if words and words not in self.seen:
                 self.seen.add(words)
-                new.append(text.strip())
+                new.append(text)
         if self.progress is not None and new:
             self.progress(len(self.seen))
         return new

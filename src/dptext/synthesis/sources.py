@@ -24,7 +24,7 @@ from dptext.files.folders import find_files
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.statement import Parameter
 
-__all__ = ["Pool", "Request", "Source", "check_is_apart"]
+__all__ = ["Pool", "Request", "Source", "check_is_apart", "encodable", "with_source"]
 
 _FEW = 1000  # texts that are looked at, in case somebody gave names of files
 
@@ -144,7 +144,7 @@ class Pool:
         digest = hashlib.sha256()
         for each in self._entries(texts, checks.text("text", text), on_error):
             self.given += 1
-            stripped = _encodable(each.strip())
+            stripped = encodable(each.strip())
             spaced = hashlib.blake2b(" ".join(stripped.split()).encode(), digest_size=16)
             if not stripped:
                 self.empty += 1
@@ -227,6 +227,11 @@ class Pool:
         return f"Pool({self.name!r}, {len(self):,} {'text' if len(self) == 1 else 'texts'})"
 
 
+def with_source(said: Mapping[str, Parameter], source: Source) -> dict[str, Parameter]:
+    """What a statement says, and what its source says beside it: a source never speaks for the release."""
+    return {**said, **{name: value for name, value in source.parameters().items() if name not in said}}
+
+
 def check_is_apart(public: object, documents: object) -> None:
     """Refuse the very documents that are to be described as a pool: their texts would come out as they are.
 
@@ -240,7 +245,7 @@ def check_is_apart(public: object, documents: object) -> None:
         )
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Half a surrogate pair is nothing that a file or a tokenizer takes: it becomes a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 

@@ -48,7 +48,7 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.pool_cache import Cache
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
-from dptext.synthesis.sources import Pool, Request, Source, check_is_apart
+from dptext.synthesis.sources import Pool, Request, Source, check_is_apart, encodable
 from dptext.users.grouping import check_users_are_read
 from dptext.users.texts import Author, texts_of
 
@@ -492,7 +492,7 @@ def _new(texts: Iterable[str], seen: set[str]) -> Iterable[str]:
     for text in texts:
         if not isinstance(text, str):
             raise ParameterError("a source must answer with a list of texts, it answered with something else")
-        text = text.strip()
+        text = encodable(text.strip())
         if text and text not in seen:
             seen.add(text)
             yield text
