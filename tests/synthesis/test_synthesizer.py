@@ -284,6 +284,18 @@ def test_a_changed_folder_is_refused(tmp_path):
     assert dptext.TextDistribution.load(tmp_path / "shared").matrix.shape == release.matrix.shape
 
 
+def lengths(texts):
+    return [[len(text), text.count("a"), 1.0] for text in texts]
+
+
+def test_a_folder_without_its_encoder_says_so(tmp_path):
+    encoder = dptext.CallableEncoder(lengths, dimension=3, name="lengths")
+    fitted(features=encoder).save(tmp_path / "shared")
+    with pytest.raises(DataError, match="give the same one as encoder="):
+        dptext.TextDistribution.load(tmp_path / "shared")
+    assert dptext.TextDistribution.load(tmp_path / "shared", encoder=encoder).features.dimension == 3
+
+
 def test_a_statement_with_too_little_noise_is_found():
     said = json.loads(fitted().statement.to_json())
     assert noise_is_enough(PrivacyStatement.from_json(json.dumps(said)))

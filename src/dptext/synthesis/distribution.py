@@ -355,6 +355,8 @@ class TextDistribution:
                 features=features,
                 statement=parts.statement,
             )
+        except DataError:
+            raise  # that says what to do
         except (ParameterError, TypeError, KeyError, ValueError) as error:
             raise _not_of_one(source, error) from None
         wrong = found.disagreements()
