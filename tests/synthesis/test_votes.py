@@ -209,8 +209,8 @@ def test_a_writer_who_gives_too_little_is_said(features):
             return super()._texts(min(count, 2))
 
     made = VoteSynthesizer(epsilon=8.0, features=features, candidates=5)
-    with pytest.raises(DataError, match="too few different texts for 20"):
-        made.fit(crowd(5), public=Lazy(), n=20)
+    with pytest.raises(DataError, match="too few different texts for 200"):
+        made.fit(crowd(5), public=Lazy(), n=200)
 
 
 class Writer:
