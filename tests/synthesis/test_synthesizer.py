@@ -1,5 +1,6 @@
 """A description of people's texts: what it promises, what it may depend on, and what comes out of it."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -223,6 +224,15 @@ def released_vectors(unit=Unit.USER):
     )  # fmt: skip
     public = VECTORS
     return dptext.MeanOfWords(dptext.WordVectors(public.words, public.matrix, source="shared", statement=statement))
+
+
+def test_a_statement_that_does_not_count_in_what_was_before_is_found():
+    release = fitted(labels=learned())
+    assert not release.disagreements()
+    forgotten = dataclasses.replace(release, statement=release.statement.replace(guarantee=ApproxDP(2.0, 1.2e-6)))
+    assert forgotten.disagreements() == ["guarantee"]
+    public = dataclasses.replace(release.labels, learned=())
+    assert dataclasses.replace(release, labels=public).disagreements() == ["promise_of_labels"]
 
 
 def test_vectors_that_were_released_before_are_counted_in(tmp_path):

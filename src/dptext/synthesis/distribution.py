@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, path, whole
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import check_new_folder
 from dptext.privacy.accounting import gaussian_delta
+from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import filled
@@ -384,7 +385,9 @@ class TextDistribution:
         wrong += [name for name in said if name.startswith("promise_of_") and name not in known]
         if not is_described(self.statement):
             wrong.append("mechanism")
-        return wrong + ([] if noise_is_enough(self.statement) else ["guarantee"])
+        if not noise_is_enough(self.statement) or not _counts_in(self.statement, prior):
+            wrong.append("guarantee")
+        return wrong
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -463,6 +466,19 @@ def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
     """Whether sums, in units of their noise, are longer than noise alone is, but for one case in a thousand."""
     usual = features.size + _SURE * math.sqrt(2 * features.size)
     return float(np.square(features).sum()) > usual + further
+
+
+def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
+    """Whether a statement promises no more than its own noise and all before it do together."""
+    said = statement.parameters
+    total: Guarantee = ApproxDP(float(said["epsilon"]), float(said["delta"]))  # type: ignore[arg-type]  # numbers, by now
+    try:
+        for before in prior.values():
+            total = compose(total, before.whole_guarantee)
+        mine, least = as_approx(statement.guarantee), as_approx(total)
+    except RefusedError:  # no release counts such a promise in
+        return False
+    return mine.epsilon >= least.epsilon * (1 - 1e-12) and mine.delta >= least.delta * (1 - 1e-12)
 
 
 def noise_is_enough(statement: PrivacyStatement) -> bool:

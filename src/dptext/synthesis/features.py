@@ -753,6 +753,9 @@ def encoded_pool(
 
     found = kept.put(key, shape, np.int32, parts)
     if found is None:
-        found = np.concatenate([np.empty((0, features.dimension), dtype=np.int32), *parts()])
+        found, start = np.empty(shape, dtype=np.int32), 0
+        for part in parts():  # not one after the other and then all together: a large pool would need twice the memory
+            found[start : start + len(part)] = part
+            start += len(part)
         found.setflags(write=False)
     return found
