@@ -214,6 +214,7 @@ def test_a_plan_reads_nothing_private(run, work):
         (["-o", "made.jsonl", "-n", "5"], "name private files"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--unit", "document"], "leave --user out"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "stars"], "needs its public labels"),
+        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "topic", "--labels", "a"], "got one twice"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--delta", "0"], "delta"),
         (["in.jsonl", "-o", "made.jsonl", "-n", "5000"], "250"),
         (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], "IN"),

@@ -155,13 +155,15 @@ class LabelOptions:
         """The label set.
 
         Raises:
-            ParameterError: a column without labels, or labels without a column.
+            ParameterError: a column without labels, or labels without a column; a column twice.
         """
         if len(self.label) != len(self.labels):
             raise ParameterError(
                 "each --label COLUMN needs its public labels, --labels A,B,...: they are never read from the private "
                 f"file, because that would tell; got {len(self.label)} columns and {len(self.labels)} lists"
             )
+        if len(set(self.label)) < len(self.label):
+            raise ParameterError("each --label must be another column, got one twice: give all its labels in one list")
         lists = ([each.strip() for each in given.split(",") if each.strip()] for given in self.labels)
         return Labels.of(dict(zip(self.label, lists, strict=True)) or None)
 
