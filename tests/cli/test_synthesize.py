@@ -154,6 +154,7 @@ def server():
         yield started
 
 
+@pytest.mark.slow
 def test_a_model_behind_an_address_writes(synthesize, run, server):
     url = server.url("500,ok")
     arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--rounds", "2", "--about", "short notes")

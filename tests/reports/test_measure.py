@@ -133,6 +133,7 @@ def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_ar
     assert any("Of 160 rows, 140 were looked at" in each for each in report.notes)
 
 
+@pytest.mark.slow
 def test_people_are_whole_in_a_fold(folder):
     report = dptext.report(ask(folder, label="side", person="who", folds=3))
     assert report.utility[0].score.count == ROWS // 2

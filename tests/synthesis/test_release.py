@@ -285,6 +285,7 @@ def test_whatever_stops_a_run_people_are_counted_once_if_the_description_stands(
     assert names() == sorted([*WHOLE, BOOK])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_release_in_place_of_another_stands_until_the_new_one_does(step, monkeypatch):
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
