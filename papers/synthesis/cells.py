@@ -19,7 +19,6 @@ from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.synthesizer import SynthesisPlan
 from dptext.synthesis.votes import VoteSynthesizer
-from dptext.users.texts import texts_of
 
 __all__ = ["DELTA", "Bench"]
 
@@ -195,14 +194,7 @@ def _total(
     split = _split(bench, data, pool, seed)
     plan = _plan(bench, data, pool, features, _own(data, seed))
     documents = split.documents(None if rows is None else np.array(rows))
-    with texts_of(
-        documents,
-        columns=plan.labels.columns,
-        code=plan.labels.code,
-        unit=plan.unit,
-        most_documents=plan.terms.most_documents,
-    ) as people:
-        return plan.total(people)
+    return plan.total_of(documents)
 
 
 def _unit(settings: Mapping[str, Any]) -> str:

@@ -83,15 +83,7 @@ class ProtectionOptions:
         Raises:
             ParameterError: one is missing, or one too many.
         """
-        if self.unit == "user" and self.user is None:
-            raise ParameterError(
-                "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
-                "no promise to a person: --unit document)"
-            )
-        if self.unit != "user" and self.user is not None:
-            raise ParameterError(
-                f"--unit {self.unit} promises nothing to a user: leave --user out, or protect users (--unit user)"
-            )
+        options.check_user(self.unit, self.user)
         if self.unit == "pair" and method != "skip-gram":
             raise ParameterError("--unit pair is for --method skip-gram; one release protects users or documents")
         if self.levels and self.epsilon is not None:

@@ -15,7 +15,7 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
@@ -26,9 +26,11 @@ from dptext.cli.console import say
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import OnError
 from dptext.files.formats import NAMES_OF_FORMATS
-from dptext.synthesis.sources import Pool
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.words.registry import MECHANISMS
+
+if TYPE_CHECKING:
+    from dptext.synthesis.sources import Pool
 
 # -- from options to objects -----------------------------------------------------------------------------------
 
@@ -231,6 +233,23 @@ class Rows(Inputs):
         return {"text": self.text, "keep": self.keep, "on_error": self.on_error, "suffix": self.in_format}
 
 
+def check_user(unit: str, user: str | None) -> None:
+    """Whether the column of users is named where users are protected, and only there.
+
+    Raises:
+        ParameterError: it is not.
+    """
+    if unit == "user" and user is None:
+        raise ParameterError(
+            "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
+            "no promise to a person: --unit document)"
+        )
+    if unit != "user" and user is not None:
+        raise ParameterError(
+            f"--unit {unit} promises nothing to a user: leave --user out, or protect users (--unit user)"
+        )
+
+
 # -- how a release is conducted --------------------------------------------------------------------------------
 
 Seed = Annotated[int | None, typer.Option(help="Repeatable noise, for tests and papers only: it voids the promise.")]
@@ -313,15 +332,19 @@ _LARGEST_INTEGER = 2**63
 # -- synthetic corpora -----------------------------------------------------------------------------------------
 
 
+PoolBehind = Annotated[
+    tuple[str, ...],
+    typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
+]
+PublicText = Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SyntheticInputs:
     """What stands behind a synthetic corpus: all of it is public."""
 
-    public: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
-    ] = ()
-    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")] = "text"
+    public: PoolBehind = ()
+    public_text: PublicText = "text"
     distribution: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Of a synthetic corpus: its description (default: FILE.distribution)."),
@@ -333,6 +356,8 @@ class SyntheticInputs:
         Raises:
             ParameterError, DataError, StorageError: they cannot be read.
         """
+        from dptext.synthesis.sources import Pool  # not every command starts with it
+
         return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
 
 

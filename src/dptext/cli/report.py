@@ -57,11 +57,8 @@ class QuestionOptions:
     person: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
     ] = None
-    public: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="POOL", help="Of a synthetic corpus: the public texts behind it (may be repeated)."),
-    ] = ()
-    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")] = "text"
+    public: options.PoolBehind = ()
+    public_text: options.PublicText = "text"
     distribution: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Of a synthetic corpus: its description (default: PRIVATE.distribution)."),

@@ -91,15 +91,7 @@ class PrivateTexts:
             raise ParameterError(
                 "name private files, IN, to describe; or draw from an earlier description: --distribution FOLDER"
             )
-        if self.unit == "user" and self.user is None:
-            raise ParameterError(
-                "say who wrote a text, and so who is protected: --user COLUMN (or protect single documents, which is "
-                "no promise to a person: --unit document)"
-            )
-        if self.unit != "user" and self.user is not None:
-            raise ParameterError(
-                "--unit document promises nothing to a user: leave --user out, or protect users (--unit user)"
-            )
+        options.check_user(self.unit, self.user)
 
     def _files(self, watch: Callable[[DocumentReader], None]) -> PrivateFiles:
         found = [path for path, _ in find_files(self.sources or (), any_format=self.in_format is not None)]
@@ -179,7 +171,7 @@ class CorpusOptions:
             help="Public texts, chosen without regard to IN (may be repeated): features, and what is chosen from.",
         ),
     ] = ()
-    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="The column of POOL that holds the text.")] = "text"
+    public_text: options.PublicText = "text"
     public_name: Annotated[str | None, typer.Option(metavar="NAME", help="What statement and card call POOL.")] = None
     licence: Annotated[str | None, typer.Option(help="Of the texts of POOL, for statement and card.")] = None
     count: Annotated[int | None, typer.Option("-n", "--count", metavar="N", help="How many texts to make.")] = None

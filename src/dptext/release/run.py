@@ -51,6 +51,7 @@ __all__ = [
     "check_statement_file",
     "end_earlier",
     "is_released",
+    "noted_in_place",
     "release_file",
     "release_stream",
 ]
@@ -315,7 +316,7 @@ def charged(
         RefusedError, DataError, StorageError: as `Charges.reserve` and `Charges.settle`; another run is at work there.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_in_place(out, lambda: is_out(release_id)))
+        stack.enter_context(noted_in_place(out, lambda: is_out(release_id)))
         if charges.kind is None:
             yield
             return
@@ -337,7 +338,7 @@ def charged(
 
 
 @contextlib.contextmanager
-def _in_place(out: Path, is_out: Callable[[], bool]) -> Iterator[None]:
+def noted_in_place(out: Path, is_out: Callable[[], bool]) -> Iterator[None]:
     """What stops a run when its output has appeared says that it has."""
     try:
         yield

@@ -5,8 +5,9 @@ folder and from public texts, as often as one likes, for nothing."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ from dptext.release.release import (
     write_rejects,
     write_statement,
 )
-from dptext.release.run import charged, check_output, end_earlier
+from dptext.release.run import charged, check_output, end_earlier, noted_in_place
 from dptext.representations.encoders import Progress
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
 from dptext.synthesis.labels import Labels
@@ -247,21 +248,16 @@ class Draw:
             DataError: it cannot.
         """
         names = [labels.values_of(code) for code in range(len(labels))]
+        columns = {name: [each[name] for each in names] for name in labels.columns}
         try:
-            for start in range(0, len(names), _ROWS_AT_ONCE):
-                classes = names[start : start + _ROWS_AT_ONCE]
-                columns = {name: [each[name] for each in classes] for name in labels.columns}
-                writer.encode([""] * len(classes), columns, row=start + 1, first=start == 0)
+            deque(_encoded(writer, [""] * len(names), columns), maxlen=0)
         except DataError as error:
             raise DataError(f"{out.name!r} cannot hold these labels: of all combinations, {error}") from None
         if self.generator is not None:
             return
         texts: Sequence[str] = self.public.texts
         try:
-            for start in range(0, len(texts), _ROWS_AT_ONCE):
-                part = texts[start : start + _ROWS_AT_ONCE]
-                columns = {name: [""] * len(part) for name in labels.columns}
-                writer.encode(part, columns, row=start + 1, first=start == 0)
+            deque(_encoded(writer, texts, {name: [""] * len(texts) for name in labels.columns}), maxlen=0)
         except DataError as error:
             raise DataError(
                 f"{out.name!r} cannot hold every text of the pool; of its distinct texts, {error}"
@@ -603,17 +599,16 @@ def _way_on(folder: Path, out: Path, *, resume: bool) -> Iterator[None]:
             raise
 
 
-@contextmanager
-def _in_place(out: Path) -> Iterator[None]:
+def _in_place(out: Path) -> AbstractContextManager[None]:
     """What stops a run when its output has appeared says that it has."""
     before = _identity(out)
-    try:
-        yield
-    except BaseException as error:
+
+    def is_out() -> bool:
         with suppress(DataError, StorageError, OSError):  # what went wrong first matters more
-            if _identity(out) not in (None, before) and data_agrees(read_statement(statement_path(out)), out):
-                error.add_note(f"{out} is in place, whole")
-        raise
+            return _identity(out) not in (None, before) and bool(data_agrees(read_statement(statement_path(out)), out))
+        return False
+
+    return noted_in_place(out, is_out)
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
@@ -648,16 +643,10 @@ def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release
     return replace(release, statement=statement, made={**release.made, "out": out})
 
 
-def _write(texts: Sequence[str | None], columns: Any, writer: DocumentWriter, stream: HashedFile) -> None:
-    blocks = (
-        writer.encode(
-            texts[start : start + _ROWS_AT_ONCE],
-            {name: values[start : start + _ROWS_AT_ONCE] for name, values in columns.items()},
-            row=start + 1,
-            first=start == 0,
-        )
-        for start in range(0, len(texts), _ROWS_AT_ONCE)
-    )
+def _write(
+    texts: Sequence[str | None], columns: Mapping[str, Sequence[str]], writer: DocumentWriter, stream: HashedFile
+) -> None:
+    blocks = _encoded(writer, texts, columns)
     if not writer.is_assembled:
         for block in blocks:
             stream.write(block)
@@ -671,3 +660,13 @@ def _write(texts: Sequence[str | None], columns: Any, writer: DocumentWriter, st
         except OSError as error:
             raise StorageError.of("write", part, error) from None
         writer.finish(part, ends[1:], stream)
+
+
+def _encoded(
+    writer: DocumentWriter, texts: Sequence[str | None], columns: Mapping[str, Sequence[str]]
+) -> Iterator[bytes]:
+    """The bytes of texts and labels, block by block."""
+    for start in range(0, len(texts), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        part = {name: values[rows] for name, values in columns.items()}
+        yield writer.encode(texts[rows], part, row=start + 1, first=start == 0)

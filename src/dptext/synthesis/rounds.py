@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,14 @@ import numpy.typing as npt
 from dptext import checks
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.encoders import Progress
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sampling import choose
 from dptext.synthesis.sources import Request, Source, encodable
 
-__all__ = ["EXAMPLES", "Progress", "generated"]
+__all__ = ["EXAMPLES", "generated"]
 
 Floats = npt.NDArray[np.float64]
-Progress: TypeAlias = Callable[[int], None]
 
 EXAMPLES = 20
 """Of its own earlier texts, a source is shown so many of each class, at most."""

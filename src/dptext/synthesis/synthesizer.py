@@ -66,6 +66,21 @@ class SynthesisPlan:
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
+    def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
+        """The `total` of the people who wrote these documents, which come in any order. **Private.**
+
+        Raises:
+            DataError: a row without a user; no documents.
+        """
+        with texts_of(
+            documents,
+            columns=self.labels.columns,
+            code=self.labels.code,
+            unit=self.unit,
+            most_documents=self.terms.most_documents,
+        ) as people:
+            return self.total(people)
+
     @cached_property
     def promise(self) -> PrivacyStatement:
         """What a release will promise, before it is made: without a name."""
@@ -199,15 +214,7 @@ class Synthesizer:
         check_users_are_read(documents, plan.unit)
         warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users, stacklevel=2)
         bits = RandomBits(self.seed)
-        with texts_of(
-            documents,
-            columns=plan.labels.columns,
-            code=plan.labels.code,
-            unit=plan.unit,
-            most_documents=plan.terms.most_documents,
-        ) as people:
-            total = plan.total(people)
-        return self.released(plan, total, bits, release_id=release_id)
+        return self.released(plan, plan.total_of(documents), bits, release_id=release_id)
 
     def released(
         self,
