@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.audits.canaries import canary_loss
+from canaries import loss_of_sum
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.noise.clipped_sums import CELL, noisy_matrix
 from dptext.privacy.accounting import gaussian_delta
@@ -69,10 +69,7 @@ class Someone:
 
 
 def canary_run(epsilon, *, noiseless=False, canaries=400):
-    """Users who each write one pair of words nobody else writes, in or out by a coin; scored along their own matrix.
-
-    Delta is small, because the bound of one-run auditing spends 2 delta for each canary of its error.
-    """
+    """Users who each write one pair of words nobody else writes."""
     words = Vocabulary([f"w{n}" for n in range(2 * canaries)] + ["<unk>"])
     plan = Cooccurrence(words, epsilon=epsilon, delta=DELTA).plan()
     people = [Someone([2 * n, 2 * n + 1] * 5) for n in range(canaries)]
@@ -82,10 +79,7 @@ def canary_run(epsilon, *, noiseless=False, canaries=400):
         total = sum((each for each, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
         return noisy_matrix(total, 0.0 if noiseless else plan.budgets.sigma, RandomBits(7))
 
-    def score(released):
-        return np.array([float((released * each).sum()) for each in own])
-
-    return canary_loss(train, score, canaries=canaries, delta=DELTA, error=1e-6, seed=11)
+    return loss_of_sum(own, train, delta=DELTA)
 
 
 @pytest.mark.statistical

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import dptext
+from canaries import loss_of_sum
 from dptext.attacks.sums import gaussian_ceiling, sum_membership
-from dptext.audits.canaries import canary_loss
 from dptext.noise.clipped_sums import CELL
 from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.randomness import RandomBits
@@ -76,13 +76,8 @@ def canaries(epsilon, *, noiseless=False):
 
 
 def canary_run(epsilon, *, noiseless=False):
-    """Delta is small, because the bound of one-run auditing spends 2 delta for each canary of its error."""
     own, train, _ = canaries(epsilon, noiseless=noiseless)
-
-    def score(released):
-        return np.array([float((released * each).sum()) for each in own])
-
-    return canary_loss(train, score, canaries=CANARIES, delta=DELTA, error=1e-6, seed=11)
+    return loss_of_sum(own, train, delta=DELTA)
 
 
 @pytest.mark.statistical

@@ -13,7 +13,7 @@ from typing import Any
 from dptext.errors import DataError
 from dptext.files.streams import file_digest, read_stored
 from dptext.own_files import check_released, whole_folder
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import PrivacyStatement, each_once
 
 __all__ = ["CONFIG", "AnnouncedFolder", "read_statement_of", "refuse_unknown"]
 
@@ -124,7 +124,7 @@ class AnnouncedFolder:
     def _parsed(self, place: Path) -> dict[str, Any]:
         config: Any = None
         with suppress(ValueError, RecursionError):
-            config = json.loads(read_stored(place / CONFIG), object_pairs_hook=_without_repeats)
+            config = json.loads(read_stored(place / CONFIG), object_pairs_hook=each_once)
         return config if isinstance(config, dict) else {}
 
 
@@ -153,11 +153,3 @@ def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatemen
     with suppress(UnicodeDecodeError):
         return PrivacyStatement.from_json(content.decode())
     raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are distinct: of two values of one name a reader sees the first, and a program the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
-    return found

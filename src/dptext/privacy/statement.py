@@ -37,7 +37,15 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import explanation_html, explanation_text
 
-__all__ = ["OF_SUBSTITUTION", "SCHEMA_VERSION", "TAKEN_FOR_GRANTED", "PrivacyStatement", "new_release_id", "of_release"]
+__all__ = [
+    "OF_SUBSTITUTION",
+    "SCHEMA_VERSION",
+    "TAKEN_FOR_GRANTED",
+    "PrivacyStatement",
+    "each_once",
+    "new_release_id",
+    "of_release",
+]
 
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
@@ -245,7 +253,7 @@ class PrivacyStatement:
             DataError: not JSON, another schema version, a missing, unknown or wrong field; the field is named.
         """
         try:
-            data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
+            data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=each_once)
         except (ValueError, RecursionError):
             raise DataError(
                 "a privacy statement must be JSON that says each thing once, this is not: was the file cut or edited?"
@@ -401,7 +409,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object, none of whose names is there twice: readers of the file would see another one than the program."""
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -16,8 +16,8 @@ from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import ApproxDP, rounded_up
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.release.release import data_agrees
 from dptext.reports.inputs import columns_of
@@ -31,7 +31,7 @@ from dptext.synthesis.distribution import (
     is_described,
     read_description,
 )
-from dptext.synthesis.promise import always_assumed
+from dptext.synthesis.promise import always_assumed, noise_parameters
 from dptext.synthesis.release import distribution_path
 from dptext.synthesis.sources import Pool
 from dptext.words.mechanism import WordMechanism
@@ -269,22 +269,13 @@ def _check_people(statement: PrivacyStatement) -> Check:
     except ParameterError as problem:
         raise DataError(f"the statement speaks of a budget that cannot be: {problem}") from None
     before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
-    swapped = budget.guarantee(relation=Relation.SUBSTITUTION)
-    parameters: dict[str, Parameter] = {
-        "epsilon": budget.cap,
-        "delta": budget.delta,
-        "sigma": budget.sigma,
-        "sensitivity": 1.0,
-        "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
-        "delta_under_substitution": rounded_up(swapped.delta, 4),
-    }
     again = of_release(
         guarantee=own,
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
         relation=Relation.ADD_REMOVE,
         trust=Trust.CENTRAL,
         mechanism=statement.mechanism if is_described(statement) else TextDistribution.mechanism,
-        parameters=parameters,
+        parameters=noise_parameters(budget, budget.guarantee(relation=Relation.SUBSTITUTION)),
         assumptions=always_assumed(statement.unit, counted_in=bool(before)),
     )
     # what was promised before is known up to the digits in which the statement names it

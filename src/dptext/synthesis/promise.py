@@ -20,7 +20,7 @@ from dptext.synthesis.labels import Labels
 from dptext.synthesis.sources import Source, with_source
 from dptext.users.grouping import ONE_NAME, UserUnit
 
-__all__ = ["MOST_DOCUMENTS", "Terms", "always_assumed"]
+__all__ = ["MOST_DOCUMENTS", "Terms", "always_assumed", "noise_parameters"]
 
 MOST_DOCUMENTS = 1000
 """Of a person, this many documents are looked at, unless another number is given."""
@@ -102,12 +102,7 @@ class Terms:
         swapped = self.under_substitution(features)
         first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
         said: dict[str, Parameter] = {
-            "epsilon": self.budget.cap,
-            "delta": self.budget.delta,
-            "sigma": self.budget.sigma,
-            "sensitivity": 1.0,
-            "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
-            "delta_under_substitution": rounded_up(swapped.delta, 4),
+            **noise_parameters(self.budget, swapped),
             **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
             "classes": len(self.labels),
             "label_columns": ", ".join(self.labels.columns) or None,
@@ -144,6 +139,23 @@ class Terms:
             return ()
         known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
         return (f"the names of the labels: {known}",)
+
+
+def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
+    """What a statement says of budget and noise.
+
+    Args:
+        budget: of a person.
+        swapped: what is promised under substitution.
+    """
+    return {
+        "epsilon": budget.cap,
+        "delta": budget.delta,
+        "sigma": budget.sigma,
+        "sensitivity": 1.0,
+        "epsilon_under_substitution": rounded_up(swapped.epsilon, 4),
+        "delta_under_substitution": rounded_up(swapped.delta, 4),
+    }
 
 
 def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
