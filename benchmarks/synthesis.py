@@ -22,8 +22,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dptext import load_vectors
-from dptext.synthesis.features import fit_features
-from dptext.synthesis.latent_words import DIMENSION, MOST_WORDS
+from dptext.features.features import fit_features
+from dptext.features.latent_words import DIMENSION, MOST_WORDS
 
 SOURCE, VOCABULARY = "glove-6b-50d", 50_000
 LENGTH, POOL_LENGTH, TEXTS_A_USER = 12, 20, 5

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import dptext.synthesis.votes as module
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.features.features import fit_features
 from dptext.files.documents import Document
 from dptext.noise.clipped_sums import CELL
 from dptext.privacy.accounting import gaussian_delta, gaussian_epsilon
@@ -17,7 +18,6 @@ from dptext.privacy.public_users import DeltaWarning
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.representations.mean_of_words import MeanOfWords
-from dptext.synthesis.features import fit_features
 from dptext.synthesis.sources import Request
 from dptext.synthesis.votes import VoteSum, VoteSynthesizer, sigma_of_a_round
 from dptext.users.private_vocabulary import PrivateLabels, private_labels

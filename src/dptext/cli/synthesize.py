@@ -15,6 +15,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError
+from dptext.features.features import NAMES
 from dptext.files.documents import DocumentReader
 from dptext.files.folders import find_files
 from dptext.privacy.guarantee import as_approx
@@ -22,7 +23,6 @@ from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.wording import before_synthesis
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.distribution import Shares
-from dptext.synthesis.features import NAMES
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.planning import expected_quality
 from dptext.synthesis.promise import MOST_DOCUMENTS

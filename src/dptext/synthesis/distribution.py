@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dptext.checks import choice, path, whole
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import check_new_folder
@@ -30,7 +31,6 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import filled
 from dptext.release.release import Release
 from dptext.representations.encoders import Progress, TextEncoder
-from dptext.synthesis.features import UNIT, PublicFeatures, encoded_pool
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio

@@ -1,7 +1,7 @@
 """What is computed from private texts, and nothing else is: for each class, how many documents people have and where
 these lie in a public feature space, added up over people who are each clipped to norm 1.
 
-A document of class y with the public features v, ||v|| <= 1 (`dptext.synthesis.features.PublicFeatures`), is the row
+A document of class y with the public features v, ||v|| <= 1 (`dptext.features.features.PublicFeatures`), is the row
 
     [beta, sqrt(1 - beta^2) v]   in row y of a matrix of K rows,                                         (document)
 
@@ -31,8 +31,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dptext.features.features import UNIT
 from dptext.noise.clipped_sums import clipped_matrices
-from dptext.synthesis.features import UNIT
 from dptext.users.texts import Author, Chunk
 
 __all__ = ["COUNT_WEIGHT", "TEXTS_AT_ONCE", "MomentSum", "Space"]
@@ -46,7 +46,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Space(Protocol):
-    """The public feature space of a description (`dptext.synthesis.features.PublicFeatures`)."""
+    """The public feature space of a description (`dptext.features.features.PublicFeatures`)."""
 
     @property
     def dimension(self) -> int:

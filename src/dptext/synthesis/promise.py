@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, get_args
 
 from dptext.checks import choice, number, whole
+from dptext.features.features import PublicFeatures
 from dptext.noise.clipped_sums import MOST_USERS
 from dptext.noise.rounded import ELEMENTARY
 from dptext.privacy.budgets import PersonalBudgets
@@ -15,7 +16,6 @@ from dptext.privacy.guarantee import ApproxDP, rounded_up
 from dptext.privacy.prior import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.synthesis.features import PublicFeatures
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sources import Source, with_source
 from dptext.users.grouping import ONE_NAME, UserUnit

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.clipped_sums import noisy_matrix
 from dptext.privacy.guarantee import as_approx
@@ -19,7 +20,6 @@ from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.synthesis.distribution import TextDistribution
-from dptext.synthesis.features import PublicFeatures, Spec, fit_features
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms

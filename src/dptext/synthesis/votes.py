@@ -34,6 +34,8 @@ import numpy.typing as npt
 
 from dptext.checks import number, whole
 from dptext.errors import DataError, ParameterError
+from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_features
+from dptext.features.pool_cache import Cache
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.clipped_sums import clipped_matrices, noisy_matrix
 from dptext.privacy.accounting import GaussianRelease, compose_gaussians
@@ -43,9 +45,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Unit
 from dptext.release.release import Release
-from dptext.synthesis.features import PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.synthesis.labels import Labels
-from dptext.synthesis.pool_cache import Cache
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
 from dptext.synthesis.sources import Pool, Request, Source, check_is_apart, encodable
@@ -85,7 +85,7 @@ class VoteSum:
 
     Args:
         features: public.
-        candidates: for each class, (m, k) vectors in units of `dptext.synthesis.features.UNIT`.
+        candidates: for each class, (m, k) vectors in units of `dptext.features.features.UNIT`.
 
     Attributes:
         cells: (candidates of all classes,) int64, class after class, in units of `dptext.noise.clipped_sums.CELL`.

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dptext.synthesis.features as module
+import dptext.features.features as module
 from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.features.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_features
+from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.mean_of_words import MeanOfWords
-from dptext.synthesis.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_features
-from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.vectors.formats import load_vectors
 
 NOUNS = ["cat", "dog", "house", "river", "stone", "market", "price", "company", "game", "team", "season", "music"]

@@ -38,6 +38,8 @@ import numpy.typing as npt
 
 from dptext.checks import choice, number, shown, whole
 from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
+from dptext.features.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.representations.device_encoder import encoder_of
 from dptext.representations.device_folder import described, rebuilt
@@ -45,8 +47,6 @@ from dptext.representations.encoders import Progress, TextEncoder, Vectors, chec
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
-from dptext.synthesis.latent_words import LatentWords, PublicWords, fit_latent_words
-from dptext.synthesis.pool_cache import Cache, PoolCache, digest_of_texts, pool_cache
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 
@@ -502,7 +502,7 @@ def fit_features(
             packages are installed, else ``"words"``, else ``"glove"``.
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
         bounding: see there.
-        cache: where vectors of the pool are kept (`dptext.synthesis.pool_cache`): a folder, False for nowhere, None for
+        cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
         progress: called with the number of texts that went through an encoder that takes its time.
 

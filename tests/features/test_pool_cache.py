@@ -8,11 +8,11 @@ from threading import Thread
 import numpy as np
 import pytest
 
-import dptext.synthesis.features as module
+import dptext.features.features as module
 from dptext.errors import ParameterError
+from dptext.features.features import encoded_pool, fit_features
+from dptext.features.pool_cache import PoolCache, digest_of_texts, pool_cache
 from dptext.representations.encoders import CallableEncoder
-from dptext.synthesis.features import encoded_pool, fit_features
-from dptext.synthesis.pool_cache import PoolCache, digest_of_texts, pool_cache
 
 POOL = [f"{'ab' * (number % 7)} {number}" for number in range(50)]
 
