@@ -1,0 +1,247 @@
+"""Subset selection: the ratio in whole numbers, what is drawn, the best k, and what an attacker gets."""
+
+import pickle
+from decimal import Decimal, localcontext
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from dptext.audits import exact_loss
+from dptext.errors import ParameterError
+from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.vulnerability import best_guesses, rate_at_most
+
+SIZES = [(2, 1), (10, 3), (1000, 1), (1000, 999), (1_000_000, 335), (2**40, 2**20)]
+
+
+@pytest.mark.parametrize("candidates, size", SIZES)
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.1, 1.0, 3.7, 8.0, 20.0])
+def test_the_ratio_of_the_weights_is_never_above_the_promise(candidates, size, epsilon):
+    selection = SubsetSelection(candidates, size, epsilon)
+    low, high = selection.low, selection.high
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    assert 2**10 <= low <= high
+    assert selection.total == size * high + (candidates - size) * low < 2**63
+    with localcontext() as context:
+        context.prec = 60
+        true = (Decimal(high) / Decimal(low)).ln()
+        assert Decimal(epsilon) - Decimal(2) ** -47 - 1 / Decimal(high) <= true <= Decimal(epsilon)
+
+
+@pytest.mark.parametrize("candidates, size", [(10, 3), (1_000_000, 335)])
+def test_the_weights_are_as_large_as_they_can_be_up_to_the_largest_epsilon(candidates, size):
+    with pytest.raises(ParameterError, match="use a smaller epsilon") as refused:
+        SubsetSelection(candidates, size, 60.0)
+    largest = float(str(refused.value).split("at most ")[1].split()[0])
+    selection = SubsetSelection(candidates, size, largest - 1e-2)
+    assert 2**10 <= selection.low < 2**10 * 1.1
+    assert selection.total > 2**62
+
+
+def every_set(candidates, size):
+    return np.array(list(combinations(range(candidates), size)))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_loss_between_any_two_sets_is_epsilon(size, epsilon):
+    """All pairs of all sets of 5 candidates, on what is drawn."""
+    selection = SubsetSelection(5, size, epsilon)
+    shares = selection.distributions(every_set(5, size))
+    assert shares.sum(axis=1) == pytest.approx(1.0, rel=1e-12)
+    found = exact_loss(np.log(shares), allowed=epsilon)
+    assert found.excess <= 1e-12
+    assert found.loss == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_the_audit_refutes_one_and_a_half_times_the_ratio():
+    shares = SubsetSelection(5, 2, 1.0 + np.log(1.5)).distributions(every_set(5, 2))
+    assert exact_loss(np.log(shares), allowed=1.0).excess == pytest.approx(np.log(1.5), rel=1e-6)
+
+
+def test_every_number_that_is_drawn_gives_each_candidate_its_whole_weight(monkeypatch):
+    """The partition of 0 .. T - 1 itself, with weights small enough to try every number."""
+    selection = SubsetSelection(5, 2, 1.0)
+    selection.__dict__.update(low=3, high=8)  # T = 2 * 8 + 3 * 3
+    drawn = np.arange(selection.total, dtype=np.uint64)
+    monkeypatch.setattr(RandomBits, "below", lambda _bits, bounds: drawn % bounds)
+    for chosen in every_set(5, 2):
+        came = selection.draw(RandomBits(), np.tile(chosen, (drawn.size, 1)))
+        weights = np.bincount(came, minlength=5)
+        expected = np.full(5, 3)
+        expected[chosen] = 8
+        assert weights.tolist() == expected.tolist()
+
+
+def test_what_comes_out_has_these_chances():
+    """Chi-square of 21 cells, 18 free: above 75 with chance 7e-9 if all is right; 1.5 times the ratio is far above."""
+    count = 40_000
+    sets = np.array([[0, 1], [1, 5], [3, 6]])
+    sent = SubsetSelection(7, 2, 1.0).draw(RandomBits(5), np.repeat(sets, count, axis=0))
+    seen = np.stack([np.bincount(part, minlength=7) for part in sent.reshape(3, count)])
+
+    def distance(epsilon):
+        expected = count * SubsetSelection(7, 2, epsilon).distributions(sets)
+        return float(((seen - expected) ** 2 / expected).sum())
+
+    assert distance(1.0) < 75 < distance(1.0 + np.log(1.5))
+
+
+def test_the_same_bits_are_drawn_for_any_sets_and_before_any_is_known():
+    selection = SubsetSelection(50, 7, 3.0)
+    sets = np.sort(np.argsort(np.random.default_rng(0).random((200, 50)), axis=1)[:, :7], axis=1)
+    one, other = RandomBits(3), RandomBits(3)
+    drawn = selection.draw(one, sets)
+    rows, places = selection.choose(other, 200)
+    assert one.take(16) == other.take(16)
+    assert ((rows < 0) == (places >= 0)).all()
+    inside = places >= 0
+    assert 0 < inside.sum() < 200
+    assert (drawn[~inside] == rows[~inside]).all()
+    assert (drawn[inside] == sets[inside, places[inside]]).all()
+
+
+def test_an_epsilon_too_small_for_two_weights_is_uniform():
+    selection = SubsetSelection(10, 3, 1e-30)
+    assert selection.low == selection.high
+    assert (selection.choose(RandomBits(), 100)[1] == -1).all()
+
+
+def test_it_pickles_and_equals_its_copy():
+    selection = SubsetSelection(10, 3, 2.0)
+    assert pickle.loads(pickle.dumps(selection)) == selection
+    assert hash(selection) == hash(SubsetSelection(10, 3, 2))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(1, 1, 1.0), (5, 0, 1.0), (5, 5, 1.0), (5, 2.0, 1.0), (5, 2, 0.0), (5, 2, np.nan), (5, 2, 1e4), (2**62, 1, 1.0)],
+)
+def test_numbers_out_of_range(arguments):
+    with pytest.raises(ParameterError):
+        SubsetSelection(*arguments)
+
+
+@pytest.mark.parametrize(
+    "sets", [[0, 1], [[0]], [[0, 1, 2]], [[1, 0]], [[1, 1]], [[-1, 1]], [[1, 5]], [[0.0, 1.0]], [[[0, 1]]]]
+)
+def test_what_is_no_set_of_k_candidates_is_refused(sets):
+    with pytest.raises(ParameterError, match="sets must be rows of 2 of 5 candidates"):
+        SubsetSelection(5, 2, 1.0).draw(RandomBits(), np.array(sets))
+
+
+# -- the best k --------------------------------------------------------------------------------------------------
+
+
+def falling(count, seed):
+    return np.sort(np.random.default_rng(seed).normal(size=count) ** 3)[::-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+def test_no_weights_by_rank_are_better_than_the_best_two_levels(epsilon, seed):
+    """All corners of the box of weights, random points in it, and the program whose optimum it is."""
+    from scipy.optimize import linprog
+
+    use = falling(9, seed)
+    top = np.exp(epsilon)
+    profile = Profile(np.arange(1, 10), np.cumsum(use), candidates=9)
+    size = best_size(epsilon, profile)
+    best = profile.expected(size, epsilon)
+
+    def expected(weights):
+        return weights @ use / weights.sum(axis=-1)
+
+    assert expected(np.where(np.arange(9) < size, top, 1.0)) == pytest.approx(best, rel=1e-12)
+    corners = np.array(list(product((1.0, top), repeat=9)))
+    inner = np.exp(np.random.default_rng(seed).uniform(0, epsilon, size=(2000, 9)))
+    assert expected(corners).max() == pytest.approx(best, rel=1e-12)
+    assert expected(inner).max() < best
+    # shares p = w / sum(w) and s = 1 / sum(w): s <= p <= s e^epsilon, a linear program (Charnes and Cooper 1962)
+    identity = np.eye(9)
+    limits = np.block([[identity, np.full((9, 1), -top)], [-identity, np.ones((9, 1))]])
+    found = linprog(
+        np.append(-use, 0.0),
+        A_ub=limits,
+        b_ub=np.zeros(18),
+        A_eq=np.append(np.ones(9), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * 10,
+    )
+    assert -found.fun == pytest.approx(best, rel=1e-7)
+
+
+def test_some_ranks_are_enough():
+    use = np.sort(np.random.default_rng(2).random(5000))[::-1] ** 4
+    whole = Profile(np.arange(1, 5001), np.cumsum(use), candidates=5000)
+    ranks = np.unique(np.append(np.geomspace(1, 4999, 60).astype(int), 5000))
+    part = Profile(ranks, np.cumsum(use)[ranks - 1], candidates=5000)
+    for epsilon in (0.5, 2.0, 6.0, 12.0):
+        best = whole.expected(best_size(epsilon, whole), epsilon)
+        assert whole.expected(best_size(epsilon, part), epsilon) > 0.999 * best
+        assert part.expected(37, epsilon) <= whole.expected(37, epsilon) * (1 + 1e-12)
+
+
+def test_where_the_first_are_all_as_good_k_is_near_n_over_one_and_the_ratio():
+    """Use falls evenly with the rank: k e^(epsilon / 2) is near N."""
+    profile = Profile(np.arange(1, 100_001), np.cumsum(np.linspace(1, 0, 100_000)), candidates=100_000)
+    for epsilon in (2.0, 6.0):
+        assert best_size(epsilon, profile) == pytest.approx(100_000 / (1 + np.exp(epsilon / 2)), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    "ranks, cumulative",
+    [
+        ([1, 2], [1.0, 2.0]),
+        ([4], [1.0]),
+        ([0, 4], [1.0, 2.0]),
+        ([2, 1, 4], [1.0, 2.0, 3.0]),
+        ([1, 4], [1.0]),
+        ([1, 4], [1.0, np.nan]),
+        ([1.0, 4.0], [1.0, 2.0]),
+    ],
+)
+def test_what_is_no_profile_is_refused(ranks, cumulative):
+    with pytest.raises(ParameterError):
+        Profile(np.array(ranks), np.array(cumulative), candidates=4)
+
+
+def test_a_profile_cannot_be_changed():
+    profile = Profile(np.array([1, 4]), np.array([1.0, 2.0]), candidates=4)
+    with pytest.raises(ValueError, match="read-only"):
+        profile.cumulative[0] = 5.0
+    again = pickle.loads(pickle.dumps(profile))
+    assert again.cumulative.tolist() == [1.0, 2.0]
+
+
+# -- what an attacker gets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("people", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_relinking_is_the_best_attacker_and_disjoint_sets_are_the_worst(people, size):
+    selection = SubsetSelection(8, size, 1.5)
+    generator = np.random.default_rng(people)
+    prior = np.full(people, 1 / people)
+    rates = []
+    for _ in range(100):
+        sets = np.sort(np.argsort(generator.random((people, 8)), axis=1)[:, :size], axis=1)
+        rate = best_guesses([selection.distributions(sets)], prior).rate
+        assert rate == pytest.approx(selection.relinking(people, union=np.unique(sets).size), rel=1e-12)
+        rates.append(rate)
+    assert max(rates) <= selection.relinking(people) * (1 + 1e-12)
+    # sets laid one after another cover as much as n sets can
+    worst = np.sort((np.arange(people * size) % 8).reshape(people, size), axis=1)
+    rate = best_guesses([selection.distributions(worst)], prior).rate
+    assert rate == pytest.approx(selection.relinking(people), rel=1e-12)
+    assert selection.relinking(people) <= rate_at_most(1.5, people) * (1 + 1e-12)
+
+
+def test_a_union_that_no_sets_have_is_refused():
+    selection = SubsetSelection(8, 2, 1.5)
+    for people, union in ((0, None), (1, 3), (2, 1), (5, 9)):
+        with pytest.raises(ParameterError):
+            selection.relinking(people, union)
