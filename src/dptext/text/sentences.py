@@ -1,0 +1,68 @@
+"""Where the sentences of a text end, by a public rule: of a text alone, the same on every machine.
+
+A sentence ends
+
+- after ``.``, ``!``, ``?`` or an ellipsis, with the closing quotes and brackets that follow, before white space;
+- after a full-width ``。``, ``！`` or ``？``, with what closes behind it;
+- where a line is empty.
+
+A single full stop ends none after a single letter (an initial), after letters with full stops between them (``p.m.``)
+or after one of a few abbreviations; an ellipsis none before a small letter. A part without a letter or a digit is no
+sentence of its own: it belongs to the one before.
+
+The rule decides how many parts of a text a mechanism replaces, and nothing else: no promise rests on its being right.
+"""
+
+from __future__ import annotations
+
+import regex
+
+__all__ = ["sentences"]
+
+_CLOSING = r"['\"”’»)\]}」』）]*+"
+_PARAGRAPH = regex.compile(r"\n[^\S\n]*+\n", regex.V1)
+_STOP = regex.compile(rf"(?<![.!?…])([.!?…]++){_CLOSING}\s++|(?<![。！？])[。！？]++{_CLOSING}", regex.V1)
+_SHORT = regex.compile(r"\p{L}(?:\.\p{L})*+", regex.V1)
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st sr jr vs etc cf no vol fig inc ltd corp dept gen col capt lt sgt rev hon gov sen "
+    "jan feb mar apr jun jul aug sep sept oct nov dec approx est".split()
+)
+_LONGEST = 16  # characters in which an abbreviation is looked for
+_OPENING = "'\"“‘«([{"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, without white space around them; runs of white space within become one space.
+
+    >>> sentences("Dr. A. Smith came at 5 p.m. on time.  He left!\\n\\nWhy? (Nobody knows.) ...")
+    ['Dr. A. Smith came at 5 p.m. on time.', 'He left!', 'Why?', '(Nobody knows.) ...']
+    >>> sentences(" ")
+    []
+    """
+    found: list[str] = []
+    for paragraph in _PARAGRAPH.split(text):
+        start = 0
+        for stop in _STOP.finditer(paragraph):
+            if _ends(paragraph, stop):
+                _add(found, paragraph[start : stop.end()])
+                start = stop.end()
+        _add(found, paragraph[start:])
+    return found
+
+
+def _ends(text: str, stop: regex.Match[str]) -> bool:
+    """Whether a sentence ends at a mark of punctuation."""
+    mark = stop[1]
+    if mark == ".":
+        before = text[max(0, stop.start() - _LONGEST) : stop.start()].split()
+        word = before[-1].lstrip(_OPENING) if before else ""
+        return _SHORT.fullmatch(word) is None and word.lower() not in _ABBREVIATIONS
+    return mark is None or mark.strip(".…") != "" or not text[stop.end() : stop.end() + 1].islower()
+
+
+def _add(found: list[str], part: str) -> None:
+    sentence = " ".join(part.split())
+    if found and sentence and not any(map(str.isalnum, sentence)):
+        found[-1] += f" {sentence}"
+    elif sentence:
+        found.append(sentence)
