@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dptext.embeddings.levels import BudgetPolicy as BudgetPolicy
     from dptext.embeddings.skipgram import SkipGram as SkipGram
     from dptext.errors import DptextError as DptextError
+    from dptext.features.pool import Pool as Pool
     from dptext.files.documents import Document as Document
     from dptext.files.documents import read_documents as read_documents
     from dptext.files.table_kinds import strip_metadata as strip_metadata
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
     from dptext.synthesis.distribution import TextDistribution as TextDistribution
     from dptext.synthesis.local_model import LocalModel as LocalModel
-    from dptext.synthesis.sources import Pool as Pool
     from dptext.synthesis.synthesizer import Synthesizer as Synthesizer
     from dptext.synthesis.votes import VoteSynthesizer as VoteSynthesizer
     from dptext.users.private_vocabulary import private_labels as private_labels
@@ -97,6 +97,7 @@ _HOME = {
         "embeddings.levels": ("BudgetPolicy",),
         "embeddings.skipgram": ("SkipGram",),
         "errors": ("DptextError",),
+        "features.pool": ("Pool",),
         "files.documents": (
             "Document",
             "read_documents",
@@ -148,7 +149,6 @@ _HOME = {
         "synthesis.chat": ("ChatEndpoint",),
         "synthesis.distribution": ("TextDistribution",),
         "synthesis.local_model": ("LocalModel",),
-        "synthesis.sources": ("Pool",),
         "synthesis.synthesizer": ("Synthesizer",),
         "synthesis.votes": ("VoteSynthesizer",),
         "users.private_vocabulary": ("private_labels", "private_vocabulary"),

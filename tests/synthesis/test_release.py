@@ -14,6 +14,7 @@ import pytest
 import dptext
 from dptext import own_files
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.features.pool import Pool
 from dptext.files import blocks
 from dptext.files.announced_folder import AnnouncedFolder
 from dptext.files.streams import file_digest
@@ -28,7 +29,6 @@ from dptext.synthesis.release import (
     earlier,
     synthesize_file,
 )
-from dptext.synthesis.sources import Pool
 from files.secrecy import MARKER, assert_error, assert_silent
 
 DRINKS, RULES = ["tea", "cup", "cocoa"], ["tax", "law", "court"]

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError
+from dptext.features.pool import Pool
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.rounds import EXAMPLES, generated
-from dptext.synthesis.sources import Pool, Request
+from dptext.synthesis.sources import Request
 
 LABELS = Labels.of(["low", "high"], column="side")
 HINTS = {"low": ("down",), "high": ("up", "above")}

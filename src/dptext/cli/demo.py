@@ -23,6 +23,7 @@ from rich.table import Table
 from dptext.cli import options
 from dptext.cli.console import print_json, stdout
 from dptext.errors import ParameterError, StorageError
+from dptext.features.pool import Pool
 from dptext.files.documents import read_documents
 from dptext.own_files import replacing
 from dptext.privacy.guarantee import MetricDP, at_most
@@ -32,7 +33,6 @@ from dptext.privacy.wording import not_protected, protected, strength_in_brief
 from dptext.release.release import Release
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
-from dptext.synthesis.sources import Pool
 from dptext.synthesis.synthesizer import Synthesizer
 from dptext.text.tokens import split
 from dptext.threads import one_blas_thread

@@ -30,7 +30,7 @@ from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.words.registry import MECHANISMS
 
 if TYPE_CHECKING:
-    from dptext.synthesis.sources import Pool
+    from dptext.features.pool import Pool
 
 # -- from options to objects -----------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class SyntheticInputs:
         Raises:
             ParameterError, DataError, StorageError: they cannot be read.
         """
-        from dptext.synthesis.sources import Pool  # not every command starts with it
+        from dptext.features.pool import Pool  # not every command starts with it
 
         return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
 

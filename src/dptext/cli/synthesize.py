@@ -16,6 +16,7 @@ from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError
 from dptext.features.features import NAMES
+from dptext.features.pool import Pool
 from dptext.files.documents import DocumentReader
 from dptext.files.folders import find_files
 from dptext.privacy.guarantee import as_approx
@@ -36,7 +37,7 @@ from dptext.synthesis.release import (
     synthesize_file,
 )
 from dptext.synthesis.sampling import VARIETY
-from dptext.synthesis.sources import Pool, Source
+from dptext.synthesis.sources import Source
 from dptext.synthesis.synthesizer import Synthesizer
 
 __all__ = ["synthesize"]

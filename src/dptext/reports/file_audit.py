@@ -12,6 +12,7 @@ import numpy as np
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict, judge_gaussian
 from dptext.errors import DataError, ParameterError
+from dptext.features.pool import Pool
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
 from dptext.privacy.agreement import disagreements
@@ -33,7 +34,6 @@ from dptext.synthesis.distribution import (
 )
 from dptext.synthesis.promise import always_assumed, noise_parameters
 from dptext.synthesis.release import distribution_path
-from dptext.synthesis.sources import Pool
 from dptext.words.mechanism import WordMechanism
 from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
 

@@ -26,6 +26,7 @@ from dptext.errors import DataError, ParameterError, extra
 from dptext.estimates import Estimate
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
+from dptext.features.pool import Pool
 from dptext.files.documents import read_documents
 from dptext.files.streams import shown
 from dptext.noise.clipped_sums import CELL
@@ -38,7 +39,6 @@ from dptext.reports.making import Making, picture_of_attacks
 from dptext.reports.page import Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.synthesis.distribution import TextDistribution, read_description
 from dptext.synthesis.moments import MomentSum
-from dptext.synthesis.sources import Pool
 from dptext.users.texts import Author, texts_of
 
 __all__ = ["OfSynthetic"]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from dptext.checks import choice, path, whole
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
+from dptext.features.pool import Pool
 from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.own_files import check_new_folder
@@ -36,7 +37,7 @@ from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio
 from dptext.synthesis.rounds import generated
 from dptext.synthesis.sampling import VARIETY, choose
-from dptext.synthesis.sources import Pool, Source, with_source
+from dptext.synthesis.sources import Source, with_source
 
 __all__ = [
     "HINTS",

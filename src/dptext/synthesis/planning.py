@@ -12,13 +12,13 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
+from dptext.features.pool import Pool
 from dptext.noise.clipped_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio
-from dptext.synthesis.sources import Pool
 
 __all__ = ["EPSILONS", "Expected", "expected_quality"]
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, get_args
 
 from dptext.checks import choice, number, path, whole
 from dptext.errors import DataError, ParameterError, StorageError
+from dptext.features.pool import Pool
 from dptext.features.pool_cache import pool_cache
 from dptext.files.documents import DocumentReader, DocumentWriter, OnError, PathLike, read_documents
 from dptext.files.streams import STANDARD, is_pipe
@@ -47,7 +48,7 @@ from dptext.representations.encoders import Progress
 from dptext.synthesis.distribution import Shares, TextDistribution, check_place
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sampling import VARIETY
-from dptext.synthesis.sources import Pool, Source
+from dptext.synthesis.sources import Source
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 
 __all__ = [

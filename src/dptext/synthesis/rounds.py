@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from dptext import checks
 from dptext.errors import DataError, ParameterError
+from dptext.features.pool import encodable
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Progress
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sampling import choose
-from dptext.synthesis.sources import Request, Source, encodable
+from dptext.synthesis.sources import Request, Source
 
 __all__ = ["EXAMPLES", "generated"]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, fit_features
+from dptext.features.pool import Pool
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.clipped_sums import noisy_matrix
 from dptext.privacy.guarantee import as_approx
@@ -23,7 +24,7 @@ from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
-from dptext.synthesis.sources import Pool, check_is_apart
+from dptext.synthesis.sources import check_is_apart
 from dptext.users.grouping import UserUnit, check_users_are_read
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.users.texts import Author, texts_of

@@ -35,6 +35,7 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import PublicFeatures, Spec, encoded_pool, fit_features
+from dptext.features.pool import Pool, encodable
 from dptext.features.pool_cache import Cache
 from dptext.files.documents import Document, DocumentReader
 from dptext.noise.clipped_sums import clipped_matrices, noisy_matrix
@@ -48,7 +49,7 @@ from dptext.release.release import Release
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
-from dptext.synthesis.sources import Pool, Request, Source, check_is_apart, encodable
+from dptext.synthesis.sources import Request, Source, check_is_apart
 from dptext.users.grouping import check_users_are_read
 from dptext.users.texts import Author, texts_of
 

@@ -23,10 +23,11 @@ _CLOSING = r"['\"”’»)\]}」』）]*+"
 _PARAGRAPH = regex.compile(r"\n[^\S\n]*+\n", regex.V1)
 _STOP = regex.compile(rf"(?<![.!?…])([.!?…]++){_CLOSING}\s++|(?<![。！？])[。！？]++{_CLOSING}", regex.V1)
 _SHORT = regex.compile(r"\p{L}(?:\.\p{L})*+", regex.V1)
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st sr jr vs etc cf no vol fig inc ltd corp dept gen col capt lt sgt rev hon gov sen "
-    "jan feb mar apr jun jul aug sep sept oct nov dec approx est".split()
+_ABBREVIATED = (
+    "mr mrs ms dr prof st sr jr vs etc cf no vol fig inc ltd corp dept gen col capt lt sgt rev hon gov sen jan feb mar "
+    "apr jun jul aug sep sept oct nov dec approx est"
 )
+_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 _LONGEST = 16  # characters in which an abbreviation is looked for
 _OPENING = "'\"“‘«([{"
 

@@ -12,7 +12,8 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.synthesis.sources import Pool, Request, Source
+from dptext.features.pool import Pool
+from dptext.synthesis.sources import Request, Source
 
 TEXTS = ["Tea, please.", "No tax today.", "Tea,\tplease. ", "", None, "  ", "No tax today."]
 KEPT = ("Tea, please.", "No tax today.")

@@ -1,0 +1,182 @@
+"""Public texts: what public features are fitted on, candidates of a synthetic corpus, a bank of sentences."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from dptext import checks
+from dptext.errors import DataError, ParameterError
+from dptext.files.column import is_missing, one_column
+from dptext.files.documents import Document, OnError, PathLike, read_documents
+from dptext.files.folders import find_files
+from dptext.files.table_kinds import is_table, table_kind
+from dptext.privacy.statement import Parameter
+
+__all__ = ["Pool", "encodable"]
+
+_FEW = 1000  # texts that are looked at, in case somebody gave names of files
+
+
+class Pool:
+    """Public texts, as candidates and as what public features are fitted on.
+
+    Kept are the distinct texts that are not empty, in the order in which they came, without white space around them.
+    Texts that differ in white space alone count as one.
+
+    **What must hold.** The pool is public, and was chosen without a look at the private texts. No candidate may be left
+    out because it stands in the private file: its absence would tell.
+
+    Args:
+        texts: a path, or a list of `pathlib.Path` objects (files that `dptext.read_documents` takes, folders,
+            patterns); any iterable of strings or `dptext.Document` objects; or a table with a column of texts (pandas,
+            polars, pyarrow, ``datasets.Dataset``).
+        text: the column that holds the texts, in tables and in files that have columns.
+        name: what statements and cards call the pool.
+        licence: under which its authors' texts may be handed on, for statement and card.
+        on_error: ``"fail"`` at the first row of a file that cannot be read, or ``"skip"`` it.
+
+    Attributes:
+        texts: the texts.
+        sha256: digest of the texts in their order.
+        files: that they were read from; no output may take the place of one.
+        given, empty, repeated, skipped: how many entries there were, and how many of them were left out: empty or
+            missing; there before; rows that could not be read.
+
+    Raises:
+        ParameterError: no texts, or none that is not empty; something else than texts; no such column.
+        DataError: an entry that is no text; a broken row. Its place is named.
+        StorageError: a file cannot be read.
+
+    >>> pool = Pool(["Tea, please.", "Tea,  please. ", "", "No tax today."], name="two sentences", licence="CC0-1.0")
+    >>> pool
+    Pool('two sentences', 2 texts)
+    >>> pool.given, pool.empty, pool.repeated
+    (4, 1, 1)
+    >>> Pool([" "])
+    Traceback (most recent call last):
+    ...
+    dptext.errors.ParameterError: the pool holds no text: 1 entry was given, all empty; give public texts
+    """
+
+    def __init__(
+        self,
+        texts: PathLike | Iterable[Any],
+        *,
+        text: str = "text",
+        name: str | None = None,
+        licence: str | None = None,
+        on_error: OnError = "fail",
+    ) -> None:
+        self.name = "a public pool" if name is None else checks.text("name", name)
+        self.licence = None if licence is None else checks.text("licence", licence)
+        self.files: tuple[Path, ...] = ()
+        self.given = self.empty = self.repeated = self.skipped = 0
+        seen: set[bytes] = set()
+        kept = []
+        digest = hashlib.sha256()
+        for each in self._entries(texts, checks.text("text", text), on_error):
+            self.given += 1
+            stripped = encodable(each.strip())
+            spaced = hashlib.blake2b(" ".join(stripped.split()).encode(), digest_size=16)
+            if not stripped:
+                self.empty += 1
+            elif spaced.digest() in seen:
+                self.repeated += 1
+            else:
+                seen.add(spaced.digest())
+                kept.append(stripped)
+                content = stripped.encode()
+                digest.update(len(content).to_bytes(8, "big") + content)
+        if not kept:
+            what = {0: "nothing was given", 1: "1 entry was given, all empty"}
+            counted = what.get(self.given, f"{self.given:,} entries were given, all empty")
+            raise ParameterError(f"the pool holds no text: {counted}; give public texts")
+        if not self.files and len(kept) <= _FEW and all(map(os.path.isfile, kept)):
+            raise ParameterError("these are names of files, not texts: give pathlib.Path objects, or one path")
+        self.texts = tuple(kept)
+        self.sha256 = digest.hexdigest()
+
+    def _entries(self, texts: Any, column: str, on_error: OnError) -> Iterator[str]:
+        if isinstance(texts, str | os.PathLike):
+            return self._of_files([texts], column, on_error)
+        if is_table(texts):
+            kind = table_kind(texts)
+            kind.check_column(column)
+            return _strings(kind.read(column))
+        if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
+            raise ParameterError(f"a pool takes paths, texts or a table, got {checks.shown(texts)}")
+        entries: Iterator[Any] = iter(one_column(texts))
+        first = list(islice(entries, 1))
+        if first and isinstance(first[0], os.PathLike):
+            return self._of_files([*first, *entries], column, on_error)
+        return _strings(chain(first, entries))
+
+    def _of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
+        checked = [checks.path("a path of the pool", each) for each in paths]
+        self.files = tuple(path for path, _ in find_files(checked))
+        documents = read_documents(self.files, text=column, on_error=on_error)
+        yield from _strings(documents)
+        self.skipped = documents.skipped
+
+    @classmethod
+    def of(cls, pool: Any) -> Pool:
+        """The pool itself, or what the class makes of it."""
+        return pool if isinstance(pool, Pool) else cls(pool)
+
+    def propose(self, request: object) -> tuple[str, ...]:  # noqa: ARG002  all are there, whoever asks
+        """All texts."""
+        return self.texts
+
+    def vary(self, texts: Iterable[str], request: object) -> tuple[str, ...]:  # noqa: ARG002  nothing is made here
+        """Nothing."""
+        return ()
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Which texts, by their digest."""
+        named: dict[str, Parameter] = {"pool": self.name, "pool_texts": len(self), "pool_sha256": self.sha256}
+        return named if self.licence is None else named | {"pool_licence": self.licence}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody but the owner of the private texts can see to."""
+        return (
+            "the pool is public, chosen without regard to the private texts; no candidate was left out because it "
+            "stands in them",
+        )
+
+    def exposed(self) -> tuple[str, ...]:
+        """Whose sentences come out."""
+        return (
+            "the texts of the pool that were chosen: real sentences of the pool's authors, to whom nothing is promised",
+        )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __repr__(self) -> str:
+        return f"Pool({self.name!r}, {len(self):,} {'text' if len(self) == 1 else 'texts'})"
+
+
+def encodable(text: str) -> str:
+    """Half a surrogate pair is nothing that a file or a tokenizer takes: it becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _strings(entries: Iterable[Any]) -> Iterator[str]:
+    for place, entry in enumerate(entries, 1):
+        text = entry.text if isinstance(entry, Document) else entry
+        if isinstance(text, str):
+            yield str(text)
+        elif is_missing(text):
+            yield ""
+        elif isinstance(text, os.PathLike):
+            raise ParameterError("a pool takes paths or texts, got both")
+        else:
+            raise DataError(f"the texts of a pool must be strings, entry {place} is {type(text).__name__}")
