@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dptext import TEM, load_vectors
+from dptext.release.rewriting import Rewriter
 from dptext.text.tokens import pieces
-from dptext.words.rewriter import Rewriter
 
 ARCHIVE = "imdb_acl/aclImdb_labelled_50k.tar.xz"
 SAMPLE = 4_000

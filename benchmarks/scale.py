@@ -158,7 +158,7 @@ def mechanism(work: Path) -> dptext.TEM:
 
 
 def plain(source: Path, work: Path) -> Callable[[], object]:
-    from dptext.words.privatize import privatize_file
+    from dptext.release.privatize import privatize_file
 
     made = mechanism(work)
     files = sorted(source.glob("*.parquet"))

@@ -13,7 +13,7 @@ from papers.tem.fasttext import Ragged
 from dptext import TEM, WordVectors
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import pieces
-from dptext.words.rewriter import Codes
+from dptext.words.replacing import Codes
 
 Ids = npt.NDArray[np.int64]
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from dptext.privacy.guarantee import PureDP as PureDP
     from dptext.privacy.restating import statement_for_user as statement_for_user
     from dptext.privacy.statement import PrivacyStatement as PrivacyStatement
+    from dptext.release.privatize import batch_privatizer as batch_privatizer
+    from dptext.release.privatize import privatize as privatize
+    from dptext.release.privatize import privatize_file as privatize_file
     from dptext.release.release import Release as Release
     from dptext.reports.measure import report as report
     from dptext.representations.additive import Gaussian as Gaussian
@@ -74,9 +77,6 @@ if TYPE_CHECKING:
     from dptext.words.madlib import Madlib as Madlib
     from dptext.words.mahalanobis import Mahalanobis as Mahalanobis
     from dptext.words.ordered import OrderedList as OrderedList
-    from dptext.words.privatize import batch_privatizer as batch_privatizer
-    from dptext.words.privatize import privatize as privatize
-    from dptext.words.privatize import privatize_file as privatize_file
     from dptext.words.santext import SanText as SanText
     from dptext.words.santext_plus import SanTextPlus as SanTextPlus
     from dptext.words.tem import TEM as TEM
@@ -115,6 +115,11 @@ _HOME = {
         ),
         "privacy.restating": ("statement_for_user",),
         "privacy.statement": ("PrivacyStatement",),
+        "release.privatize": (
+            "batch_privatizer",
+            "privatize",
+            "privatize_file",
+        ),
         "release.release": ("Release",),
         "reports.measure": ("report",),
         "representations.additive": (
@@ -163,11 +168,6 @@ _HOME = {
         "words.madlib": ("Madlib",),
         "words.mahalanobis": ("Mahalanobis",),
         "words.ordered": ("OrderedList",),
-        "words.privatize": (
-            "batch_privatizer",
-            "privatize",
-            "privatize_file",
-        ),
         "words.santext": ("SanText",),
         "words.santext_plus": ("SanTextPlus",),
         "words.tem": ("TEM",),

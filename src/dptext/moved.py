@@ -30,7 +30,8 @@ MOVED = {
     "dptext.scale": "dptext.spark",
     "dptext.scale.ranks": "dptext.embeddings.dpsgd.ranks",
     "dptext.scale.spark": "dptext.spark.frames",
-    "dptext.words.corpus": "dptext.words.privatize",
+    "dptext.words.corpus": "dptext.release.privatize",
+    "dptext.words.privatize": "dptext.release.privatize",
     "dptext.words.training": "dptext.words.trained_vectors",
     "dptext.text.by_user": "dptext.users.grouping",
 }

@@ -8,10 +8,10 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
+from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
 from dptext.reports.inputs import chosen_rows, columns_of, count_rows, read_rows
 from dptext.reports.measure import Question
-from dptext.words.privatize import privatize_file
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dptext import TEM, load_vectors, privatize
 from dptext.text.tokens import Kind, split
-from dptext.words.rewriter import Aligner, layout_of_private, layout_of_release
+from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
 # words that hold characters which may also follow a word
 WORDS = ["the", "u.s", "u", "s", "n't", "'s", "l'", "ami", "do", "doctor", "x.y.z"]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import dptext
 from dptext import TEM, batch_privatizer
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.release.rewriting import Rewriter
 from dptext.text.tokens import kind_of, letters_between
-from dptext.words.rewriter import Rewriter
 
 LONG = " ".join(["word"] * 100)
 
@@ -87,7 +87,7 @@ def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
         batch_privatizer(mechanism, text="body")({"text": ["a"]})
     with pytest.raises(DataError, match="entry 2 is int"):
         privatizer({"text": ["a", 7]})
-    with pytest.raises(ParameterError, match="must be a word mechanism"):
+    with pytest.raises(ParameterError, match="must be one that replaces texts"):
         batch_privatizer("tem")
 
 

@@ -13,8 +13,8 @@ import dptext
 from dptext.errors import ParameterError, StorageError
 from dptext.files import blocks
 from dptext.files.streams import file_digest
+from dptext.release.privatize import privatize_file
 from dptext.release.release import statement_path
-from dptext.words.privatize import privatize_file
 from stopping import HOLD, killed
 
 MARKER = "qsecretq"
@@ -175,7 +175,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted_in_every_format(work,
 KILLED = f"""{HOLD}
 import sys, dptext
 from dptext.files import blocks
-from dptext.words.privatize import privatize_file
+from dptext.release.privatize import privatize_file
 if __name__ == "__main__":
     blocks.BLOCK_ROWS = 200
     mechanism = dptext.TEM(dptext.load_vectors("small.txt"), epsilon=4.0)

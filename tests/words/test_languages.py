@@ -5,8 +5,9 @@ import unicodedata
 import pytest
 
 import dptext
+from dptext.release.rewriting import Rewriter
 from dptext.text.tokens import Kind, fold, join, split
-from dptext.words.rewriter import Rewriter, count_foreign_words, words_that_can_come_out
+from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
 TEXTS = {
     "French": "L’été dernier, l'infirmière a dit qu'aujourd’hui « c'est fini » : 3,50 € à Orléans !",
@@ -72,15 +73,15 @@ def test_the_share_of_unknown_words_is_counted_and_warned_of(english, language, 
     list(rewriter.rewrite([TEXTS[language]]))
     share = rewriter.tally.unknown / rewriter.tally.words
     assert 0.2 < share <= most
-    assert f"{share:.0%} of the words are unknown to these vectors" in rewriter.tally.warning()
+    assert f"{share:.0%} of the words are unknown to these vectors" in rewriter.warning()
 
 
 def test_a_text_in_the_language_of_the_vectors_warns_of_nothing(english):
     rewriter = Rewriter(english, seed=1)
     list(rewriter.rewrite(["the man said that he was one of the first to go to the city in may"]))
     assert rewriter.tally.unknown == 0
-    assert rewriter.tally.warning() is None
-    assert Rewriter(english).tally.warning() is None
+    assert rewriter.warning() is None
+    assert Rewriter(english).warning() is None
 
 
 def test_the_warning_is_logged_and_never_in_the_statement(english, caplog):

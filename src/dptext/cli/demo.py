@@ -30,6 +30,7 @@ from dptext.privacy.guarantee import MetricDP, at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import not_protected, protected, strength_in_brief
+from dptext.release.privatize import privatize
 from dptext.release.release import Release
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
@@ -37,7 +38,6 @@ from dptext.synthesis.synthesizer import Synthesizer
 from dptext.text.tokens import split
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import load_vectors
-from dptext.words.privatize import privatize
 from dptext.words.tem import TEM
 
 __all__ = ["demo"]

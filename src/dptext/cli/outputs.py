@@ -18,7 +18,7 @@ from dptext.files.documents import NoDocumentsError, read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import SUFFIXES, file_format
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.release.release import Release, rejects_path, statement_path
+from dptext.release.release import Release, Tally, rejects_path, statement_path
 from dptext.release.run import Progress, check_output
 
 __all__ = ["check_places", "places", "release_all"]
@@ -104,6 +104,8 @@ def release_all(
     release: Callable[[Place, Progress], Release],
     what: str,
     output: options.Output,
+    *,
+    warning: Callable[[Tally], str | None] = lambda _: None,
 ) -> None:
     """Release place after place, with a progress bar on a terminal, and say what was done.
 
@@ -113,6 +115,7 @@ def release_all(
         release: release one.
         what: the rows are.
         output: how to say so.
+        warning: what the owner of the rows should know of their counts.
     """
     releases: list[Release] = []
     with stopped_with_notes(), progress_bar("privatizing", quiet=output.quiet) as bar, _noted(releases, len(to)):
@@ -129,7 +132,7 @@ def release_all(
                     raise
                 output.say(f"{place.sources[0]} holds no documents: left out.")
     for each in releases:
-        _say_what_was_done(each, what, output)
+        _say_what_was_done(each, what, output, warning(each.tally))
     if output.as_json:
         found = [_as_data(each) for each in releases]
         print_json(found[0] if len(found) == 1 else found)
@@ -155,7 +158,7 @@ def _make_folder(folder: Path) -> None:
         raise StorageError.of("make", folder, error) from None
 
 
-def _say_what_was_done(release: Release, what: str, output: options.Output) -> None:
+def _say_what_was_done(release: Release, what: str, output: options.Output, note: str | None) -> None:
     out = release.out
     if release.resumed:
         output.say(f"Went on after {release.resumed:,} documents that were done already.")
@@ -163,7 +166,6 @@ def _say_what_was_done(release: Release, what: str, output: options.Output) -> N
     if release.skipped:
         listed = rejects_path(out)
         output.say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.")
-    note = release.tally.warning()
     if note is not None:
         output.say(f"Note (for you alone, it is in no statement): {note}.")
     output.say(f"Explained by: dptext explain {out}")

@@ -19,15 +19,15 @@ from dptext.errors import ParameterError
 from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.privacy.wording import before_words
+from dptext.release.mechanism import TextMechanism
+from dptext.release.privatize import privatize_file
 from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
-from dptext.words.privatize import privatize_file
 from dptext.words.registry import MECHANISMS, options_of
 from dptext.words.tem import TEM
 
-__all__ = ["privatize", "promise_before_start"]
+__all__ = ["privatize"]
 
 
 _OF_TEM = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
@@ -114,7 +114,7 @@ def privatize(
         foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
         _check_for_spark(rows, out, foreign)
         mechanism = words.build()
-        output.say(promise_before_start(mechanism))
+        output.say(mechanism.promise_before_start())
         _privatize_on_spark(rows, out, mechanism, run, charge, output)
         return
     to = places(rows, out, out_format=out_format)
@@ -134,7 +134,7 @@ def privatize(
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
-    output.say(promise_before_start(mechanism))
+    output.say(mechanism.promise_before_start())
     how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         release_all(
@@ -143,6 +143,7 @@ def privatize(
             lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
             "private documents",
             output,
+            warning=mechanism.warning,
         )
         return
     kind = out_format or rows.in_format or file_format(to[0].sources[0]).kind
@@ -151,12 +152,6 @@ def privatize(
     output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
     if sent.skipped:
         output.say(f"Left out {sent.skipped:,} rows that could not be read.")
-
-
-def promise_before_start(mechanism: WordMechanism) -> str:
-    """Unit, relation and pure epsilon, for the person who is about to release something."""
-    document_epsilon = mechanism.document_epsilon if isinstance(mechanism, TEM) else None
-    return before_words(mechanism, word=mechanism.word_guarantee(), document_epsilon=document_epsilon)
 
 
 def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
@@ -184,7 +179,7 @@ def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]
 def _privatize_on_spark(
     rows: options.Rows,
     out: str,
-    mechanism: WordMechanism,
+    mechanism: TextMechanism,
     run: options.Run,
     charge: options.Charge,
     output: options.Output,

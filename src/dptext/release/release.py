@@ -31,8 +31,6 @@ __all__ = [
     "write_statement",
 ]
 
-MANY_UNKNOWN = 0.2
-"""The share of unknown words above which people should look for other vectors."""
 _SUFFIX = ".privacy.json"
 
 
@@ -41,10 +39,10 @@ class Tally:
     """Counts over texts. All but ``longest`` and ``missing`` are private: for the owner of the texts alone.
 
     Attributes:
-        longest: protected words in the longest text.
+        longest: protected parts (words, or sentences) in the longest text.
         missing: texts that were None.
-        words: words.
-        unknown: words outside the vocabulary.
+        words: parts in all texts.
+        unknown: parts that the mechanism knows nothing of (words outside the vocabulary).
     """
 
     longest: int = 0
@@ -59,15 +57,6 @@ class Tally:
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""
         return asdict(self)
-
-    def warning(self) -> str | None:
-        """What to tell the owner of the texts when the vectors do not fit them; it never enters a statement."""
-        if self.unknown <= MANY_UNKNOWN * self.words:
-            return None
-        return (
-            f"{self.unknown / self.words:.0%} of the words are unknown to these vectors: they became random words by "
-            "way of <unk>; use vectors of the language of the texts, or more of them (limit)"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
-from dptext.words.rewriter import Aligner, layout_of_private, layout_of_release
+from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
 __all__ = [
     "aligned",

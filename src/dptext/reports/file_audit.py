@@ -35,7 +35,7 @@ from dptext.synthesis.distribution import (
 from dptext.synthesis.promise import always_assumed, noise_parameters
 from dptext.synthesis.release import distribution_path
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import count_foreign_words, words_that_can_come_out
+from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
 __all__ = [
     "Check",

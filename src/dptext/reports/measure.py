@@ -28,6 +28,7 @@ from dptext.files.documents import PathLike
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.privatize import privatize
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.file_attacks import expect_recovery, infer, link, recover
 from dptext.reports.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
@@ -36,7 +37,6 @@ from dptext.reports.making import Making, Question
 from dptext.reports.page import GroupGap, Measurement, Report, Sample
 from dptext.reports.synthetic import OfSynthetic
 from dptext.synthesis.distribution import announces_description, is_described
-from dptext.words.privatize import privatize
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["Question", "report"]

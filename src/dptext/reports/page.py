@@ -20,7 +20,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import explanation_html, filled, not_protected, of_words, protected, strength_in_brief
 from dptext.reports.file_audit import Check
 from dptext.text.tokens import Kind, split
-from dptext.words.rewriter import PLACEHOLDERS
+from dptext.words.replacing import PLACEHOLDERS
 
 __all__ = [
     "Answer",

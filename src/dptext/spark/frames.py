@@ -16,7 +16,9 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.formats import FORMATS, announced_by
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally, with_columns
+from dptext.release.rewriting import Rewriter
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.files import VECTOR, parameters_digest
 from dptext.spark.descriptions import describe
@@ -26,8 +28,6 @@ from dptext.spark.session import check_frame, plain_errors, session
 from dptext.spark.shared_vectors import fit
 from dptext.spark.tables import to_nodes
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
-from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import Rewriter
 
 __all__ = [
     "KINDS",
@@ -47,7 +47,7 @@ Ids: TypeAlias = str | Sequence[str] | None
 
 def privatize(
     df: Any,
-    mechanism: WordMechanism,
+    mechanism: TextMechanism,
     *,
     text: str = "text",
     keep: Sequence[str] = (),
@@ -55,11 +55,11 @@ def privatize(
     partitions: int | None = None,
     seed: int | None = None,
 ) -> SparkRelease:
-    """Replace every word of a column of a DataFrame through a word mechanism.
+    """Replace every text of a column of a DataFrame through a mechanism: its words, or its sentences.
 
     Args:
         df: a DataFrame of pyspark, the same set of rows whenever it is computed (no sampling without a seed in it).
-        mechanism: a word mechanism; its tables go to every node once.
+        mechanism: what replaces texts, such as `dptext.TEM`; its tables go to every node once.
         text: the column that holds the text, of strings. A missing one (null) stays missing.
         keep: columns to keep as they are; they are exposed. All others are dropped.
         id: the column or columns that tell rows apart, if there are any: given without regard to the text (no hash of
@@ -68,8 +68,8 @@ def privatize(
         partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
-    **Guarantee** (unit document, substitution among documents of equal layout, local): as the statement of the release
-    says, with one machine or many. The noise of a row has a name that no retry, speculation or second use of the
+    **Guarantee** (unit document, substitution, local): as the statement of the release says, with one machine or many,
+    between the documents that it names. The noise of a row has a name that no retry, speculation or second use of the
     DataFrame changes (`dptext.spark.rows`, `dptext.spark.tasks`); the engine commits each row once. Assumptions beside
     those of the mechanism: the input does not change while the release is used; ids are given without regard to texts.
 
@@ -84,7 +84,7 @@ def privatize(
 
 
 def privatize_scan(
-    df: Any, mechanism: WordMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
+    df: Any, mechanism: TextMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
 ) -> SparkRelease:
     """`privatize` for a plain scan of files that is **used once**: without a shuffle, the rows in their order.
 
@@ -211,7 +211,7 @@ def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkReleas
 
     def statement(found: Mapping[str, int]) -> PrivacyStatement:
         rewriter.tally = Tally(*(found.get(name, 0) for name in COUNTS))
-        warning = rewriter.tally.warning()
+        warning = rewriter.warning()
         if warning is not None:
             _logger.warning(warning)
         return source.stated(rewriter.statement())

@@ -1,4 +1,4 @@
-"""What runs in a task: blocks of rows through a word mechanism or an encoder, a function of their places and content.
+"""What runs in a task: blocks of rows through a mechanism or an encoder, a function of their places and content.
 
 **Why nothing is released twice.** The noise of a block is the stream PRF(secret of the release, all parameters and the
 code version, place, content) of `dptext.privacy.randomness`. Where a block begins and ends, its place and the order of
@@ -27,9 +27,9 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import BLOCK_CHARACTERS, BLOCK_ROWS, Block
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import Tally
+from dptext.release.rewriting import Rewriter
 from dptext.spark.tables import from_node
 from dptext.threads import use_cores
-from dptext.words.rewriter import Rewriter
 
 __all__ = [
     "COUNTS",
@@ -77,7 +77,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class RewriteTask:
-    """Texts through a word mechanism, and what `Rewriter` counts.
+    """Texts through a mechanism that replaces them, and what `Rewriter` counts.
 
     ``tables`` names the file of the mechanism (`dptext.spark.tables`), ``software`` is the version of the driver, which
     the nodes must have too.

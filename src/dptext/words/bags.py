@@ -22,9 +22,10 @@ from dptext.privacy.condition import Condition, SameWordCount
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.release.rewriting import checked_texts
 from dptext.text.tokens import pieces
 from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import Codes, checked_texts
+from dptext.words.replacing import Codes
 
 __all__ = ["PrivateBags", "privatize_bags"]
 

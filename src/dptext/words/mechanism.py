@@ -5,17 +5,17 @@ output distribution that can be read (`ShownMechanism`); noise on the vector of 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, number
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, RefusedError
 from dptext.noise.laplace import l2_laplace
 from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.condition import Condition, Requirement, SameLayout
@@ -23,11 +23,16 @@ from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, pro
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import before_words
+from dptext.release.mechanism import Replacing, TextMechanism
+from dptext.release.release import Tally
+from dptext.text.tokens import letters_between
 from dptext.text.vocabulary import UNKNOWN
 from dptext.threads import available_cores, for_each_block
 from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
 from dptext.vectors.word_vectors import WordVectors
+from dptext.words.replacing import WordReplacing
 from dptext.words.trained_vectors import assumptions_about, parameters_of_training
 
 __all__ = [
@@ -55,13 +60,14 @@ _LAYOUT = (
     "(each became a fixed placeholder)",
 )
 _MEAN_OVER = 256  # rows whose distributions are averaged at a time
+_MANY_UNKNOWN = 0.2  # the share of unknown words above which people should look for other vectors
 _BATCH = 2048  # occurrences a task; each has a stream of its own, so another number would change seeded draws
 _MOST_BATCHES = 4  # searched together
 _MOST_NOISE = 1e9  # mean length of the noise, in diameters: float64 still sees the words
 _GRID_BITS = 20  # noisy vectors are rounded to 2^-20 of the vocabulary's diameter before the search
 
 
-class WordMechanism(ABC):
+class WordMechanism(TextMechanism):
     """A randomised map from the words of a public vocabulary to its words. Frozen; it holds no random state.
 
     Args:
@@ -76,7 +82,6 @@ class WordMechanism(ABC):
         ParameterError: epsilon is not a finite number above 0; another policy.
     """
 
-    name: ClassVar[str]
     max_words: int | None = None
     """Words of a document after this many are not looked at; None: no limit."""
     beyond: BeyondWords = "unk"
@@ -93,15 +98,6 @@ class WordMechanism(ABC):
         self.vectors = vectors
         self.epsilon = number("epsilon", epsilon, above=0)
         self.unknown: UnknownWords = choice("unknown", unknown, get_args(UnknownWords))
-
-    def _freeze(self) -> None:
-        """The last step of every constructor: from now on nothing can drift away from the statement."""
-        object.__setattr__(self, "_frozen", True)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if getattr(self, "_frozen", False):
-            raise AttributeError(f"a mechanism is frozen, {name!r} cannot be set: build another one")
-        object.__setattr__(self, name, value)
 
     def _metric(self, name: str) -> str:
         """The name of the metric, and the exception that the policy for unknown words makes."""
@@ -251,6 +247,47 @@ class WordMechanism(ABC):
             exposed=self._exposed(),
             seeded=seeded,
         )
+
+    def promise_before_start(self) -> str:
+        """Unit, relation and pure epsilon, for the person who is about to release something."""
+        return before_words(self, word=self.word_guarantee(), document_epsilon=self._document_epsilon)
+
+    @property
+    def _document_epsilon(self) -> float | None:
+        """The pure budget of a document, where there is one."""
+        return None
+
+    def replacing(self) -> Replacing:
+        """See `dptext.words.replacing`."""
+        return WordReplacing(self)
+
+    def warning(self, tally: Tally) -> str | None:
+        """That many words are unknown, where they are."""
+        if tally.unknown <= _MANY_UNKNOWN * tally.words:
+            return None
+        return (
+            f"{tally.unknown / tally.words:.0%} of the words are unknown to these vectors: they became random words by "
+            "way of <unk>; use vectors of the language of the texts, or more of them (limit)"
+        )
+
+    def parts_in(self, private_text: str) -> int:
+        """Runs of letters, of which there are never fewer than protected words: each replacement holds one at least,
+        and kept characters stand between any two. There are more where a word holds punctuation, or for a placeholder.
+        """
+        runs = len(letters_between(private_text))
+        return runs if self.max_words is None else min(runs, self.max_words)
+
+    def most_parts(self, private_texts: Iterable[str]) -> int:
+        """See `TextMechanism.most_parts`.
+
+        Raises:
+            RefusedError: the vocabulary has a word without a letter, which looks like punctuation.
+        """
+        if not all(letters_between(word) for word in self.vectors.words):
+            raise RefusedError(
+                "a word of the vocabulary has no letter, so words cannot be counted: use dptext.privatize"
+            )
+        return super().most_parts(private_texts)
 
     def statement_of_release(
         self, longest: int, guarantee: Guarantee, *, condition: Condition, exposed: tuple[str, ...], seeded: bool

@@ -144,6 +144,10 @@ class TEM(SelectingMechanism):
             return PureDP(self.document_epsilon)
         return super().document_guarantee(longest)
 
+    @property
+    def _document_epsilon(self) -> float | None:
+        return self.document_epsilon
+
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""
         budget: dict[str, Parameter] = {}

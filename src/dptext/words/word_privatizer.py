@@ -11,11 +11,11 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.files.column import is_missing, one_column
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.rewriting import Rewriter
 from dptext.text.scikit_learn import TextEstimator, TransformerMixin, check_is_fitted
 from dptext.vectors.formats import Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
-from dptext.words.rewriter import Rewriter
 
 __all__ = ["WordPrivatizer"]
 

@@ -1,4 +1,4 @@
-"""The ways of texts through a word mechanism: in memory, as files and streams, and batch by batch."""
+"""The ways of texts through a mechanism that replaces them: in memory, as files and streams, and batch by batch."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block
 from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept_columns
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Release, Tally, with_columns
+from dptext.release.rewriting import Rewriter, rewrite_blocks
 from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file, release_stream
-from dptext.text.tokens import letters_between
-from dptext.words.mechanism import WordMechanism
-from dptext.words.rewriter import Rewriter, rewrite_blocks
 
 __all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]
 
@@ -31,14 +30,14 @@ _CARRIED = (
 
 
 def privatize(
-    texts: Any, mechanism: WordMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
+    texts: Any, mechanism: TextMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
 ) -> Release:
-    """Replace every word of every text through a mechanism.
+    """Replace every text through a mechanism: its words, or its sentences.
 
     Args:
         texts: strings, or `Document`; None (no text) stays None. Or a table, which is not changed: a pandas or polars
             DataFrame, a pyarrow Table or a datasets.Dataset.
-        mechanism: a word mechanism.
+        mechanism: what replaces texts, such as `dptext.TEM`.
         text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
         keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
             that a table carries besides the values of its rows (`dptext.strip_metadata` says what).
@@ -47,8 +46,9 @@ def privatize(
     Returns:
         a release with its ``texts``, or with a ``table`` of the kind that came in.
 
-    **Guarantee** (unit document, substitution among documents of equal layout, local): as the returned statement
-    says; the losses of the words add up, and the statement is for the longest document.
+    **Guarantee** (unit document, substitution, local): as the returned statement says, between the documents that it
+    names (of equal layout, where words are replaced). The losses of a document's parts add up, and the statement is for
+    the longest document.
 
     Raises:
         DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
@@ -78,7 +78,7 @@ def privatize(
     else:
         private = list(rewriter.rewrite(texts))
         made = {"texts": private}
-    warning = rewriter.tally.warning()
+    warning = rewriter.warning()
     if warning is not None:
         _logger.warning(warning)
     return Release(
@@ -99,7 +99,7 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
 def privatize_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike | IO[bytes],
-    mechanism: WordMechanism,
+    mechanism: TextMechanism,
     *,
     text: str = "text",
     keep: Sequence[str] = (),
@@ -115,7 +115,7 @@ def privatize_file(
     to: str | None = None,
     statement_file: PathLike | None = None,
 ) -> Release:
-    """Replace every word of a file of texts, and write the private file, its statement and, maybe, its rejects.
+    """Replace every text of a file, and write the private file, its statement and, maybe, its rejects.
 
     The input is read in constant memory. Whatever stops the program leaves the old output, if there was one, and a job
     that goes on with ``resume=True``: the same noise for what was done, so that nothing is released twice.
@@ -124,13 +124,13 @@ def privatize_file(
         source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
-        mechanism: a word mechanism.
+        mechanism: what replaces texts, such as `dptext.TEM`.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
         seed, resume, force, processes, ledger, ledger_key, progress: see `dptext.release.run.RunSettings`.
         to: of a stream, suffixes that say its format (``".jsonl"``).
         statement_file: of a stream, where the statement goes when all is sent or the run stops.
 
-    **Guarantee** (unit document, substitution among documents of equal layout, local): as the statement says.
+    **Guarantee** (unit document, substitution, local): as the statement says, between the documents that it names.
 
     Raises:
         DataError: a row cannot be read or written; it is named, its content never is.
@@ -172,7 +172,7 @@ def privatize_file(
 
 
 class _Rewriting:
-    """The words of a file through a mechanism (`dptext.release.run.Run`)."""
+    """The texts of a file through a mechanism (`dptext.release.run.Run`)."""
 
     def __init__(self, rewriter: Rewriter, writer: DocumentWriter, processes: int) -> None:
         self._rewriter, self._processes = rewriter, processes
@@ -193,15 +193,15 @@ class _Rewriting:
 # -- batches: for ``datasets.Dataset.map``, and all that maps over columns --------------------------------------
 
 
-def batch_privatizer(mechanism: WordMechanism, *, text: str = "text") -> BatchPrivatizer:
-    """A function that replaces every word in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
+def batch_privatizer(mechanism: TextMechanism, *, text: str = "text") -> BatchPrivatizer:
+    """A function that replaces the texts in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
 
     Args:
-        mechanism: a word mechanism.
+        mechanism: what replaces texts, such as `dptext.TEM`.
         text: the column that holds the text. A missing one (None) stays missing.
 
-    **Guarantee** (unit document, substitution among documents of equal layout, local): as
-    `BatchPrivatizer.statement` says, for one run of ``map``. Processes (``num_proc``) never share noise.
+    **Guarantee** (unit document, substitution, local): as `BatchPrivatizer.statement` says, for one run of ``map``.
+    Processes (``num_proc``) never share noise.
 
     What to know about ``map``:
 
@@ -237,7 +237,7 @@ class BatchPrivatizer:
     statement is made from the private texts, once they are together.
     """
 
-    def __init__(self, mechanism: WordMechanism, *, text: str = "text") -> None:
+    def __init__(self, mechanism: TextMechanism, *, text: str = "text") -> None:
         Rewriter(mechanism)  # refuses what is no mechanism
         self.mechanism = mechanism
         self.text = text
@@ -260,34 +260,24 @@ class BatchPrivatizer:
     def statement(self, private_texts: Iterable[str | None], *, keep: Sequence[str] = ()) -> PrivacyStatement:
         """What was promised for a document, from the private texts of all batches.
 
-        How many words a document had is exposed, but a private text does not show it exactly: a word may hold
-        punctuation, and a placeholder looks like a word. So runs of letters are counted, of which there are never fewer
-        than words: each replacement holds one at least, and kept characters stand between any two. The worst case of a
-        metric guarantee and the slack then come out larger than need be, by no more than placeholders and such words
-        account for; the loss per unit of distance, and a document budget, are exact.
+        How many protected parts a document had is counted in its private text (`TextMechanism.parts_in`), which may
+        hold more than there were, never fewer. Of words, the worst case of a metric guarantee and the slack then come
+        out larger than need be; the loss per unit of distance, and a document budget, are exact.
 
         Args:
             private_texts: all that ``map`` gave, in order; its texts and nothing else.
             keep: columns that were not removed.
 
         Raises:
-            RefusedError: the vocabulary has a word without a letter, which looks like punctuation.
+            RefusedError: the private texts could show fewer parts than there were (`TextMechanism.most_parts`).
             DataError: an entry is neither a string nor None.
         """
-        if not all(letters_between(word) for word in self.mechanism.vectors.words):
-            raise RefusedError(
-                "a word of the vocabulary has no letter, so words cannot be counted: use dptext.privatize"
-            )
         texts = list(private_texts)
-        longest = 0
         for place, text in enumerate(texts, 1):
             if text is not None and not isinstance(text, str):
                 raise DataError(f"private texts must be strings, entry {place} is {type(text).__name__}")
-            longest = max(longest, len(letters_between(text or "")))
-        if self.mechanism.max_words is not None:
-            longest = min(longest, self.mechanism.max_words)
         missing = ("which rows had no text (null)",) if None in texts else ()
-        statement = self.mechanism.document_statement(longest)
+        statement = self.mechanism.document_statement(self.mechanism.most_parts(text or "" for text in texts))
         statement = statement.replace(
             exposed=(*statement.exposed, *missing, _CARRIED),
             # the same texts are the same release, however often they are asked about

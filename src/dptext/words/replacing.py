@@ -2,44 +2,35 @@
 
 Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder; punctuation and
 space stay. Where two tokens touched (``do`` + ``n't``, Han characters), a space is put between their replacements.
-
-Texts go through in blocks, and each block has a stream of random bits of its own, named by its place and its content
-(`dptext.privacy.randomness`). So a seed gives the same texts for every number of processes, and a block that is done
-again repeats its noise.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError
-from dptext.files.blocks import Block, in_blocks
-from dptext.files.documents import Document
-from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.processes import in_order
+from dptext.privacy.randomness import RandomBits
 from dptext.release.release import Tally
 from dptext.text.tokens import Kind, kind_of, letters_between, pieces
 from dptext.text.vocabulary import Vocabulary
-from dptext.words.mechanism import WordMechanism
+
+if TYPE_CHECKING:
+    from dptext.words.mechanism import WordMechanism
 
 __all__ = [
     "PLACEHOLDERS",
     "Aligner",
     "Codes",
-    "Rewriter",
-    "checked_texts",
+    "WordReplacing",
     "count_foreign_words",
     "layout_of_private",
     "layout_of_release",
-    "rewrite_blocks",
     "words_that_can_come_out",
 ]
 
@@ -49,75 +40,24 @@ _NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text i
 _logger = logging.getLogger(__name__)
 _KEPT = -1  # code of a token that stays as it is
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
-_REMEMBERED = 1 << 19  # tokens whose code is remembered, while the rewriter lives
+_REMEMBERED = 1 << 19  # tokens whose code is remembered, by one process
 _LONGEST_REMEMBERED = 64
 
 
-class Rewriter:
-    """What replaces the words of texts: constant memory, texts out in the order of texts in.
+class WordReplacing:
+    """The words of texts through a mechanism (`dptext.release.mechanism.Replacing`)."""
 
-    Args:
-        mechanism: a word mechanism.
-        seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
-        key: the secret of the job, where it is not to be made from the seed or afresh.
-        release_id: of the job, where it has one.
-
-    Attributes:
-        tally: counts over everything rewritten so far.
-    """
-
-    def __init__(
-        self,
-        mechanism: WordMechanism,
-        *,
-        seed: int | None = None,
-        key: NoiseKey | None = None,
-        release_id: str | None = None,
-    ) -> None:
-        if not isinstance(mechanism, WordMechanism):
-            raise ParameterError(f"mechanism must be a word mechanism such as TEM, got {type(mechanism).__name__}")
-        self.mechanism = mechanism
-        self.tally = Tally()
-        self.key = NoiseKey(seed) if key is None else key
-        self.release_id = release_id or new_release_id()
-        self._parameters = hashlib.sha256(mechanism.statement.to_json().encode()).digest()
-        self._place = 0
+    def __init__(self, mechanism: WordMechanism) -> None:
+        self._mechanism = mechanism
         self._codes = Codes(mechanism)
         self._words = np.array(mechanism.vectors.words, dtype=object)
 
-    def statement(self) -> PrivacyStatement:
-        """The statement for everything rewritten so far."""
-        statement = self.mechanism.document_statement(self.tally.longest, seeded=self.key.seeded)
-        missing = ("which rows had no text (null)",) if self.tally.missing else ()
-        return statement.replace(release_id=self.release_id, exposed=(*statement.exposed, *missing))
-
-    def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-        """Yield one private text for each text.
-
-        Raises:
-            DataError: an entry is neither a string nor a `Document`; its place is named.
-        """
-        if isinstance(texts, str):
-            raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        for block in in_blocks(checked_texts(texts)):
-            private, tally = self.rewrite_block(self._place, block)
-            self._place += 1
-            self.tally += tally
-            yield from private
-
-    def rewrite_block(self, place: int, block: Block) -> tuple[list[str | None], Tally]:
-        """The private texts of one block, and its counts: the same ones whenever and wherever it is done.
-
-        Args:
-            place: which block of the job it is, from 0; no two blocks of a job may have the same.
-            block: its texts.
-        """
-        bits = self.key.stream(self._parameters, place, block.digest())
+    def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
+        """One private text for each text, and its counts."""
         tokens: list[str] = []
         ends = []
-        for text in block.texts:
-            if text is not None:
-                tokens += self._cut(pieces(text))
+        for text in texts:
+            tokens += self._cut(pieces(text))
             ends.append(len(tokens))
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
@@ -127,17 +67,13 @@ class Rewriter:
                 tokens[at] = placeholder
         for at in _touching(codes, starts):
             tokens[at] = " " + tokens[at]
-        private: list[str | None] = ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())]
-        missing = [row for row, text in enumerate(block.texts) if text is None]
-        for row in missing:
-            private[row] = None
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
-        return private, tally + Tally(missing=len(missing))
+        return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
     def _cut(self, tokens: list[str]) -> list[str]:
         """The tokens up to the last word that the mechanism takes, where it drops all that follows."""
-        limit = self.mechanism.max_words
-        if limit is None or self.mechanism.beyond != "drop":
+        limit = self._mechanism.max_words
+        if limit is None or self._mechanism.beyond != "drop":
             return tokens
         words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
         return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
@@ -149,31 +85,22 @@ class Rewriter:
         before = np.concatenate([[0], np.cumsum(is_word)])  # words before each token
         longest = int(np.diff(before[starts]).max(initial=0))
         places = np.flatnonzero(is_word)
-        unknown_row = self.mechanism.vectors.vocabulary.unknown_row
+        unknown_row = self._mechanism.vectors.vocabulary.unknown_row
         unknown_words = int(np.count_nonzero(codes[places] == unknown_row))
         words = places.size
-        limit = self.mechanism.max_words
+        limit = self._mechanism.max_words
         if limit is not None:
             longest = min(longest, limit)
             first = np.repeat(before[starts[:-1]], np.diff(before[starts]))  # of the document, for each word
             beyond = np.arange(places.size) - first >= limit
-            unknown = self.mechanism.vectors.words[unknown_row]
+            unknown = self._mechanism.vectors.words[unknown_row]
             for place in places[beyond]:
                 tokens[place] = unknown
             places = places[~beyond]
-        drawn = self.mechanism.sample_rows(codes[places], bits)
+        drawn = self._mechanism.sample_rows(codes[places], bits)
         for place, word in zip(places.tolist(), self._words[drawn].tolist(), strict=True):
             tokens[place] = word
         return Tally(longest=longest, words=words, unknown=unknown_words)
-
-
-def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-    """The strings of the texts; a `DataError` names the place of what is none."""
-    for place, entry in enumerate(texts, 1):
-        text = entry.text if isinstance(entry, Document) else entry
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
-        yield text
 
 
 def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
@@ -183,7 +110,7 @@ def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def count_foreign_words(text: str, known: frozenset[str]) -> int:
-    """How many runs of letters of a private text the rewriter cannot have written.
+    """How many runs of letters of a private text no release can hold.
 
     Args:
         text: a private text.
@@ -216,37 +143,6 @@ def _touching(codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> np
     inner = starts[(starts > 0) & (starts < codes.size)]
     touching[inner - 1] = False
     return np.flatnonzero(touching) + 1
-
-
-# -- several processes ----------------------------------------------------------------------------------------
-
-
-def rewrite_blocks(
-    rewriter: Rewriter, blocks: Iterable[tuple[int, Block]], *, processes: int = 1
-) -> Iterator[tuple[int, Block, tuple[list[str | None], Tally]]]:
-    """Every block, given with its place, and what `Rewriter.rewrite_block` makes of it, in order.
-
-    Raises:
-        StorageError: a process died (out of memory, most likely).
-    """
-    key = rewriter.key
-    pieces = (((place, block), (key.secret(), key.seeded, place, Block(block.texts, {}))) for place, block in blocks)
-    for (place, block), done in in_order(_Work(rewriter.mechanism), pieces, processes=processes):
-        yield place, block, done
-
-
-class _Work:
-    """`Rewriter.rewrite_block` in any process. It holds no secret: it goes there through a file."""
-
-    def __init__(self, mechanism: WordMechanism) -> None:
-        self._mechanism = mechanism
-        self._rewriter: Rewriter | None = None
-
-    def __call__(self, sent: tuple[bytes, bool, int, Block]) -> tuple[list[str | None], Tally]:
-        secret, seeded, place, block = sent
-        if self._rewriter is None:
-            self._rewriter = Rewriter(self._mechanism, key=NoiseKey.restored(secret, seeded=seeded))
-        return self._rewriter.rewrite_block(place, block)
 
 
 # -- what a reader of a text and its private form sees --------------------------------------------------------

@@ -1,0 +1,99 @@
+"""What replaces texts, each by itself, with a proof for a document (`TextMechanism`).
+
+Word mechanisms (`dptext.words.mechanism`) are one kind. The ways of texts, in memory, in files, in batches or on a
+cluster, know of a mechanism what stands here and no more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Protocol
+
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.release.release import Tally
+
+__all__ = ["Replacing", "TextMechanism"]
+
+
+class Replacing(Protocol):
+    """What replaces texts in one process, with all that it remembers between calls; it is never pickled or shared.
+
+    What it remembers saves time and decides nothing: the private texts are a function of the texts and the bits.
+    """
+
+    def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
+        """One private text for each text, and what was counted in them.
+
+        Each private text is drawn from a distribution that depends on its own text alone, independently of the others;
+        no text may end in an error, and none may stand in a log.
+        """
+        ...
+
+
+class TextMechanism(ABC):
+    """What replaces texts: each *part* of a text (a word, a sentence, the text as a whole) by a public one, at random.
+
+    Frozen, and it holds no random state; it can be pickled. The private form of a text depends on this text and on
+    fresh random bits alone, so that a promise for one document is one for each document of a release.
+    """
+
+    name: ClassVar[str]
+
+    def _freeze(self) -> None:
+        """The last step of every constructor: from now on nothing can drift away from the statement."""
+        object.__setattr__(self, "_frozen", True)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a mechanism is frozen, {name!r} cannot be set: build another one")
+        object.__setattr__(self, name, value)
+
+    # -- the promise ------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def statement(self) -> PrivacyStatement:
+        """The promise for one part. Mechanisms that may differ in their output differ in it: it names the noise."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement, and for a job that goes on with the same mechanism only."""
+
+    @abstractmethod
+    def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
+        """The promise for a document: unit document, substitution, local.
+
+        Args:
+            longest: the number of protected parts in the longest document of the release (`Tally.longest`).
+            seeded: whether a seed was used.
+        """
+
+    @abstractmethod
+    def promise_before_start(self) -> str:
+        """Unit, relation and epsilon in a few lines, for the person who is about to release something."""
+
+    # -- the work ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def replacing(self) -> Replacing:
+        """What replaces texts in this process, made anew by each call."""
+
+    def warning(self, tally: Tally) -> str | None:  # noqa: ARG002  a kind that counts has something to say
+        """What the owner of the texts should know where the mechanism does not fit them; it enters no statement."""
+        return None
+
+    # -- what a private text shows ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def parts_in(self, private_text: str) -> int:
+        """How many protected parts the text behind a private one had at most, from the private text alone."""
+
+    def most_parts(self, private_texts: Iterable[str]) -> int:
+        """`parts_in` of the text that has most, where the texts of a release are all that is left of it.
+
+        Raises:
+            RefusedError: they could show fewer parts than there were; what to do instead is said.
+        """
+        return max(map(self.parts_in, private_texts), default=0)

@@ -1,0 +1,134 @@
+"""A mechanism of another kind than words goes the ways of all texts: memory, tables, files, processes, batches."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from dptext import batch_privatizer, privatize, privatize_file
+from dptext.errors import ParameterError, RefusedError
+from dptext.privacy.guarantee import PureDP
+from dptext.privacy.statement import of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.release.mechanism import TextMechanism
+from dptext.release.release import Tally
+from dptext.release.rewriting import Rewriter
+
+PUBLIC = ("Yes.", "No.", "Perhaps.")
+TEXTS = ["One. Two. Three.", None, "", "Alone", "A. B."]
+
+
+class Answers(TextMechanism):
+    """Every sentence becomes one of three, drawn without looking at it."""
+
+    name = "answers"
+
+    def __init__(self, *, shows=True):
+        self.shows = shows
+        self._freeze()
+
+    @property
+    def statement(self):
+        return self._stated(0.0, Unit.EXAMPLE, self.parameters())
+
+    def parameters(self):
+        return {"shows": self.shows}
+
+    def document_statement(self, longest, *, seeded=False):
+        made = self._stated(0.0, Unit.DOCUMENT, {**self.parameters(), "sentences_counted": longest})
+        return made.replace(exposed=("the number of sentences",), seeded=seeded)
+
+    def _stated(self, epsilon, unit, parameters):
+        return of_release(
+            guarantee=PureDP(epsilon),
+            unit=unit,
+            relation=Relation.SUBSTITUTION,
+            trust=Trust.LOCAL,
+            mechanism=self.name,
+            parameters=parameters,
+        )
+
+    def promise_before_start(self):
+        return "answers promise everything"
+
+    def replacing(self):
+        return self._replaced
+
+    def _replaced(self, texts, bits):
+        assert None not in texts
+        counts = [text.count(".") + (text[-1:] not in ("", ".")) for text in texts]
+        drawn = iter(bits.below(np.full(sum(counts), len(PUBLIC), dtype=np.uint64)).tolist())
+        private = [" ".join(PUBLIC[next(drawn)] for _ in range(count)) for count in counts]
+        return private, Tally(longest=max(counts, default=0), words=sum(counts))
+
+    def warning(self, tally):
+        return "many answers" if tally.words > 5 else None
+
+    def parts_in(self, private_text):
+        return private_text.count(".")
+
+    def most_parts(self, private_texts):
+        if self.shows:
+            return super().most_parts(private_texts)
+        raise RefusedError("not to be counted")
+
+
+def shape(texts):
+    """How many answers stand where."""
+    texts = list(texts)
+    assert all(each in PUBLIC for text in texts for each in (text or "").split())
+    return [None if text is None else len(text.split()) for text in texts]
+
+
+def test_texts_in_memory_and_missing_ones_never_reach_the_mechanism(caplog):
+    release = privatize(TEXTS, Answers())
+    assert shape(release.texts) == [3, None, 0, 1, 2]
+    assert (release.tally.longest, release.tally.missing, release.tally.words) == (3, 1, 6)
+    assert release.statement.parameters["sentences_counted"] == 3
+    assert release.statement.exposed == ("the number of sentences", "which rows had no text (null)")
+    assert [each.getMessage() for each in caplog.records] == ["many answers"]
+    assert "null" not in " ".join(privatize(["One."], Answers()).statement.exposed)
+
+
+@pytest.mark.slow
+def test_a_seed_gives_the_same_texts_in_any_number_of_processes(tmp_path):
+    rows = [text for text in TEXTS * 900 if text is not None]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
+    for processes in (1, 2):
+        out = tmp_path / f"{processes}.jsonl"
+        done = privatize_file(tmp_path / "in.jsonl", out, Answers(), seed=5, processes=processes)
+        assert (done.documents, done.statement.mechanism) == (len(rows), "answers")
+        assert done.statement.parameters["sentences_counted"] == 3
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    written = [json.loads(line)["text"] for line in out.read_text().splitlines()]
+    assert written == privatize(rows, Answers(), seed=5).texts and shape(written) == [3, 0, 1, 2] * 900
+    assert privatize(rows, Answers(shows=False), seed=5).texts != written  # other parameters, other noise
+
+
+def test_batches_are_counted_by_the_mechanism():
+    privatizer = batch_privatizer(Answers())
+    private = privatizer({"text": TEXTS})["text"]
+    assert shape(private) == [3, None, 0, 1, 2]
+    assert privatizer.statement(private).parameters["sentences_counted"] == 3
+    assert privatizer.statement([]).parameters["sentences_counted"] == 0
+    with pytest.raises(RefusedError, match="not to be counted"):
+        batch_privatizer(Answers(shows=False)).statement(private)
+
+
+def test_a_mechanism_is_frozen_and_can_be_pickled():
+    mechanism = pickle.loads(pickle.dumps(Answers()))
+    with pytest.raises(AttributeError, match="a mechanism is frozen, 'shows' cannot be set"):
+        mechanism.shows = False
+    assert shape(Rewriter(mechanism).rewrite(TEXTS)) == [3, None, 0, 1, 2]
+
+
+def test_what_a_kind_does_not_say_is_nothing():
+    assert TextMechanism.warning(Answers(), Tally(words=100)) is None
+    with pytest.raises(TypeError, match="abstract"):
+        TextMechanism()
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(ParameterError, match=r"one that replaces texts \(a word mechanism .* got str$"):
+        Rewriter("tem")
