@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from dptext.errors import ParameterError
-from dptext.files.column import is_missing, one_column
-from dptext.privacy.statement import PrivacyStatement
-from dptext.release.rewriting import Rewriter
-from dptext.text.scikit_learn import TextEstimator, TransformerMixin, check_is_fitted
+from dptext.release.text_privatizer import TextPrivatizer
 from dptext.vectors.formats import Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
@@ -20,12 +14,11 @@ from dptext.words.registry import MECHANISMS
 __all__ = ["WordPrivatizer"]
 
 
-class WordPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class WordPrivatizer(TextPrivatizer):
     """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
 
     The constructor only stores. ``fit`` loads the vectors and builds the mechanism; it looks at no text, so nothing is
-    learned from them. ``transform`` draws fresh noise in whichever process calls it: no random state is kept, so
-    none is pickled, cloned or forked, and the noise of two calls is independent.
+    learned from them. ``transform`` is that of `dptext.release.text_privatizer.TextPrivatizer`: fresh noise each time.
 
     **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
     as ``statement_`` says. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
@@ -60,7 +53,6 @@ class WordPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # 
     """
 
     mechanism_: WordMechanism
-    statement_: PrivacyStatement
 
     def __init__(
         self,
@@ -91,26 +83,3 @@ class WordPrivatizer(TransformerMixin, TextEstimator):  # type: ignore[misc]  # 
             load_vectors_once(self.vectors, limit=self.limit), epsilon=self.epsilon, **dict(self.mechanism_params or {})
         )
         return self
-
-    def transform(self, texts: Iterable[str | None]) -> npt.NDArray[np.object_]:
-        """One private text for each text, with fresh noise: a new release.
-
-        Args:
-            texts: a list, an array or a pandas Series of strings. A missing one (None, NaN, NA) counts as the empty
-                text: the steps that follow need a string for each row, and which texts hold no word is shown anyway.
-
-        Returns:
-            (n,) array of str.
-
-        Raises:
-            ParameterError: one string, or something with columns.
-            DataError: an entry that is no string; its place is named.
-            NotFittedError: ``fit`` was not called.
-        """
-        check_is_fitted(self, "mechanism_")
-        rewriter = Rewriter(self.mechanism_, seed=self.seed)
-        private = list(rewriter.rewrite("" if is_missing(text) else text for text in one_column(texts)))
-        self.statement_ = rewriter.statement()
-        result = np.empty(len(private), dtype=object)
-        result[:] = private
-        return result
