@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from dptext.representations.sentence_encoder import SentenceEncoder as SentenceEncoder
     from dptext.representations.unary import OptimizedUnary as OptimizedUnary
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
+    from dptext.sentences.bank import TextBank as TextBank
+    from dptext.sentences.rewriter import BankRewriter as BankRewriter
     from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
     from dptext.synthesis.distribution import TextDistribution as TextDistribution
     from dptext.synthesis.local_model import LocalModel as LocalModel
@@ -151,6 +153,8 @@ _HOME = {
             "OptimizedUnary",
             "SymmetricUnary",
         ),
+        "sentences.bank": ("TextBank",),
+        "sentences.rewriter": ("BankRewriter",),
         "synthesis.chat": ("ChatEndpoint",),
         "synthesis.distribution": ("TextDistribution",),
         "synthesis.local_model": ("LocalModel",),

@@ -20,6 +20,7 @@ from dptext.privacy.condition import (
     OfLevel,
     OneGroup,
     SameLayout,
+    SameSentenceCount,
     SameWordCount,
     Stated,
     TextsOfOne,
@@ -371,7 +372,14 @@ def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
 
 @pytest.mark.parametrize(
     "requirement",
-    [SameLayout(), SameWordCount(), OneGroup("two groups"), WordsChanged(1), Stated("two lists of words")],
+    [
+        SameLayout(),
+        SameWordCount(),
+        SameSentenceCount(),
+        OneGroup("two groups"),
+        WordsChanged(1),
+        Stated("two lists of words"),
+    ],
 )
 @pytest.mark.parametrize("unit", [Unit.DOCUMENT, Unit.WORD])
 def test_a_masked_text_is_no_neighbour_under_a_condition(requirement, unit):

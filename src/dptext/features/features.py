@@ -50,7 +50,7 @@ from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncode
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 
-__all__ = ["BOUNDING", "UNIT", "Block", "Bounding", "PublicFeatures", "encoded_pool", "fit_features"]
+__all__ = ["BOUNDING", "UNIT", "Block", "Bounding", "PublicFeatures", "encoded_parts", "encoded_pool", "fit_features"]
 
 UNIT = 2.0**-15
 """Of a number of a vector."""
@@ -489,6 +489,7 @@ def fit_features(
     public_texts: Iterable[str | None],
     *,
     bounding: Bounding = BOUNDING,
+    together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> PublicFeatures:
@@ -502,6 +503,7 @@ def fit_features(
             packages are installed, else ``"words"``, else ``"glove"``.
         public_texts: strings or documents; None counts as empty. Nothing is promised to those who wrote them.
         bounding: see there.
+        together: put the pool through a sentence model in batches (see `encoded_parts`).
         cache: where vectors of the pool are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
         progress: called with the number of texts that went through an encoder that takes its time.
@@ -528,7 +530,7 @@ def fit_features(
     kept = pool_cache(cache)
     encoders = [_encoder(each, public) for each in names]
     shares = bounding.shares or (1 / len(encoders),) * len(encoders)
-    pools = [_Encoded(encoder, texts, kept, progress) for encoder in encoders]
+    pools = [_Encoded(encoder, texts, kept, progress, together=together) for encoder in encoders]
     with one_blas_thread():
         blocks = tuple(
             _fitted(pool, bounding, math.sqrt(share) * _ROUNDING) for pool, share in zip(pools, shares, strict=True)
@@ -597,6 +599,14 @@ def _for_each_text(encoder: TextEncoder) -> TextEncoder:
     )  # one text gives no second thread work
 
 
+def _in_batches(encoder: TextEncoder) -> TextEncoder:
+    """A sentence model with many texts at a time, on all threads."""
+    if not isinstance(encoder, SentenceEncoder):
+        return encoder
+    model = encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
+    return SentenceEncoder(model, device=encoder.device)
+
+
 def _fitted(pool: _Encoded, bounding: Bounding, weight: float) -> Block:
     """The block of an encoder."""
     encoder = pool.encoder
@@ -662,11 +672,20 @@ class _Encoded:
     stopped, and a pool that grew at its end is not encoded from the start.
     """
 
-    def __init__(self, encoder: TextEncoder, texts: Sequence[str], cache: PoolCache, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        texts: Sequence[str],
+        cache: PoolCache,
+        progress: Progress | None,
+        *,
+        together: bool = False,
+    ) -> None:
         self.encoder, self.count = encoder, len(texts)
+        self._reads = _in_batches(encoder) if together else encoder
         self._texts, self._cache, self._progress = texts, cache, progress
         self._found: dict[int, Vectors] = {}
-        told = {name: repr(value) for name, value in sorted(encoder.parameters().items())}
+        told = {name: repr(value) for name, value in sorted(self._reads.parameters().items())}
         # of a caller's function nothing says which one it is, before it is known what it said of the pool
         self._is_known = any(name.endswith("sha256") for name in told)
         self._name = json.dumps(["encoded", encoder.name, told])
@@ -676,7 +695,7 @@ class _Encoded:
         """(n, D) of the first texts, of the next ones, ..."""
         for start in range(0, self.count, _AT_ONCE):
             if isinstance(self.encoder, _QUICK):
-                yield self.encoder.encode(self._texts[start : start + _AT_ONCE])
+                yield self._reads.encode(self._texts[start : start + _AT_ONCE])
                 continue
             within = start % _KEPT_TOGETHER
             yield self._kept(start - within)[within : within + _AT_ONCE]
@@ -695,7 +714,7 @@ class _Encoded:
             kept = self._cache.get(self._key(start), self._shape(start), np.float32) if self._is_known else None
             if kept is None:
                 done = None if self._progress is None else partial(_further, self._progress, start)
-                kept = self.encoder.encode(texts, progress=done)
+                kept = self._reads.encode(texts, progress=done)
                 self._found[start] = kept
                 self._keep(start) if self._is_known else self._waiting.append(start)
             else:
@@ -736,7 +755,6 @@ def encoded_pool(
     given = checked_texts(texts)
     kept = pool_cache(cache)
     shape = (len(given), features.dimension)
-    pools = [_Encoded(block.encoder, given, kept, progress) for block in features.blocks]
     is_quick = all(isinstance(block.encoder, _QUICK) for block in features.blocks)
     if is_quick and len(given) < _WORTH_KEEPING:
         kept = PoolCache(None)
@@ -744,12 +762,9 @@ def encoded_pool(
     found: Units | None = kept.get(key, shape, np.int32)
     if found is not None:
         return found
-    for pool, block in zip(pools, features.blocks, strict=True):
-        pool.identified(block)
 
     def parts() -> Iterator[Units]:
-        for raw in zip(*(pool.parts() for pool in pools), strict=True):
-            yield features._units_of(raw)
+        return encoded_parts(features, given, cache=cache, progress=progress)
 
     found = kept.put(key, shape, np.int32, parts)
     if found is None:
@@ -759,3 +774,27 @@ def encoded_pool(
             start += len(part)
         found.setflags(write=False)
     return found
+
+
+def encoded_parts(
+    features: PublicFeatures,
+    texts: Sequence[str],
+    *,
+    together: bool = False,
+    cache: Cache = None,
+    progress: Progress | None = None,
+) -> Iterator[Units]:
+    """`PublicFeatures.units` of *public* texts, of the first ones, of the next ones, and so on.
+
+    Args:
+        together: put them through a sentence model in batches, sorted by length: several times as fast. A vector may
+            then differ from that of the text by itself in the last places, so it is for texts that nothing else has to
+            agree with, such as a bank.
+        cache, progress: as for `fit_features`.
+    """
+    kept = pool_cache(cache)
+    pools = [_Encoded(block.encoder, texts, kept, progress, together=together) for block in features.blocks]
+    for pool, block in zip(pools, features.blocks, strict=True):
+        pool.identified(block)
+    for raw in zip(*(pool.parts() for pool in pools), strict=True):
+        yield features._units_of(raw)

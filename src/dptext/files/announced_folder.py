@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,15 @@ from typing import Any
 
 from dptext.errors import DataError
 from dptext.files.streams import file_digest, read_stored
-from dptext.own_files import check_released, whole_folder
+from dptext.own_files import HashedFile, check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement, each_once
 
 __all__ = ["CONFIG", "AnnouncedFolder", "read_statement_of", "refuse_unknown"]
 
 CONFIG = "config.json"
+
+Content = bytes | Callable[[HashedFile], None]
+"""Of a file: its bytes, or what writes them, where there are too many to hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +32,9 @@ class AnnouncedFolder:
         version: of the format.
         writer: what writes it, for messages.
         keys: what the configuration holds beside format, version, software and digests.
-        files: that are always there; the first holds the arrays and may be large.
+        files: that are always there; the first ones hold the arrays and may be large.
         further: that may be there.
+        large: how many of the files may be large: they are digested, and read by whoever wants them.
     """
 
     format: str
@@ -39,12 +43,13 @@ class AnnouncedFolder:
     keys: tuple[str, ...]
     files: tuple[str, ...]
     further: tuple[str, ...] = ()
+    large: int = 1
 
     def write(
         self,
         target: Path,
         config: Mapping[str, Any],
-        files: Mapping[str, bytes],
+        files: Mapping[str, Content],
         *,
         software: str | None,
         replace: bool = False,
@@ -54,17 +59,16 @@ class AnnouncedFolder:
         Raises:
             StorageError: it cannot be written.
         """
-        announced = {
-            "format": self.format,
-            "version": self.version,
-            "software": software,
-            **config,
-            "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        }
-        content = (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode()
         with whole_folder(target, replace=replace) as part:
-            for name, each in {**files, CONFIG: content}.items():
-                (part / name).write_bytes(each)
+            digests = {name: _written(part / name, content) for name, content in files.items()}
+            announced = {
+                "format": self.format,
+                "version": self.version,
+                "software": software,
+                **config,
+                "sha256": digests,
+            }
+            _written(part / CONFIG, (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode())
 
     def is_here(self, place: Path) -> bool:
         """Whether a folder says that it is one of these, and holds nothing besides.
@@ -86,7 +90,7 @@ class AnnouncedFolder:
         return (place / CONFIG).is_file() and self._parsed(place).get("format") == self.format
 
     def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The configuration, and the content of all files but the first, each as the configuration announces it.
+        """The configuration, and the content of all files but the large ones, each as the configuration announces it.
 
         Raises:
             DataError: a file is missing, or is none of them.
@@ -108,10 +112,10 @@ class AnnouncedFolder:
             digests = {}
         refuse_unknown(source, config, ("format", "version", "software", *self.keys, "sha256"))
         refuse_unknown(source, digests, (*self.files, *self.further), "sha256.")
-        first, *others = self.files
+        large, others = self.files[: self.large], self.files[self.large :]
         there = [name for name in self.further if name in digests or (place / name).exists()]
         contents = {name: read_stored(place / name) for name in (*others, *there)}
-        found = {first: file_digest(place / first)}
+        found = {name: file_digest(place / name) for name in large}
         found |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         for name, digest in found.items():
             if digest != digests.get(name):
@@ -126,6 +130,17 @@ class AnnouncedFolder:
         with suppress(ValueError, RecursionError):
             config = json.loads(read_stored(place / CONFIG), object_pairs_hook=each_once)
         return config if isinstance(config, dict) else {}
+
+
+def _written(place: Path, content: Content) -> str:
+    """The digest of what is written to a new file."""
+    with place.open("xb") as stream:
+        file = HashedFile(stream)
+        if callable(content):
+            content(file)
+        else:
+            file.write(content)
+        return file.digest()
 
 
 def refuse_unknown(

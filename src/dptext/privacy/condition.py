@@ -25,6 +25,7 @@ __all__ = [
     "OneGroup",
     "Requirement",
     "SameLayout",
+    "SameSentenceCount",
     "SameWordCount",
     "Stated",
     "TextsOfOne",
@@ -67,6 +68,13 @@ class SameLayout(Requirement):
 
     def implies(self, other: Requirement) -> bool:  # noqa: D102
         return isinstance(other, SameLayout | SameWordCount)
+
+
+@dataclass(frozen=True)
+class SameSentenceCount(Requirement):
+    """Both texts have the same number of sentences."""
+
+    kind = "same number of sentences"
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,18 @@ class Stated(Requirement):
     kind = "stated"
 
 
-_OF_KIND = (SameWordCount, SameLayout, OneGroup, WordsChanged, TextsOfOne, OfLevel, LevelIsSent, EncoderStays, Stated)
+_OF_KIND = (
+    SameWordCount,
+    SameLayout,
+    SameSentenceCount,
+    OneGroup,
+    WordsChanged,
+    TextsOfOne,
+    OfLevel,
+    LevelIsSent,
+    EncoderStays,
+    Stated,
+)
 _KINDS: dict[str, type[Requirement]] = {each.kind: each for each in _OF_KIND}
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
 About = Literal["vectors", "collections", "pairs"]
@@ -155,6 +174,7 @@ _PAIRS_OF_WORDS = (
 )
 _SUBSTITUTED = {
     Unit.WORD: "any two words that could stand at one place of the text, the unknown word among them",
+    Unit.SENTENCE: "any two sentences that could stand at one place of the text",
     Unit.EXAMPLE: "any two examples",
     Unit.DOCUMENT: "any two texts",
     Unit.USER: "any two people",
@@ -304,6 +324,8 @@ class Condition:
             said.append("the same number of words and the same layout")
         elif self.has(SameWordCount):
             said.append("the same number of words")
+        if self.has(SameSentenceCount):
+            said.append("the same number of sentences")
         group = self._group()
         if group:
             said.append(f"words of {group} at each place")

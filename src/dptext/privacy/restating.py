@@ -35,7 +35,16 @@ from typing import Any, Literal, get_args
 
 from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.condition import OneGroup, Requirement, SameLayout, SameWordCount, Stated, TextsOfOne, WordsChanged
+from dptext.privacy.condition import (
+    OneGroup,
+    Requirement,
+    SameLayout,
+    SameSentenceCount,
+    SameWordCount,
+    Stated,
+    TextsOfOne,
+    WordsChanged,
+)
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -244,7 +253,7 @@ def with_word_dropout(
         )
     if statement.unit not in (Unit.DOCUMENT, Unit.WORD):
         raise RefusedError(f"word dropout takes nothing off a promise for a {statement.unit}: it hides single words")
-    if statement.condition.has(SameLayout, SameWordCount, OneGroup, WordsChanged, Stated):
+    if statement.condition.has(SameLayout, SameWordCount, SameSentenceCount, OneGroup, WordsChanged, Stated):
         raise RefusedError(
             f"under this statement neighbours are {statement.neighbours}: a text with a word masked and the same text "
             "with the word shown are not, or nothing says so, and the output may show which words were masked; take a "

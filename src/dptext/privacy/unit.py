@@ -11,6 +11,7 @@ class Unit(StrEnum):
     """The privacy unit: what one neighbouring change may touch."""
 
     WORD = "word"
+    SENTENCE = "sentence"
     EXAMPLE = "example"
     DOCUMENT = "document"
     USER = "user"

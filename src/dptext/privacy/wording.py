@@ -28,6 +28,7 @@ __all__ = [
     "OF_A_CLAIM",
     "Strength",
     "audited",
+    "before_bank",
     "before_embedding",
     "before_synthesis",
     "before_vectors",
@@ -46,7 +47,13 @@ __all__ = [
 ]
 
 _WIDTH = 96
-_PLURAL = {Unit.WORD: "words", Unit.EXAMPLE: "examples", Unit.DOCUMENT: "documents", Unit.USER: "users"}
+_PLURAL = {
+    Unit.WORD: "words",
+    Unit.SENTENCE: "sentences",
+    Unit.EXAMPLE: "examples",
+    Unit.DOCUMENT: "documents",
+    Unit.USER: "users",
+}
 OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
 """What a mechanism that was published with a claim puts among its parameters about it."""
 
@@ -222,6 +229,11 @@ def before_words(mechanism: Any, *, word: Guarantee, document_epsilon: float | N
     """
     values = {"mechanism": mechanism, "word": word, "document_epsilon": document_epsilon}
     return filled("privacy/templates/before_words.txt", **values)
+
+
+def before_bank(mechanism: Any) -> str:
+    """What a file of texts is promised by a bank of public texts."""
+    return filled("privacy/templates/before_bank.txt", mechanism=mechanism).rstrip("\n")
 
 
 def before_vectors(device: Any) -> str:

@@ -1,0 +1,345 @@
+"""A bank of public texts: what a private text may become."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import path
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_features
+from dptext.features.pool import Pool
+from dptext.features.pool_cache import Cache
+from dptext.files.announced_folder import AnnouncedFolder
+from dptext.files.tensors import read_tensors, tensor_bytes
+from dptext.noise.subset_selection import Profile
+from dptext.own_files import HashedFile, check_new_folder
+from dptext.privacy.statement import Parameter, software
+from dptext.privacy.wording import filled
+from dptext.representations.encoders import Progress, TextEncoder
+from dptext.vectors.search import NearestSets
+
+__all__ = ["TextBank", "announces_bank"]
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+_LEAST = 3
+_FITTED_ON = 20_000  # texts: what a few more would change of the features is nothing
+_PROFILED = 256  # texts whose neighbours stand for those of private ones
+_ROWS = 4096
+_PART = 1 << 24
+
+_VECTORS, _TEXTS, _FEATURES, _CARD = "vectors.npy", "texts.txt", "features.safetensors", "README.md"
+_FOLDER = AnnouncedFolder(
+    format="dptext-text-bank",
+    version=1,
+    writer="TextBank.save",
+    keys=("name", "licence", "texts", "dimension", "features"),
+    files=(_VECTORS, _TEXTS, _FEATURES, _CARD),
+    large=2,
+)
+
+
+class TextBank:
+    """Public texts with their vectors, frozen: a private text becomes one of them (`dptext.BankRewriter`).
+
+    Kept are the distinct texts that are not empty, in the order in which they came, each on one line: white space
+    within becomes single spaces.
+
+    **What must hold.** The bank is public: nothing is promised to those who wrote its texts. It was chosen without a
+    look at the private texts, and nothing was left out because it stands in them. What comes out is a text of the bank,
+    word for word: names, numbers and claims in it are those of the bank's authors, and can be false of the writer.
+
+    Args:
+        texts: what `dptext.Pool` takes: a path, texts, a table; or a `Pool`.
+        encoder: by which texts are similar: what `dptext.Synthesizer` takes as ``features`` (None: a sentence model and
+            words side by side, where their packages are installed), or `PublicFeatures`.
+        text: the column that holds the texts, in tables and in files that have columns.
+        name, licence: of the source, for statement and card; of a `Pool` its own.
+        cache: where vectors of the bank are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
+            the user's cache folder. Private texts never go there.
+        progress: called with the number of texts that went through an encoder that takes its time.
+
+    Attributes:
+        texts: (N,) the texts.
+        vectors: (N, d) float32, read-only: whole units of 2^-15, of length at most 1 each.
+        features: text to vector; of a private text, from this text alone to the last bit.
+        name, licence: of the source.
+
+    Raises:
+        ParameterError: fewer than three distinct texts; as `Pool`.
+        RefusedError: features of word vectors that were released under a promise, and are not public.
+        DataError, StorageError, MissingExtraError: as `Pool` and the features.
+
+    >>> bank = TextBank(["I like tea.", "I like  tea.", "He pays his tax.", "Dogs bark."], encoder="words", cache=False)
+    >>> bank
+    TextBank('a public pool', 3 texts, words)
+    >>> bank.texts[0]
+    'I like tea.'
+    """
+
+    texts: Sequence[str]
+    vectors: Floats
+    features: PublicFeatures
+    name: str
+    licence: str | None
+
+    def __init__(
+        self,
+        texts: Any,
+        *,
+        encoder: Spec | PublicFeatures = None,
+        text: str = "text",
+        name: str | None = None,
+        licence: str | None = None,
+        cache: Cache = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if isinstance(texts, Pool):
+            if name is not None or licence is not None:
+                raise ParameterError("a Pool has its own name and licence: leave name and licence out")
+            pool = texts
+        else:
+            pool = Pool(texts, text=text, name=name, licence=licence)
+        lines = _Lines.of(" ".join(each.split()) for each in pool.texts)
+        if len(lines) < _LEAST:
+            raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
+        every = -(-len(lines) // _FITTED_ON)
+        features = encoder
+        if not isinstance(features, PublicFeatures):
+            sample = [lines[row] for row in range(0, len(lines), every)]
+            features = fit_features(features, sample, together=True, cache=cache)
+        if features.prior:
+            raise RefusedError(
+                "the bank's word vectors were released under a promise to the people in their training, which a local "
+                "release would not count in: use public vectors"
+            )
+        vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
+        for units in encoded_parts(features, lines, together=True, cache=cache, progress=progress):
+            np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
+            start += len(units)
+        self._hold(lines, vectors, features, pool.name, pool.licence)
+
+    def _hold(
+        self, texts: _Lines, vectors: Floats, features: PublicFeatures, name: str, licence: str | None, **known: Any
+    ) -> None:
+        vectors.flags.writeable = False
+        vars(self).update(texts=texts, vectors=vectors, features=features, name=name, licence=licence, **known)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a bank is frozen, {name!r} cannot be set: make another one")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"TextBank({self.name!r}, {len(self):,} texts, {self.features.name})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_sets"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over texts, vectors and what makes them: banks that share it are the same."""
+        digests = {}
+        with Path(os.devnull).open("wb") as nowhere:
+            for name, write in self._large().items():
+                file = HashedFile(nowhere)
+                write(file)
+                digests[name] = file.digest()
+        return _fingerprint(digests, self.features.fingerprint)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """How similar the texts of each rank are to a text of the bank that is taken out: public, and what the best k
+        is chosen by."""
+        count = min(_PROFILED, len(self))
+        rows = np.arange(count, dtype=np.int64) * len(self) // count
+        ranks, cumulative = self._sets.profile(self.vectors[rows], leave_out=rows)
+        return Profile(ranks, cumulative, candidates=int(ranks[-1]))
+
+    @cached_property
+    def _sets(self) -> NearestSets:
+        return NearestSets(self.vectors)
+
+    def nearest(self, vectors: npt.ArrayLike, count: int) -> Rows:
+        """(n, count) the rows of the texts most similar to each of (n, d) vectors of `features`, as a set in ascending
+        order; ties go to the lower row. It is a function of the vector and the bank, to the last bit."""
+        return self._sets.find(vectors, count)
+
+    def similarities(self, vectors: npt.ArrayLike, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """(n, m) similarity of each of (n, d) vectors to (n, m) rows: the scalar product."""
+        return self._sets.similarities(vectors, rows)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Which bank, for statements."""
+        licence: dict[str, Parameter] = {} if self.licence is None else {"bank_licence": self.licence}
+        return {
+            "bank": self.name,
+            "bank_texts": len(self),
+            "bank_sha256": self.fingerprint,
+            **licence,
+            **self.features.parameters(),
+        }
+
+    # -- as a folder ------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write texts, vectors, features and a card into a folder, whole or not at all.
+
+        Args:
+            folder: where.
+            replace: overwrite a folder that was written by this method; never another one.
+
+        Raises:
+            ParameterError: something is there already.
+            StorageError: it cannot be written.
+        """
+        target = check_new_folder(path("the folder", folder), replace=replace, is_ours=_FOLDER.is_here, holds="a bank")
+        config, tensors = self.features.to_parts()
+        arrays = {f"features.{name}": each for name, each in tensors.items()}
+        arrays |= {"ranks": self.profile.ranks, "cumulative": self.profile.cumulative}
+        _FOLDER.write(
+            target,
+            {
+                "name": self.name,
+                "licence": self.licence,
+                "texts": len(self),
+                "dimension": self.features.dimension,
+                "features": config,
+            },
+            {**self._large(), _FEATURES: tensor_bytes(arrays), _CARD: self.card().encode()},
+            software=software(),
+            replace=replace,
+        )
+
+    def card(self) -> str:
+        """The card of the folder, as Markdown: what it holds, whose texts they are, how to use it."""
+        return filled("sentences/templates/card.md", bank=self)
+
+    def _large(self) -> dict[str, Any]:
+        """What writes the files that need not fit into memory."""
+        return {_VECTORS: self._write_vectors, _TEXTS: self._lines.write}
+
+    @property
+    def _lines(self) -> _Lines:
+        assert isinstance(self.texts, _Lines)
+        return self.texts
+
+    def _write_vectors(self, file: HashedFile) -> None:
+        head = io.BytesIO()
+        described = {"descr": "<f4", "fortran_order": False, "shape": self.vectors.shape}
+        np.lib.format.write_array_header_1_0(head, described)
+        file.write(head.getvalue())
+        for start in range(0, len(self), _ROWS):
+            file.write(self.vectors[start : start + _ROWS].astype("<f4").tobytes())
+
+    @classmethod
+    def load(
+        cls, folder: str | os.PathLike[str], *, encoder: TextEncoder | Sequence[TextEncoder] | None = None
+    ) -> TextBank:
+        """The bank in a folder that `save` wrote. Texts and vectors are mapped from their files, which must stay as
+        they are for as long as it is used.
+
+        Args:
+            folder: where.
+            encoder: those of its features that the folder cannot hold (a caller's function, a model elsewhere).
+
+        Raises:
+            DataError: the folder was changed, or is none.
+            MissingExtraError: what its features need is not installed.
+            StorageError: it cannot be read.
+        """
+        place = path("the folder", folder)
+        source = place.name or str(place)
+        config, _ = _FOLDER.read(place, source)
+        tensors, _ = read_tensors(place / _FEATURES, source=f"{source}: {_FEATURES}")
+        bank = cls.__new__(cls)
+        try:
+            own = {
+                name.removeprefix("features."): each for name, each in tensors.items() if name.startswith("features.")
+            }
+            features = PublicFeatures.from_parts(config["features"], own, source, given=encoder)
+            vectors = np.load(place / _VECTORS, mmap_mode="r", allow_pickle=False)
+            lines = _Lines(np.memmap(place / _TEXTS, dtype=np.uint8, mode="r"))
+            profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
+            fits = vectors.dtype == np.float32 and vectors.shape == (len(lines), features.dimension)
+            said = isinstance(config["name"], str) and isinstance(config["licence"], str | None)
+            if not fits or len(lines) < _LEAST or not said:
+                raise ValueError
+            bank._hold(
+                lines,
+                vectors,
+                features,
+                config["name"],
+                config["licence"],
+                profile=profile,
+                fingerprint=_fingerprint(config["sha256"], features.fingerprint),
+            )
+            _ = bank._sets  # which looks at every vector
+        except DataError:
+            raise  # that says what to do
+        except OSError as error:
+            raise StorageError.of("read", place, error) from None
+        except (ParameterError, TypeError, KeyError, IndexError, ValueError) as error:
+            why = f" ({error})" if isinstance(error, ParameterError) else ""
+            raise DataError(f"{source}: its files are not of one bank{why}; get the folder again") from None
+        return bank
+
+
+def announces_bank(folder: Path) -> bool:
+    """Whether the configuration of a folder says that `TextBank.save` wrote it; nothing else is looked at.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    return _FOLDER.announces(folder)
+
+
+def _fingerprint(digests: Mapping[str, str], features: str) -> str:
+    return hashlib.sha256(f"{digests[_VECTORS]}\n{digests[_TEXTS]}\n{features}".encode()).hexdigest()
+
+
+class _Lines(Sequence[str]):
+    """Texts of one line each, as the bytes of a file: a million of them take no more memory than the file does, and
+    that only while it is read."""
+
+    def __init__(self, content: npt.NDArray[np.uint8]) -> None:
+        self._content = content
+        starts = range(0, content.size, _PART)
+        ends = [np.flatnonzero(content[start : start + _PART] == ord("\n")) + start for start in starts]
+        self._ends: Rows = np.concatenate([np.array([-1]), *ends])
+
+    @classmethod
+    def of(cls, texts: Iterator[str]) -> _Lines:
+        return cls(np.frombuffer(b"".join(f"{each}\n".encode() for each in texts), dtype=np.uint8))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        at = range(len(self))[place]
+        return self._content[self._ends[at] + 1 : self._ends[at + 1]].tobytes().decode()
+
+    def write(self, file: HashedFile) -> None:
+        """All of them."""
+        for start in range(0, self._content.size, _PART):
+            file.write(self._content[start : start + _PART].tobytes())

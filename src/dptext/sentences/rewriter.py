@@ -1,0 +1,280 @@
+"""Texts as texts of a public bank, by subset selection: readable, under a pure local promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import chain, pairwise
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, number, whole
+from dptext.errors import ParameterError, RefusedError
+from dptext.noise.subset_selection import SubsetSelection, best_size
+from dptext.privacy.condition import ANY_TWO, Condition, SameSentenceCount
+from dptext.privacy.guarantee import Guarantee, PureDP, for_group
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import before_bank
+from dptext.release.mechanism import TextMechanism
+from dptext.release.release import Tally
+from dptext.representations.encoders import checked_texts
+from dptext.sentences.bank import TextBank
+from dptext.text.sentences import sentences
+
+__all__ = ["BankRewriter", "UnitOfEpsilon"]
+
+UnitOfEpsilon: TypeAlias = Literal["sentence", "document"]
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_AT_ONCE = 2048  # parts that are encoded and searched together
+_MEMBERS = 1 << 22  # of all their sets
+
+
+class BankRewriter(TextMechanism):
+    """Replace a document, or each of its sentences, by a text of a public bank: a similar one more often.
+
+    Each *part* x (a sentence, or the document as a whole) has a set S(x) of exactly k texts of the bank, the ones most
+    similar to it. A text of the bank comes out with a weight a if it is in S(x), else b, with whole numbers
+    a / b <= e^epsilon (`dptext.noise.subset_selection`).
+
+    **Guarantee** (local; substitution). *Of a sentence* (``unit="sentence"``): epsilon, pure, for any two sentences. A
+    document of n of them loses n epsilon at most, against documents with the same number of sentences, which is shown.
+    *Of a document* (``unit="document"``): epsilon, pure, for **any** two documents. With ``max_sentences`` = n always n
+    sentences come out, with epsilon / n each: what follows the n-th is cut, what is missing is the empty text, which
+    goes through the mechanism like any other. Without it one text stands for the whole document.
+    *Proof.* S(x) has k members whatever x is, and depends on x and the public bank alone: a part loses at most epsilon
+    (`SubsetSelection`). The parts of a document are drawn independently, so their losses add up; how many they are
+    is equal for neighbours. There is no slack.
+    Assumptions: the bank and its encoder are public and were fixed without a look at the private texts.
+
+    **That a text stands in the bank is no loss.** It may come out as it is, and so it may for every other input, at
+    most e^epsilon times less often. What would tell is a bank that was made or pruned with the private texts at hand.
+
+    **What it does not promise.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: who knows the texts
+    that an output can have come from often finds the right one (`relinking`). And the words are the bank's: see
+    `dptext.TextBank`.
+
+    Args:
+        bank: public.
+        epsilon: nats.
+        unit: what they are for, a sentence or a document.
+        max_sentences: how many sentences of a document are replaced. For a document also how many come out.
+        size: k, the same for all texts; None: with which the similarity is largest on average, by what is public
+            (`dptext.noise.subset_selection.best_size`).
+
+    Raises:
+        ParameterError: a number out of range; another unit.
+
+    >>> texts = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due."]
+    >>> bank = TextBank(texts, encoder="words", cache=False)
+    >>> rewriter = BankRewriter(bank, epsilon=3.0, unit="document", size=1)
+    >>> rewriter.probabilities("tea is what I like").round(3)
+    array([0.87 , 0.043, 0.043, 0.043])
+    >>> print(rewriter.statement.guarantee, "for", rewriter.statement.neighbours)
+    3-differential privacy (pure) for any two texts
+    """
+
+    name = "BankRewriter"
+
+    def __init__(
+        self,
+        bank: TextBank,
+        *,
+        epsilon: float,
+        unit: UnitOfEpsilon = "sentence",
+        max_sentences: int | None = None,
+        size: int | None = None,
+    ) -> None:
+        if not isinstance(bank, TextBank):
+            raise ParameterError(f"bank must be a TextBank, got {type(bank).__name__}: use dptext.TextBank(texts)")
+        self.bank = bank
+        self.epsilon = number("epsilon", epsilon, above=0)
+        self.unit: UnitOfEpsilon = choice("unit", unit, get_args(UnitOfEpsilon))
+        self.max_sentences = None if max_sentences is None else whole("max_sentences", max_sentences, least=1)
+        shared = self.max_sentences if self.unit == "document" else None
+        of_a_part = self.epsilon if shared is None else _share(self.epsilon, shared)
+        k = best_size(of_a_part, bank.profile) if size is None else whole("size", size, least=1, most=len(bank) - 1)
+        self.selection = SubsetSelection(len(bank), k, of_a_part)
+        self._freeze()
+
+    @property
+    def size(self) -> int:
+        """K, how many texts of the bank are in the set of a part."""
+        return self.selection.size
+
+    # -- the promise ------------------------------------------------------------------------------------------
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """The promise for one part: a sentence, or a document as a whole."""
+        if self.unit == "document":
+            return self._statement(PureDP(self.epsilon), Unit.DOCUMENT, ANY_TWO)
+        return self._statement(PureDP(self.epsilon), Unit.SENTENCE, ANY_TWO)
+
+    def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
+        """See `TextMechanism`."""
+        if self.unit == "document":
+            return self.statement.replace(seeded=seeded)
+        guarantee = for_group(PureDP(self.epsilon), longest) if longest else PureDP(0.0)
+        made = self._statement(
+            guarantee,
+            Unit.DOCUMENT,
+            Condition(requirements=(SameSentenceCount(),), note="losses add up over sentences"),
+        )
+        return made.replace(seeded=seeded, parameters={**made.parameters, "sentences_counted": longest})
+
+    def _statement(self, guarantee: Guarantee, unit: Unit, condition: Condition) -> PrivacyStatement:
+        return of_release(
+            guarantee=guarantee,
+            unit=unit,
+            relation=Relation.SUBSTITUTION,
+            condition=condition,
+            trust=Trust.LOCAL,
+            mechanism=self.name,
+            parameters=self.parameters(),
+            assumptions=(
+                "the bank is public, chosen without regard to the private texts; no text was left out because it "
+                "stands in them",
+                *self.bank.features.assumptions(),
+            ),
+            exposed=(
+                *self._shown(unit),
+                "texts of the bank, word for word: names, numbers and claims in them are those of the bank's authors, "
+                "to whom nothing is promised",
+                *self.bank.features.exposed(),
+            ),
+        )
+
+    def _shown(self, unit: Unit) -> tuple[str, ...]:
+        if unit is Unit.SENTENCE:
+            return ()
+        if self.unit == "document":
+            return ("the number of documents, and their order",)
+        cut = "" if self.max_sentences is None else f" (up to {self.max_sentences}; what follows was cut unseen)"
+        return (f"the number of documents, their order, and the number of sentences in each{cut}",)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement."""
+        return {
+            "epsilon": self.epsilon,
+            "unit_of_epsilon": self.unit,
+            "max_sentences": self.max_sentences,
+            "size": self.size,
+            f"pure_epsilon_of_a_{'document' if self._is_whole else 'sentence'}": self.selection.epsilon,
+            **self.bank.parameters(),
+        }
+
+    def promise_before_start(self) -> str:
+        """See `TextMechanism`."""
+        return before_bank(self)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether one text stands for a document."""
+        return self.unit == "document" and self.max_sentences is None
+
+    def relinking(self, people: int, texts: Iterable[str | None] | None = None) -> float:
+        """The chance that somebody who knows the texts of so many people, all equally likely before, names whose text
+        an output was made from: at most, or exactly among people with these (public) texts.
+
+        It is for one part; who sees n outputs of a person has n chances.
+        """
+        if texts is None:
+            return self.selection.relinking(people)
+        sets = self._sets(checked_texts(texts))
+        return self.selection.relinking(people, int(np.unique(sets).size))
+
+    # -- the work ---------------------------------------------------------------------------------------------
+
+    def parts(self, text: str) -> list[str]:
+        """What of a text is replaced: its sentences, cut and filled up as the unit says, or the text as a whole."""
+        if self._is_whole:
+            return [text]
+        found = sentences(text)[: self.max_sentences]
+        if self.unit == "document":
+            found += [""] * ((self.max_sentences or 0) - len(found))
+        return found
+
+    def replacing(self) -> _Replacing:
+        """See `TextMechanism`."""
+        return _Replacing(self)
+
+    def sample(self, texts: Iterable[str | None], *, seed: int | None = None) -> list[str]:
+        """One text of the bank for each text, which is taken as one part, drawn independently.
+
+        Args:
+            texts: strings; a missing one counts as the empty text.
+            seed: None for cryptographic randomness; an integer for tests and papers only.
+        """
+        return self._drawn(checked_texts(texts), RandomBits(seed))
+
+    def probabilities(self, text: str) -> Floats:
+        """(N,) float64: with which probability a part becomes each text of the bank."""
+        only: Floats = self.distributions([text])[0]
+        return only
+
+    def distributions(self, texts: Iterable[str | None]) -> Floats:
+        """(n, N) float64: what is really drawn from for each of n parts."""
+        return self.selection.distributions(self._sets(checked_texts(texts)))
+
+    def _sets(self, parts: Sequence[str]) -> Rows:
+        distinct = {part: place for place, part in enumerate(dict.fromkeys(parts))}
+        sets = self.bank.nearest(self.bank.features.vectors([*distinct]), self.size)
+        found: Rows = sets[[distinct[part] for part in parts]]
+        return found
+
+    def _drawn(self, parts: Sequence[str], bits: RandomBits) -> list[str]:
+        rows, places = self.selection.choose(bits, len(parts))
+        at_once = max(1, min(_AT_ONCE, _MEMBERS // self.size))
+        for start in range(0, len(parts), at_once):
+            # for all parts, also where the draw needs no set: the time that it takes does not tell which these are
+            sets = self._sets(parts[start : start + at_once])
+            inside = np.flatnonzero(places[start : start + at_once] >= 0)
+            rows[start + inside] = sets[inside, places[start + inside]]
+        return [self.bank.texts[row] for row in rows.tolist()]
+
+    # -- what a private text shows ----------------------------------------------------------------------------
+
+    def parts_in(self, private_text: str) -> int:
+        """See `TextMechanism`: every text of the bank holds something, and white space parts them."""
+        if self._is_whole:
+            return 1
+        return min(len(private_text.split()), self.max_sentences or len(private_text))
+
+    def most_parts(self, private_texts: Iterable[str]) -> int:
+        """See `TextMechanism`."""
+        if self.unit == "sentence" and self.max_sentences is None:
+            raise RefusedError(
+                "how many sentences a document had cannot be seen once they are replaced: give max_sentences, protect "
+                "documents (unit='document'), or use dptext.privatize"
+            )
+        return super().most_parts(private_texts)
+
+
+class _Replacing:
+    """See `dptext.release.mechanism.Replacing`."""
+
+    def __init__(self, rewriter: BankRewriter) -> None:
+        self._rewriter = rewriter
+
+    def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
+        parts = [self._rewriter.parts(text) for text in texts]
+        drawn = self._rewriter._drawn([*chain.from_iterable(parts)], bits)
+        counts = [len(each) for each in parts]
+        ends = np.cumsum([0, *counts]).tolist()
+        private = [" ".join(drawn[start:end]) for start, end in pairwise(ends)]
+        return private, Tally(longest=max(counts, default=0), words=len(drawn))
+
+
+def _share(epsilon: float, parts: int) -> float:
+    """The largest epsilon of which so many are at most epsilon together."""
+    each = epsilon / parts
+    while Fraction(each) * parts > Fraction(epsilon):
+        each = math.nextafter(each, 0.0)
+    return each

@@ -1,0 +1,95 @@
+"""The promise of a rewriter: enumerated, and as the statement says it."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import ParameterError
+from dptext.privacy.unit import Unit
+
+TEXTS = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due.", "Dogs bark.", "My dog barks."]
+INPUTS = ["I like tea.", "tea", "tax is due", "", "a dog", "nothing of it"]
+
+
+@pytest.fixture(scope="module")
+def bank():
+    return dptext.TextBank(TEXTS, encoder="words", cache=False, name="six sentences")
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 12.0])
+def test_no_two_texts_lose_more_than_epsilon(bank, size, epsilon):
+    rewriter = dptext.BankRewriter(bank, epsilon=epsilon, size=size)
+    shares = rewriter.distributions(INPUTS)
+    assert np.allclose(shares.sum(axis=1), 1)
+    losses = [np.log(shares[one] / shares[other]).max() for one, other in permutations(range(len(INPUTS)), 2)]
+    assert max(losses) <= epsilon + 1e-9
+    assert max(losses) >= epsilon - 1e-9
+
+
+def test_a_document_of_many_parts_loses_its_epsilon_at_most(bank):
+    rewriter = dptext.BankRewriter(bank, epsilon=3.0, unit="document", max_sentences=3)
+    assert rewriter.selection.epsilon * 3 <= 3.0
+    assert [len(rewriter.parts(text)) for text in ("", "One.", "One. Two. Three. Four.")] == [3, 3, 3]
+    [short, long] = dptext.privatize(["", "One. Two. Three. Four."], rewriter, seed=1).texts
+    assert all(len(dptext.BankRewriter(bank, epsilon=1.0).parts(each)) == 3 for each in (short, long))
+
+
+def test_a_set_depends_on_its_own_text_alone(bank):
+    rewriter = dptext.BankRewriter(bank, epsilon=3.0, size=2)
+    alone = [rewriter.probabilities(text) for text in INPUTS]
+    assert (rewriter.distributions(INPUTS) == alone).all()
+    assert (rewriter.distributions(INPUTS[::-1]) == alone[::-1]).all()
+
+
+def test_what_comes_out_is_drawn_from_the_probabilities(bank):
+    rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
+    draws = 40_000
+    drawn = rewriter.sample(["tea"] * draws, seed=3)
+    counts = np.array([drawn.count(text) for text in bank.texts])
+    expected = rewriter.probabilities("tea") * draws
+    assert ((counts - expected) ** 2 / expected).sum() < 37.3  # 5 degrees of freedom: false alarm below 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "epsilon", "neighbours"),
+    [
+        ({"unit": "document"}, 4.0, "any two texts"),
+        ({"unit": "document", "max_sentences": 2}, 4.0, "any two texts"),
+        ({"unit": "sentence"}, 12.0, "the same number of sentences"),
+        ({"unit": "sentence", "max_sentences": 2}, 8.0, "the same number of sentences"),
+    ],
+)
+def test_the_statement_says_what_holds_for_a_document(bank, options, epsilon, neighbours):
+    rewriter = dptext.BankRewriter(bank, epsilon=4.0, **options)
+    statement = dptext.privatize(["One. Two. Three.", "", None], rewriter).statement
+    assert (statement.unit, statement.guarantee) == (Unit.DOCUMENT, dptext.PureDP(epsilon))
+    assert neighbours in statement.neighbours
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    assert rewriter.statement.unit == options["unit"]
+    assert any("bank's authors" in each for each in statement.exposed)
+
+
+def test_relinking_is_what_the_best_attacker_gets(bank):
+    rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
+    shares = rewriter.distributions(INPUTS)
+    assert math.isclose(rewriter.relinking(len(INPUTS), INPUTS), shares.max(axis=0).sum() / len(INPUTS))
+    assert rewriter.relinking(len(INPUTS), INPUTS) <= rewriter.relinking(len(INPUTS))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"epsilon": 1, "unit": "user"}, "unit must be"),
+        ({"epsilon": 1, "max_sentences": 0}, "max_sentences must be"),
+        ({"epsilon": 1, "size": 6}, "size must be"),
+        ({"epsilon": 60}, "epsilon must be"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(bank, options, said):
+    with pytest.raises(ParameterError, match=said):
+        dptext.BankRewriter(bank, **options)
