@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.vectors.search import NearestSets
+from dptext.vectors.nearest_sets import NearestSets
 
 STEPS = 2**15
 
@@ -76,7 +76,7 @@ def test_similarities_and_profile_are_those_of_integers():
     scores = integer_scores(matrix, queries)
     rows = sets.find(queries, 7)
     np.testing.assert_array_equal(sets.similarities(queries, rows) * 2**30, np.take_along_axis(scores, rows, axis=1))
-    ranks, sums = sets.profile(queries)
+    profile = sets.profile(queries)
     cumulative = np.cumsum(-np.sort(-scores, axis=1), axis=1).sum(axis=0)
-    np.testing.assert_array_equal(sums, [cumulative[r - 1] / (20 * 2**30) for r in ranks])
-    assert ranks[-1] == 2000
+    np.testing.assert_array_equal(profile.cumulative, [cumulative[r - 1] / (20 * 2**30) for r in profile.ranks])
+    assert profile.candidates == 2000

@@ -1,0 +1,459 @@
+"""Of each query the set of the k rows of a public matrix with the largest scalar product, exact, and in no order.
+
+**Exact.** Rows and queries are in whole units of 2^-15 and of length at most 1. A scalar product of two such vectors is
+a whole number of units of 2^-30; so is every partial sum, of at most 2^30 units, by Cauchy and Schwarz. So float64 is
+exact in any order of adding. It is needed for few: float32 scores, in whatever order they are summed, are within
+
+    e = g |q| max |y|,    g = d u / (1 - d u),   u = 2^-24                            (Higham 2002, eq. 3.5)   (error)
+
+of the true ones, for the float32 numbers of a row y and a query q of d dimensions are themselves exact. Let t be the
+k-th largest score. No score moves by more than e, so the k-th largest scalar product is within e of t. So a row scored
+above t + 2 e is in the set, a row scored below t - 2 e is not, whatever is a tie, and float64 decides between.
+
+**Fast.** Scores are made tile by tile, and most are forgotten at once. Those of a sample of the rows come first. By
+them a query gets two thresholds, between which t very likely lies, not many rows apart: only rows between are kept
+with their scores, of those above a bit is. That t + 2 e and t - 2 e do lie between is then seen in the scores that were
+kept; where they do not, or too many rows lie between (ties), all scores of the query are made again, and kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock, local
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import shown, whole
+from dptext.errors import ParameterError
+from dptext.noise.subset_selection import Profile
+from dptext.privacy.randomness import RandomBits
+from dptext.threads import for_each_block
+
+__all__ = ["NearestSets"]
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Steps: TypeAlias = npt.NDArray[np.int32]
+"""Scalar products in units of 2^-30."""
+Tile: TypeAlias = npt.NDArray[np.float32]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Places: TypeAlias = npt.NDArray[np.uint16]
+
+_LENGTH = 2**15  # of a vector, in units
+_STEPS = 2**30  # of a scalar product
+_MOST_DIMENSIONS = 2**16
+_UNIT32 = 2.0**-24
+
+_QUERIES = 1024  # at once
+_TILE_SCORES, _LEAST_TILE_ROWS, _TILE_ROWS = 2**20, 2**10, 2**13
+_CHECKED, _EXACT = 2**19, 2**18  # float64 numbers of rows at once
+_ALL_SCORES = 2**23  # at once, where all of a query are kept
+_BETWEEN, _BITS = 2**21, 2**26  # kept at once, where few are
+_DECIDED = 2**17  # of those, by one thread
+
+_SEED = 15
+_SAMPLE_SHARE, _LEAST_SAMPLE, _SAMPLE, _SAMPLE_FLOATS = 32, 128, 2**13, 2**22
+_DEVIATIONS, _MORE = 3.5, 1.5  # a rank is off by more less than once in a thousand times
+_NO_BITS = 16  # the upper threshold pays where the set has more than one row of so many
+
+_ALL_RANKS, _RANKS_A_DOUBLING = 128, 64
+
+
+class NearestSets:
+    """The rows of a matrix with the largest scalar products with a query, as a set; ties go to the lower row.
+
+    **Guarantee.** The set is a function of the query and the public matrix, to the last bit: not of the queries beside
+    it, of blocks, threads or the library that multiplies. For a mechanism that draws from the set this is a matter of
+    privacy: a set that moved with the texts beside a text would say something of them. That it is the right set is a
+    matter of utility only: for the promise any ``count`` rows would do.
+
+    Args:
+        matrix: (N, d) float32; public; rows in whole units of 2^-15 and of length at most 1, as `PublicFeatures` makes
+            them. It is used in place, a memory map too; all that a call needs beside it, its result and its arguments
+            stays below 100 MiB for up to a million rows.
+
+    Raises:
+        ParameterError: the matrix is none of that.
+
+    >>> sets = NearestSets(np.array([[0.5, 0.5], [-0.5, 0.0], [0.5, 0.0], [0.25, 0.25]], dtype=np.float32))
+    >>> sets.find(np.array([[1.0, 0.0], [0.0, 0.5]]), 2)
+    array([[0, 2],
+           [0, 3]])
+    """
+
+    def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
+        given = np.asarray(matrix)  # of a memory map a view
+        if given.ndim != 2 or given.dtype != np.float32 or not given.size or given.shape[1] > _MOST_DIMENSIONS:
+            raise ParameterError(
+                f"the matrix must have rows of float32 numbers, at least one of at most {_MOST_DIMENSIONS:,}, got "
+                f"{given.dtype} numbers of the shape {given.shape}"
+            )
+        self._matrix = given
+        self._length = _largest_length(given, "the matrix")
+        # Public: it only proposes. Drawn at random, it is as good for every query, however the rows are sorted.
+        size, dimension = given.shape
+        wanted = min(_SAMPLE, size // _SAMPLE_SHARE, _SAMPLE_FLOATS // dimension)
+        drawn = RandomBits(seed=_SEED).below(np.full(wanted, size, dtype=np.uint64))
+        self._sample = given[np.unique(drawn).astype(np.int64)]
+
+    def __len__(self) -> int:
+        return len(self._matrix)
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return int(self._matrix.shape[1])
+
+    def find(self, queries: npt.ArrayLike, count: int) -> Rows:
+        """(n, count) int64: for each of the (n, d) queries the rows of the largest scalar products, ascending.
+
+        Args:
+            queries: in whole units of 2^-15 and of length at most 1; others are refused, not rounded.
+            count: of rows, from 1 to N.
+
+        Raises:
+            ParameterError: other queries, or a count out of range.
+        """
+        count = whole("count", count, least=1, most=len(self))
+        checked = self._checked(queries)
+        errors = self._errors(checked)
+        found = np.empty((len(checked), count), dtype=np.int64)
+        # where nothing is rounded, all scalar products are zero
+        simple = (errors == 0.0) | (count == len(self))
+        found[simple] = np.arange(count)
+        places = np.flatnonzero(~simple)
+        if len(self._sample) >= _LEAST_SAMPLE:
+            places = self._find_by_sample(checked, errors, found, places)
+        self._find_by_all_scores(checked, errors, found, places)
+        return found
+
+    def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
+        """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers.
+
+        Raises:
+            ParameterError: queries that `find` refuses; rows that are not there, or not as many for each query.
+        """
+        checked = self._checked(queries)
+        places = np.asarray(rows)
+        if places.ndim != 2 or len(places) != len(checked) or not np.issubdtype(places.dtype, np.integer):
+            raise ParameterError(
+                f"rows must be integers of the shape ({len(checked)}, m), m for each query, got {places.dtype} numbers "
+                f"of the shape {places.shape}"
+            )
+        if places.size and not 0 <= places.min() <= places.max() < len(self):
+            raise ParameterError(
+                f"rows must be from 0 to {len(self) - 1}, got {shown(places.min())} to {shown(places.max())}"
+            )
+        found = np.empty(places.shape, dtype=np.float64)
+
+        def fill(place: int) -> None:
+            found[place] = self._steps(checked[place], places[place])
+
+        for_each_block(fill, range(len(checked)))
+        found /= _STEPS
+        return found
+
+    def profile(self, queries: npt.ArrayLike, leave_out: npt.ArrayLike | None = None) -> Profile:
+        """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine.
+
+        Its ranks are all up to 128, then 64 for each factor of two, and the last.
+
+        Args:
+            queries: (n, d), at least one, as for `find`; public.
+            leave_out: (n,) for each query one row that does not count (itself, where it is a row of the matrix): then
+                the profile is one of N - 1 candidates.
+
+        Raises:
+            ParameterError: queries that `find` refuses, or none; rows that are not there; fewer than two that count.
+        """
+        checked = self._checked(queries)
+        n, size = len(checked), len(self)
+        omitted = None if leave_out is None else np.asarray(leave_out)
+        if omitted is not None and (
+            omitted.shape != (n,)
+            or not np.issubdtype(omitted.dtype, np.integer)
+            or (n and not 0 <= omitted.min() <= omitted.max() < size)
+        ):
+            raise ParameterError(f"leave_out must have a row from 0 to {size - 1} for each of the {n} queries")
+        candidates = size - (omitted is not None)
+        if n < 1 or candidates < 2:
+            raise ParameterError(f"a profile needs a query and two rows that count, got {n} and {candidates}")
+        ranks = _log_spaced(candidates)
+        sums = [0] * len(ranks)  # of integers of any length
+        lock = Lock()
+
+        def add(steps: Steps, first: int, at: int) -> None:
+            mine = steps[at]
+            if omitted is not None:
+                mine[omitted[first + at]] = mine[-1]
+            mine = mine[:candidates]
+            mine.sort()
+            largest = np.cumsum(mine[::-1], dtype=np.int64)[ranks - 1].tolist()
+            with lock:
+                sums[:] = map(int.__add__, sums, largest)
+
+        together = max(1, min(_QUERIES, 2 * _ALL_SCORES // size))
+        for first in range(0, n, together):
+            steps = self._all_steps(checked[first : first + together])
+            for_each_block(partial(add, steps, first), range(len(steps)))
+        return Profile(ranks, np.array([each / (n * _STEPS) for each in sums]), candidates=candidates)
+
+    def _checked(self, queries: npt.ArrayLike) -> Tile:
+        given = np.asarray(queries)
+        if given.ndim != 2 or given.shape[1] != self.dimension or not np.issubdtype(given.dtype, np.floating):
+            raise ParameterError(
+                f"queries must be rows of {self.dimension} floating-point numbers, as the matrix has them, got "
+                f"{given.dtype} numbers of the shape {given.shape}"
+            )
+        _largest_length(given, "queries")
+        return np.ascontiguousarray(given, dtype=np.float32)  # nothing is lost: 16 bits are enough for a number
+
+    def _errors(self, queries: Tile) -> Floats:
+        """(n,) twice e of equation (error); the last factor is for the rounding of float64 here and in `_Border`."""
+        d = self.dimension
+        lengths: Floats = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
+        lengths *= 2.0 * self._length * d * _UNIT32 / (1.0 - d * _UNIT32) * (1.0 + 2.0**-20)
+        return lengths
+
+    def _steps(self, query: Tile, rows: Rows) -> Steps:
+        """(m,) exact scalar products of one query with rows."""
+        found = np.empty(len(rows), dtype=np.int32)
+        wide = query.astype(np.float64) * _STEPS
+        many = max(1, _EXACT // self.dimension)
+        for start in range(0, len(rows), many):
+            found[start : start + many] = self._matrix[rows[start : start + many]].astype(np.float64) @ wide
+        return found
+
+    def _all_steps(self, queries: Tile) -> Steps:
+        """(n, N) exact scalar products."""
+        found = np.empty((len(queries), len(self)), dtype=np.int32)
+        wide = queries.astype(np.float64) * _STEPS
+        many = max(1, _EXACT // self.dimension)
+
+        def fill(start: int) -> None:
+            found[:, start : start + many] = wide @ self._matrix[start : start + many].astype(np.float64).T
+
+        for_each_block(fill, range(0, len(self), many))
+        return found
+
+    def _decide(self, query: Tile, rows: Rows | None, scores: Tile, count: int, border: _Border) -> Rows:
+        """``count`` rows of the largest scalar products, ascending, of rows that are ascending (None: of all)."""
+        kept = scores >= border.low
+        over = int(np.count_nonzero(kept)) - count
+        if over:
+            unsure = np.flatnonzero(kept & (scores <= border.high))
+            steps = self._steps(query, unsure if rows is None else rows[unsure])
+            least = np.partition(steps, over - 1)[over - 1]
+            smaller = np.flatnonzero(steps < least)
+            equal = np.flatnonzero(steps == least)
+            kept[unsure[smaller]] = False
+            kept[unsure[equal[len(equal) - (over - len(smaller)) :]]] = False  # the higher rows
+        return np.flatnonzero(kept) if rows is None else rows[kept]
+
+    def _find_by_all_scores(self, queries: Tile, errors: Floats, found: Rows, places: Rows) -> None:
+        """Fill in the sets of the queries at these places."""
+        size, count = len(self), found.shape[1]
+        together = max(1, min(_QUERIES, _ALL_SCORES // size))
+        for first in range(0, len(places), together):
+            mine = places[first : first + together]
+            part = queries[mine]
+            scores = np.empty((len(mine), size), dtype=np.float32)
+            many = _rows_of_a_tile(len(mine))
+
+            def score(start: int, part: Tile = part, scores: Tile = scores, many: int = many) -> None:
+                np.matmul(part, self._matrix[start : start + many].T, out=scores[:, start : start + many])
+
+            def decide(at: int, mine: Rows = mine, scores: Tile = scores) -> None:
+                place = mine[at]
+                border = _Border.of(scores[at], errors[place], count)
+                found[place] = self._decide(queries[place], None, scores[at], count, border)
+
+            for_each_block(score, range(0, size, many))
+            for_each_block(decide, range(len(mine)))
+
+    def _find_by_sample(self, queries: Tile, errors: Floats, found: Rows, places: Rows) -> Rows:
+        """Fill in sets by what lies between thresholds; returns the places of the queries that it does not decide."""
+        size, count = len(self), found.shape[1]
+        low, high = self._ranks_in_sample(count)
+        expected = (low - high) * size // len(self._sample) + 1
+        together = max(16, min(_QUERIES, _BETWEEN // expected, _BITS // size if high else _QUERIES))
+        group = max(1, min(64, _DECIDED // expected))
+        undecided = []
+        for first in range(0, len(places), together):
+            mine = places[first : first + together]
+            between = _Between(self._matrix, queries[mine], *self._thresholds(queries[mine], low, high), 2 * expected)
+            for_each_block(between.collect, between.tiles)
+
+            def decide(start: int, mine: Rows = mine, between: _Between = between) -> None:
+                stop = min(start + group, len(mine))
+                for place, (above, rows, scores, least, most) in zip(
+                    mine[start:stop], between.found(start, stop), strict=True
+                ):
+                    left = count if above is None else count - int(np.count_nonzero(above))
+                    if not 0 < left <= len(rows):
+                        undecided.append(place)
+                        continue
+                    border = _Border.of(scores, errors[place], left)
+                    if border.low < least or border.high > most:
+                        undecided.append(place)
+                        continue
+                    chosen = self._decide(queries[place], rows, scores, left, border)
+                    if above is not None:
+                        above[chosen] = True
+                        chosen = np.flatnonzero(above)
+                    found[place] = chosen
+
+            for_each_block(decide, range(0, len(mine), group))
+        return np.sort(np.array(undecided, dtype=np.int64))
+
+    def _ranks_in_sample(self, count: int) -> tuple[int, int]:
+        """Between the scores of these ranks in the sample lies t, very likely; 0 stands for no upper threshold."""
+        share = count / len(self)
+        expected = share * len(self._sample)
+        off = _DEVIATIONS * math.sqrt(expected * (1.0 - share)) + _MORE
+        high = math.floor(expected - off) if count > len(self) // _NO_BITS else 0
+        return min(math.ceil(expected + off), len(self._sample)), max(high, 0)
+
+    def _thresholds(self, queries: Tile, low: int, high: int) -> tuple[Tile, Tile]:
+        """(n,) lower and (n,) upper ones by ranks in the sample; infinite where the rank is no threshold."""
+        size = len(self._sample)
+        lows = np.full(len(queries), -np.inf, dtype=np.float32)
+        highs = np.full(len(queries), np.inf, dtype=np.float32)
+
+        def fill(start: int) -> None:
+            part = slice(start, start + 128)
+            scores = queries[part] @ self._sample.T
+            scores.partition([size - low, size - max(1, high)], axis=1)
+            if low < size:
+                lows[part] = scores[:, size - low]
+            if high > 0:
+                highs[part] = scores[:, size - high]
+
+        for_each_block(fill, range(0, len(queries), 128))
+        return lows, highs
+
+
+@dataclass(frozen=True)
+class _Border:
+    """A row scored above ``high`` is in a set, a row scored below ``low`` is not."""
+
+    low: np.float32
+    high: np.float32
+
+    @classmethod
+    def of(cls, scores: Tile, error: float, count: int) -> _Border:
+        """``error`` is 2 e; t is the count-th largest of the scores."""
+        middle = float(np.partition(scores, len(scores) - count)[len(scores) - count])
+        # outwards: what becomes float32 can become larger or smaller
+        low = np.nextafter(np.float32(middle - error), np.float32(-np.inf))
+        return cls(low, np.nextafter(np.float32(middle + error), np.float32(np.inf)))
+
+
+class _Between:
+    """Of each query the rows whose scores lie between two thresholds, with their scores, and bits for those above.
+
+    Args:
+        matrix: as for `NearestSets`.
+        queries: (n, d).
+        lows: (n,) from here on a score is kept; becomes infinite for a query that has too many.
+        highs: (n,) up to here; all infinite: there are no bits.
+        most: so many for a query are not yet too many.
+    """
+
+    def __init__(self, matrix: Tile, queries: Tile, lows: Tile, highs: Tile, most: int) -> None:
+        self._matrix, self._queries, self._lows, self._highs = matrix, queries, lows, highs
+        self.tiles = range(0, len(matrix), _rows_of_a_tile(len(queries)))
+        self._most = most
+        self._counts = np.zeros(len(queries), dtype=np.int64)
+        self._kept: dict[int, tuple[Places, Places, Tile]] = {}
+        self._bits: npt.NDArray[np.uint8] | None = None
+        if np.isfinite(highs).all():
+            self._bits = np.empty((len(queries), -(-len(matrix) // 8)), dtype=np.uint8)
+        self._lock = Lock()
+        self._rooms = local()
+
+    def collect(self, start: int) -> None:
+        """Those of the tile of rows that begins there."""
+        rows = self._matrix[start : start + self.tiles.step]
+        scores = self._room("scores", np.float32, len(rows))
+        marks = self._room("marks", np.bool_, len(rows))
+        np.matmul(self._queries, rows.T, out=scores)
+        np.greater_equal(scores, self._lows[:, None], out=marks)
+        if self._bits is not None:
+            above = self._room("above", np.bool_, len(rows))
+            np.greater(scores, self._highs[:, None], out=above)
+            np.greater(marks, above, out=marks)  # the one and not the other
+            self._bits[:, start // 8 : (start + len(rows) + 7) // 8] = np.packbits(above, axis=1)
+        places = np.flatnonzero(marks).astype(np.int32)
+        which, row = np.divmod(places, np.int32(len(rows)))
+        with self._lock:
+            self._kept[start] = which.astype(np.uint16), row.astype(np.uint16), scores.ravel()[places]
+            self._counts += np.bincount(which, minlength=len(self._counts))
+            self._lows[self._counts > self._most] = np.inf
+
+    def found(self, start: int, stop: int) -> Iterator[tuple[Mask | None, Rows, Tile, float, float]]:
+        """For each of these queries: marks of the rows above; those between, ascending; their scores; thresholds."""
+        which, rows, scores = [], [], []
+        for first, (queries, row, score) in sorted(self._kept.items()):
+            mine = slice(*np.searchsorted(queries, (start, stop)))
+            which.append(queries[mine])
+            rows.append(row[mine].astype(np.int64) + first)
+            scores.append(score[mine])
+        order = np.argsort(np.concatenate(which), kind="stable")
+        bounds = np.cumsum(self._counts[start:stop])[:-1]
+        for place, its_rows, its_scores in zip(
+            range(start, stop),
+            np.split(np.concatenate(rows)[order], bounds),
+            np.split(np.concatenate(scores)[order], bounds),
+            strict=True,
+        ):
+            above = None
+            if self._bits is not None:
+                above = np.unpackbits(self._bits[place], count=len(self._matrix)).view(np.bool_)
+            yield above, its_rows, its_scores, float(self._lows[place]), float(self._highs[place])
+
+    def _room(self, name: str, dtype: type[np.generic], rows: int) -> npt.NDArray[Any]:
+        """(n, rows) scratch memory of this thread."""
+        n = len(self._queries)
+        if not hasattr(self._rooms, name):
+            setattr(self._rooms, name, np.empty(n * self.tiles.step, dtype=dtype))
+        return getattr(self._rooms, name)[: n * rows].reshape(n, rows)  # type: ignore[no-any-return]
+
+
+def _rows_of_a_tile(queries: int) -> int:
+    """More for few queries; a multiple of 8, for bits to fill bytes."""
+    return max(_LEAST_TILE_ROWS, min(_TILE_ROWS, _TILE_SCORES // queries // 8 * 8))
+
+
+def _largest_length(vectors: npt.NDArray[Any], name: str) -> float:
+    """Of (n, d) vectors, checked to be in whole units of 2^-15 and of length at most 1; hardly rounded up."""
+    squares = [0.0]
+    many = max(1, _CHECKED // max(1, vectors.shape[1]))
+
+    def check(start: int) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            units = vectors[start : start + many].astype(np.float64) * _LENGTH
+            largest = float(np.einsum("ij,ij->i", units, units).max())
+            valid = largest <= _LENGTH**2 and bool((units == np.rint(units)).all())  # a NaN is not
+        if not valid:
+            raise ParameterError(
+                f"{name} must be vectors of length at most 1 in whole units of 2^-15, as PublicFeatures makes them, "
+                "got others: scale them, and round towards zero"
+            )
+        squares.append(largest)
+
+    for_each_block(check, range(0, len(vectors), many))
+    return math.sqrt(max(squares)) / _LENGTH * (1.0 + 2.0**-50)
+
+
+def _log_spaced(last: int) -> Rows:
+    """Ranks: all up to 128, then 64 for each factor of two, and the last."""
+    doublings = max(0.0, math.log2(last / _ALL_RANKS))
+    beyond = _ALL_RANKS * 2.0 ** (np.arange(math.ceil(doublings * _RANKS_A_DOUBLING)) / _RANKS_A_DOUBLING)
+    ranks = np.concatenate([np.arange(1, min(last, _ALL_RANKS) + 1), np.rint(beyond), [last]]).astype(np.int64)
+    return np.unique(ranks[ranks <= last])
