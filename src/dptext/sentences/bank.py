@@ -25,7 +25,7 @@ from dptext.own_files import HashedFile, check_new_folder
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
 from dptext.representations.encoders import Progress, TextEncoder
-from dptext.vectors.search import NearestSets
+from dptext.vectors.nearest_sets import NearestSets
 
 __all__ = ["TextBank", "announces_bank"]
 
@@ -167,8 +167,7 @@ class TextBank:
         is chosen by."""
         count = min(_PROFILED, len(self))
         rows = np.arange(count, dtype=np.int64) * len(self) // count
-        ranks, cumulative = self._sets.profile(self.vectors[rows], leave_out=rows)
-        return Profile(ranks, cumulative, candidates=int(ranks[-1]))
+        return self._sets.profile(self.vectors[rows], leave_out=rows)
 
     @cached_property
     def _sets(self) -> NearestSets:
