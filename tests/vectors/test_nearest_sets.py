@@ -1,82 +1,339 @@
 """Sets of the nearest rows, against a computation in integers."""
 
+import threading
+import tracemalloc
+from unittest import mock
+
 import numpy as np
 import pytest
 
+from dptext import threads
 from dptext.errors import ParameterError
+from dptext.noise.subset_selection import best_size
+from dptext.vectors import nearest_sets
 from dptext.vectors.nearest_sets import NearestSets
 
-STEPS = 2**15
+UNITS = 2**15
 
 
 def on_the_grid(values):
     """(n, d) float32 in whole units of 2^-15, of length at most 1."""
     values = np.asarray(values, dtype=np.float64)
     lengths = np.maximum(np.sqrt((values**2).sum(axis=1, keepdims=True)), 1.0)
-    return (np.trunc(values / lengths * (STEPS - 1)) / STEPS).astype(np.float32)
+    return (np.trunc(values / lengths * (UNITS - 1)) / UNITS).astype(np.float32)
 
 
 def drawn(n, d, *, seed=1):
     return on_the_grid(np.random.default_rng(seed).normal(size=(n, d)))
 
 
-def integer_scores(matrix, queries):
-    units, others = (np.rint(each.astype(np.float64) * STEPS).astype(np.int64) for each in (matrix, queries))
-    return others @ units.T
+def coarse(n, d, *, seed=2):
+    """Of few numbers, so that there are ties and duplicates, with zero vectors among them."""
+    values = np.random.default_rng(seed).integers(-2, 3, size=(n, d)) / (2 * np.sqrt(d))
+    values[::7] = 0.0
+    return on_the_grid(values)
 
 
-def brute_force(matrix, queries, count):
-    order = np.argsort(-integer_scores(matrix, queries), axis=1, kind="stable")
+def nearly_tied(n, d, *, seed=3):
+    """Rows whose products with a query are near 1 and differ by 0 to 8 units of 2^-30; and such queries.
+
+    The rows have the same numbers in other orders: a sum that is rounded sees the order.
+    """
+    generator = np.random.default_rng(seed)
+    base = np.abs(generator.normal(size=d - 1))
+    rows = np.empty((n, d))
+    rows[:, 1:] = generator.permuted(np.tile(np.trunc(base / np.linalg.norm(base) * 0.99 * UNITS), (n, 1)), axis=1)
+    rows[:, 0] = generator.integers(0, 9, n)
+    queries = np.full((3, d), np.trunc(0.99 * UNITS / np.sqrt(d)))
+    queries[:, 0] = 1.0
+    return (rows / UNITS).astype(np.float32), (queries / UNITS).astype(np.float32)
+
+
+def integer_products(matrix, queries):
+    rows, others = (np.rint(each.astype(np.float64) * UNITS).astype(np.int64) for each in (matrix, queries))
+    return others @ rows.T
+
+
+def of_integers(matrix, queries, count):
+    order = np.argsort(-integer_products(matrix, queries), axis=1, kind="stable")  # the lower row in a tie
     return np.sort(order[:, :count], axis=1)
 
 
-def coarse(n, d, *, seed=2, levels=2):
-    """Few numbers, so that there are ties and duplicates; and zeros."""
-    values = np.random.default_rng(seed).integers(-levels, levels + 1, size=(n, d)) / (levels * np.sqrt(d))
-    values[::7] = 0.0
-    return (np.trunc(values * STEPS) / STEPS).astype(np.float32)
+def decided_by_all_scores(sets, queries, count):
+    """What `find` gives, and for how many queries the thresholds did not decide."""
+    with mock.patch.object(sets, "_find_by_all_scores", wraps=sets._find_by_all_scores) as last:
+        found = sets.find(queries, count)
+    return found, len(last.call_args.args[3])
+
+
+# -- the sets ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 128, 1000, 1025])
-def test_sets_are_those_of_integers(size):
-    matrix, queries = drawn(size, 12), drawn(30, 12, seed=3)
+@pytest.mark.parametrize("make", [drawn, coarse])
+def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
+    matrix, queries = make(size, 12), np.concatenate([make(20, 12, seed=4), np.zeros((1, 12), np.float32)])
     sets = NearestSets(matrix)
-    for count in sorted({1, 2, size // 4, size - 1, size} - {0}):
-        if count <= size:
-            np.testing.assert_array_equal(sets.find(queries, count), brute_force(matrix, queries, count))
+    for count in sorted({1, min(2, size), max(1, size // 4), max(1, size - 1), size}):
+        found = sets.find(queries, count)
+        np.testing.assert_array_equal(found, of_integers(matrix, queries, count))
+        assert found.dtype == np.int64
 
 
-@pytest.mark.parametrize("count", [1, 3, 100, 1250, 5000, 19_999, 20_000])
-def test_sets_of_a_large_matrix_with_ties_are_those_of_integers(count):
-    matrix, queries = coarse(20_000, 3), coarse(40, 3, seed=4)
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), brute_force(matrix, queries, count))
-
-
-@pytest.mark.parametrize("count", [1, 34, 1200, 5000])
+# one; few; below and above where there are two thresholds; most; all
+@pytest.mark.parametrize("count", [1, 34, 1200, 1300, 5000, 19_900, 19_999, 20_000])
 def test_sets_of_a_large_matrix_are_those_of_integers(count):
-    matrix, queries = drawn(20_000, 24), drawn(60, 24, seed=5)
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), brute_force(matrix, queries, count))
+    matrix, queries = drawn(20_000, 24), drawn(40, 24, seed=5)
+    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), of_integers(matrix, queries, count))
 
 
-def test_what_is_not_of_the_grid_is_refused():
-    with pytest.raises(ParameterError, match="whole units"):
-        NearestSets(np.full((2, 2), 0.3, dtype=np.float32))
-    with pytest.raises(ParameterError, match="length at most 1"):
-        NearestSets(np.ones((2, 2), dtype=np.float32))
-    with pytest.raises(ParameterError, match="whole units"):
-        NearestSets(np.array([[np.nan]], dtype=np.float32))
-    sets = NearestSets(drawn(3, 2))
-    with pytest.raises(ParameterError, match="queries"):
-        sets.find(np.array([[0.3, 0.0]]), 1)
+@pytest.mark.parametrize("count", [1, 3, 100, 1250, 5000, 19_999])
+def test_of_ties_and_duplicates_the_lower_rows_are_taken(count):
+    matrix, queries = coarse(20_000, 3), coarse(40, 3, seed=6)
+    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), of_integers(matrix, queries, count))
 
 
-def test_similarities_and_profile_are_those_of_integers():
-    matrix, queries = drawn(2000, 10), drawn(20, 10, seed=6)
+def test_a_zero_query_and_a_zero_matrix_tie_with_everything():
+    assert NearestSets(drawn(5000, 4)).find(np.zeros((2, 4)), 3).tolist() == [[0, 1, 2]] * 2
+    assert NearestSets(np.zeros((5000, 4), dtype=np.float32)).find(drawn(2, 4), 3).tolist() == [[0, 1, 2]] * 2
+
+
+@pytest.mark.parametrize("count", [1, 1000, 2500, 4999])
+def test_a_difference_of_one_unit_decides(count):
+    matrix, queries = nearly_tied(5000, 384)
+    products = integer_products(matrix, queries[:1])
+    assert np.diff(np.unique(products)).tolist() == [1] * 8  # units of 2^-30, of numbers near 2^30
+    assert products.min() > 0.7 * 2**30
+    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), of_integers(matrix, queries, count))
+
+
+def test_without_its_bound_the_error_of_float32_is_seen():
+    matrix, queries = nearly_tied(5000, 384)
     sets = NearestSets(matrix)
-    scores = integer_scores(matrix, queries)
-    rows = sets.find(queries, 7)
-    np.testing.assert_array_equal(sets.similarities(queries, rows) * 2**30, np.take_along_axis(scores, rows, axis=1))
-    profile = sets.profile(queries)
-    cumulative = np.cumsum(-np.sort(-scores, axis=1), axis=1).sum(axis=0)
-    np.testing.assert_array_equal(profile.cumulative, [cumulative[r - 1] / (20 * 2**30) for r in profile.ranks])
-    assert profile.candidates == 2000
+    with mock.patch.object(sets, "_errors", lambda queries: np.full(len(queries), 1e-30)):
+        assert (sets.find(queries, 1000) != of_integers(matrix, queries, 1000)).any()
+
+
+def test_scores_in_any_order_of_adding_are_within_the_bound():
+    generator = np.random.default_rng(7)
+    # numbers of one sign in ascending order, whose sum in sequence loses the most
+    for values in (generator.normal(size=(200, 384)), np.sort(np.abs(generator.normal(size=(200, 384))))[:, ::-1]):
+        matrix, queries = on_the_grid(values[:190]), on_the_grid(values[190:])
+        exact = integer_products(matrix, queries) / 2**30
+        bound = NearestSets(matrix)._errors(queries)[:, None] / 2
+        in_sequence = np.zeros(exact.shape, dtype=np.float32)
+        for at in range(384):
+            in_sequence += queries[:, at, None] * matrix[None, :, at]
+        for scores in (in_sequence, queries @ matrix.T, (queries[:, ::-1] @ matrix[:, ::-1].T)):
+            error = np.abs(scores - exact)
+            assert error.max() > 0
+            assert (error <= bound).all()
+
+
+# -- of the query and the matrix alone -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 50, 3000])
+def test_a_set_does_not_depend_on_the_queries_beside_it(count):
+    matrix = np.concatenate([drawn(10_000, 16), nearly_tied(2000, 16)[0]])
+    queries = np.concatenate([drawn(30, 16, seed=8), nearly_tied(1, 16)[1], np.zeros((1, 16), np.float32)])
+    sets = NearestSets(matrix)
+    alone = np.concatenate([sets.find(queries[at : at + 1], count) for at in range(len(queries))])
+    order = np.random.default_rng(9).permutation(len(queries))
+    np.testing.assert_array_equal(sets.find(queries, count), alone)
+    np.testing.assert_array_equal(sets.find(queries[order], count), alone[order])
+    np.testing.assert_array_equal(sets.find(queries[:7], count), alone[:7])
+    np.testing.assert_array_equal(sets.find(np.asfortranarray(queries.astype(np.float64)), count), alone)
+
+
+@pytest.mark.parametrize("count", [40, 1500])
+def test_a_set_does_not_depend_on_blocks_threads_and_thresholds(count, monkeypatch):
+    matrix = np.concatenate([drawn(10_000, 16), nearly_tied(2000, 16)[0]])
+    queries = np.concatenate([drawn(30, 16, seed=8), nearly_tied(1, 16)[1]])
+    sets = NearestSets(matrix)
+    expected = of_integers(matrix, queries, count)
+    for name, value in (
+        ("_TILE_ROWS", 2**11),
+        ("_BETWEEN", 2**12),
+        ("_QUERIES", 20),
+        ("_ALL_SCORES", 2**15),
+        ("_EXACT", 64),
+        ("_DEVIATIONS", 0.0),  # thresholds that decide only some queries
+        ("_SEED", 16),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(nearest_sets, name, value)
+            again = NearestSets(matrix) if name == "_SEED" else sets
+            np.testing.assert_array_equal(again.find(queries, count), expected)
+    for cores in (1, 3):
+        with monkeypatch.context() as patched:
+            patched.setattr(threads, "_cores", lambda cores=cores: cores)
+            np.testing.assert_array_equal(sets.find(queries, count), expected)
+    found = {}
+    callers = [threading.Thread(target=lambda at=at: found.update({at: sets.find(queries, count)})) for at in range(3)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    assert len(found) == 3
+    for each in found.values():
+        np.testing.assert_array_equal(each, expected)
+
+
+@pytest.mark.parametrize("ranks", [(1, 0), (300, 250), (2, 1), (10**6, 0)])
+def test_thresholds_only_propose(ranks, monkeypatch):
+    matrix, queries = drawn(20_000, 8), drawn(20, 8, seed=10)
+    sets = NearestSets(matrix)
+    size = len(sets._sample)
+    monkeypatch.setattr(sets, "_ranks_in_sample", lambda count: tuple(min(each, size) for each in ranks))
+    np.testing.assert_array_equal(sets.find(queries, 2000), of_integers(matrix, queries, 2000))
+
+
+@pytest.mark.parametrize("count", [1, 34, 1000, 2000, 10_000])
+def test_thresholds_decide_almost_always(count):
+    # at a chance of 1 in 1,000 for each, more than 12 of 1,000 are seen once in 10^9 times
+    found, left = decided_by_all_scores(NearestSets(drawn(32_000, 16)), drawn(1000, 16, seed=11), count)
+    assert left <= 12
+    assert (np.diff(found, axis=1) > 0).all()
+
+
+def test_where_ties_are_many_all_scores_decide():
+    matrix, queries = coarse(40_000, 2), coarse(10, 2, seed=12)
+    found, left = decided_by_all_scores(NearestSets(matrix), queries, 100)
+    assert left > 5
+    np.testing.assert_array_equal(found, of_integers(matrix, queries, 100))
+
+
+# -- memory --------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_map_is_used_in_place(tmp_path):
+    matrix, queries = drawn(5000, 8), drawn(10, 8, seed=13)
+    np.save(tmp_path / "vectors.npy", matrix)
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    sets = NearestSets(mapped)
+    assert np.shares_memory(sets._matrix, mapped)
+    np.testing.assert_array_equal(sets.find(queries, 40), of_integers(matrix, queries, 40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [drawn, coarse])
+@pytest.mark.parametrize("count", [1, 20_000, 250_000])
+def test_a_million_rows_need_100_mib_beside_matrix_and_result(make, count):
+    matrix = make(1_000_000, 4)
+    queries = np.concatenate([make(30, 4, seed=14), np.zeros((2, 4), np.float32)])
+    tracemalloc.start()
+    try:
+        sets = NearestSets(matrix)
+        sets.find(queries, count)
+        beside = tracemalloc.get_traced_memory()[1] - 8 * count * len(queries)
+        tracemalloc.reset_peak()
+        sets.profile(queries)
+        beside_profile = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert beside < 100 * 2**20
+    assert beside_profile < 200 * 2**20
+
+
+# -- similarities and profile ---------------------------------------------------------------------------------------
+
+
+def test_similarities_are_those_of_integers():
+    matrix, queries = drawn(2000, 10), drawn(20, 10, seed=15)
+    sets = NearestSets(matrix)
+    rows = sets.find(queries, 7)[:, ::-1]
+    exact = np.take_along_axis(integer_products(matrix, queries), rows, axis=1)
+    np.testing.assert_array_equal(sets.similarities(queries, rows) * 2**30, exact)
+    assert sets.similarities(queries, rows[:, :0]).shape == (20, 0)
+
+
+@pytest.mark.parametrize("size", [3, 127, 130, 5000])
+@pytest.mark.parametrize("itself", [False, True])
+def test_a_profile_is_that_of_integers(size, itself, monkeypatch):
+    matrix = coarse(size, 6)
+    left_out = np.arange(0, size, max(1, size // 10)) if itself else None
+    queries = matrix[left_out] if itself else drawn(9, 6, seed=16)
+    monkeypatch.setattr(nearest_sets, "_ALL_SCORES", 2 * size)  # four queries at once
+    profile = NearestSets(matrix).profile(queries, left_out)
+    products = integer_products(matrix, queries)
+    if itself:
+        products = np.array([np.delete(each, row) for each, row in zip(products, left_out, strict=True)])
+    sums = np.cumsum(-np.sort(-products, axis=1), axis=1).sum(axis=0)
+    assert profile.candidates == size - itself
+    np.testing.assert_array_equal(profile.cumulative, sums[profile.ranks - 1] / (len(queries) * 2**30))
+    assert profile.ranks[:128].tolist() == list(range(1, min(size - itself, 128) + 1))
+    assert (np.diff(profile.ranks) <= np.maximum(1.0, profile.ranks[:-1] * 0.02 + 1)).all()
+
+
+def test_a_profile_chooses_a_size():
+    # 100 clusters of 50: with a large enough ratio, the set is the cluster
+    centres = np.eye(100, 128)
+    matrix = on_the_grid(np.repeat(centres, 50, axis=0) + drawn(5000, 128, seed=17) * 0.1)
+    rows = np.arange(0, 5000, 250)
+    profile = NearestSets(matrix).profile(matrix[rows], leave_out=rows)
+    assert 40 <= best_size(8.0, profile) <= 49
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.zeros((2, 2)),
+        np.zeros((0, 2), dtype=np.float32),
+        np.zeros((2, 0), dtype=np.float32),
+        np.zeros(2, dtype=np.float32),
+        np.zeros((2, 2), dtype=">f4" if np.little_endian else "<f4"),
+        np.zeros((1, 2**16 + 1), dtype=np.float32),
+    ],
+)
+def test_another_shape_or_type_is_refused(matrix):
+    with pytest.raises(ParameterError, match="rows of float32 numbers"):
+        NearestSets(matrix)
+
+
+@pytest.mark.parametrize("value", [0.3, 2.0**-16, 1.0, -1.0, np.nan, np.inf, 1e38])
+def test_what_is_finer_or_longer_is_refused(value):
+    matrix = np.zeros((600_000, 2), dtype=np.float32)
+    matrix[-1] = value
+    with pytest.raises(ParameterError, match="the matrix must be vectors of length at most 1 in whole units"):
+        NearestSets(matrix)
+    sets = NearestSets(matrix[:3])
+    for wide in (np.float32, np.float64):
+        with pytest.raises(ParameterError, match="queries must be vectors of length at most 1 in whole units"):
+            sets.find(matrix[-2:].astype(wide), 1)
+    with pytest.raises(ParameterError, match="queries must be vectors"):
+        sets.find(np.array([[2.0**-40, 0.0]]), 1)  # float32 would hold it
+
+
+def test_a_length_of_one_is_not():
+    units = np.array([[1.0, 0.0], [0.0, -1.0], [19661.0, 26215.0]]) / [[1], [1], [UNITS]]
+    assert NearestSets(units[:2].astype(np.float32)).find(units[:2], 1).tolist() == [[0], [1]]
+    with pytest.raises(ParameterError, match="length at most 1"):
+        NearestSets(units.astype(np.float32))  # by less than a part in 10^4
+
+
+def test_other_queries_counts_and_rows_are_refused():
+    sets, queries = NearestSets(drawn(5, 3)), drawn(2, 3)
+    for wrong in (queries[0], queries[:, :2], [["a", "b", "c"]], queries.astype(int)):
+        with pytest.raises(ParameterError, match="queries must be rows of 3 floating-point numbers"):
+            sets.find(wrong, 1)
+    for count in (0, 6, 1.0, True):
+        with pytest.raises(ParameterError, match="count must be an integer from 1 to 5"):
+            sets.find(queries, count)
+    for rows in ([0, 1], [[0]], [[0.0], [1.0]]):
+        with pytest.raises(ParameterError, match="rows must be integers of the shape"):
+            sets.similarities(queries, rows)
+    for rows in ([[0], [5]], [[-1], [0]]):
+        with pytest.raises(ParameterError, match="rows must be from 0 to 4"):
+            sets.similarities(queries, rows)
+    for rows in ([0], [0, 5], [-1, 0], [0.0, 1.0], [[0, 1]]):
+        with pytest.raises(ParameterError, match="leave_out must have a row from 0 to 4"):
+            sets.profile(queries, rows)
+    with pytest.raises(ParameterError, match="a profile needs a query"):
+        sets.profile(queries[:0])
+    with pytest.raises(ParameterError, match="two rows that count"):
+        NearestSets(drawn(2, 3)).profile(queries, [0, 1])
+    assert sets.find(queries[:0], 2).shape == (0, 2)

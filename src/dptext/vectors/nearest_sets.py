@@ -53,7 +53,7 @@ _QUERIES = 1024  # at once
 _TILE_SCORES, _LEAST_TILE_ROWS, _TILE_ROWS = 2**20, 2**10, 2**13
 _CHECKED, _EXACT = 2**19, 2**18  # float64 numbers of rows at once
 _ALL_SCORES = 2**23  # at once, where all of a query are kept
-_BETWEEN, _BITS = 2**21, 2**26  # kept at once, where few are
+_BETWEEN, _SPARE, _BITS = 2**21, 2**10, 2**26  # kept at once, where few are; more for each query
 _DECIDED = 2**17  # of those, by one thread
 
 _SEED = 15
@@ -286,7 +286,9 @@ class NearestSets:
         undecided = []
         for first in range(0, len(places), together):
             mine = places[first : first + together]
-            between = _Between(self._matrix, queries[mine], *self._thresholds(queries[mine], low, high), 2 * expected)
+            between = _Between(
+                self._matrix, queries[mine], *self._thresholds(queries[mine], low, high), 2 * expected + _SPARE
+            )
             for_each_block(between.collect, between.tiles)
 
             def decide(start: int, mine: Rows = mine, between: _Between = between) -> None:
