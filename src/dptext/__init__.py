@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from dptext.words.ordered import OrderedList as OrderedList
     from dptext.words.santext import SanText as SanText
     from dptext.words.santext_plus import SanTextPlus as SanTextPlus
+    from dptext.words.subset import SubsetSelection as SubsetSelection
     from dptext.words.tem import TEM as TEM
     from dptext.words.trained_vectors import statement_with_training as statement_with_training
     from dptext.words.vickrey import Vickrey as Vickrey
@@ -174,6 +175,7 @@ _HOME = {
         "words.ordered": ("OrderedList",),
         "words.santext": ("SanText",),
         "words.santext_plus": ("SanTextPlus",),
+        "words.subset": ("SubsetSelection",),
         "words.tem": ("TEM",),
         "words.trained_vectors": ("statement_with_training",),
         "words.vickrey": ("Vickrey",),

@@ -93,7 +93,7 @@ def test_what_stays_under_madlib_stays_at_every_larger_epsilon_draw_for_draw(glo
         ({"keep_rate": 1.0}, "keep_rate must be a number above 0"),
         ({"keep_rate": 0.5, "support": 10}, "give one target"),
         ({}, "give one target"),
-        ({"mechanism": "magic", "keep_rate": 0.5}, "must be one of 'tem', 'madlib', .* or a class"),
+        ({"mechanism": "magic", "keep_rate": 0.5}, "must be one of 'tem', 'subsetselection', .* or a class"),
         ({"mechanism": "madlib", "keep_rate": 0.5, "pure_epsilon": 3.0}, "Madlib has no threshold"),
         ({"keep_rate": 0.5, "pure_epsilon": 3.0, "threshold": 1.0}, "give one of both"),
         ({"keep_rate": 0.5, "pure_epsilon": -1.0}, "pure_epsilon must be a finite number above 0"),
@@ -123,7 +123,7 @@ def test_a_crossing_of_a_crooked_curve_is_one():
 SAMPLED = [pytest.param(name, marks=pytest.mark.statistical) for name in ("vickrey", "mahalanobis")]
 
 
-@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", *SAMPLED])
+@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", "subsetselection", *SAMPLED])
 def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
     vectors = dptext.load_vectors(glove, limit=120)
     found = dptext.calibrate(vectors, name, keep_rate=0.5)

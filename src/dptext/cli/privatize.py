@@ -25,24 +25,25 @@ from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import UnknownWords, WordMechanism
 from dptext.words.registry import MECHANISMS, options_of
-from dptext.words.tem import TEM
 
 __all__ = ["privatize"]
 
 
-_OF_TEM = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
-_OF_OTHERS = ", ".join(
-    f"{', '.join(options_of(each))} ({name})"
-    for name, each in MECHANISMS.items()
-    if each is not TEM and options_of(each)
-)
+_WITH_A_NAME = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
+_SETTINGS = {
+    name: [option for option in options_of(each) if option not in _WITH_A_NAME] for name, each in MECHANISMS.items()
+}
+_BY_SET = ", ".join(f"{', '.join(settings)} ({name})" for name, settings in _SETTINGS.items() if settings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions:
     """Which mechanism replaces words, and with what budget."""
 
-    epsilon: Annotated[float, typer.Option(help="Nats per unit of distance between two words.")]
+    epsilon: Annotated[
+        float,
+        typer.Option(help="Nats per unit of distance between two words (subsetselection, custext: nats for a word)."),
+    ]
     mechanism: options.Mechanism = "tem"
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
@@ -53,14 +54,18 @@ class WordOptions:
         float | None, typer.Option(help="TEM: a pure budget for a document (with --max-words).")
     ] = None
     max_words: Annotated[
-        int | None, typer.Option(help="TEM: how many words of a document the budget covers; later ones become <unk>.")
+        int | None,
+        typer.Option(
+            help="TEM, SubsetSelection: how many words of a document are looked at, which bounds what it costs; later "
+            "ones become <unk>."
+        ),
     ] = None
     settings: Annotated[
         tuple[str, ...],
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help=f"An option of another mechanism: {_OF_OTHERS}. May be repeated.",
+            help=f"A further option of a mechanism: {_BY_SET}. May be repeated.",
         ),
     ] = ()
     unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
@@ -75,13 +80,13 @@ class WordOptions:
         Raises:
             ParameterError: an option that it has not, or a value that it refuses.
         """
-        given = {name: getattr(self, name) for name in _OF_TEM} | options.parse_settings(self.settings)
+        given = {name: getattr(self, name) for name in _WITH_A_NAME} | options.parse_settings(self.settings)
         given = {name: value for name, value in given.items() if value is not None}
         build: Any = MECHANISMS[self.mechanism]
         known = set(options_of(build))
         foreign = sorted(given.keys() - known)
         if foreign:
-            names = ", ".join(f"--{each.replace('_', '-')}" if each in _OF_TEM else each for each in foreign)
+            names = ", ".join(f"--{each.replace('_', '-')}" if each in _WITH_A_NAME else each for each in foreign)
             has = ", ".join(sorted(known)) or "no options"
             raise ParameterError(f"the mechanism {self.mechanism} has no {names}: leave it out (it has {has})")
         vectors = load_vectors(self.vectors, limit=self.limit)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +60,8 @@ class SubsetSelection:
         candidates: N, from 2.
         size: k, from 1 to N - 1.
         epsilon: above 0; at most what the integers below can hold, about 36.7 - ln k.
+        low: b, the weight of a candidate outside the set: as large as the normaliser lets it be.
+        high: a, the weight of a candidate in the set; a / b is at most e^epsilon.
 
     Raises:
         ParameterError: a number out of range.
@@ -75,31 +76,28 @@ class SubsetSelection:
     candidates: int
     size: int
     epsilon: float
+    low: int = field(init=False, repr=False, compare=False)
+    high: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "candidates", whole("candidates", self.candidates, least=2))
         object.__setattr__(self, "size", whole("size", self.size, least=1, most=self.candidates - 1))
         object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, above=0))
-        room = _ROOM // _LEAST_LOW - (self.candidates - self.size)
-        most = math.log(room / self.size) if room > 0 else -math.inf
-        if self.epsilon > most or self.low < _LEAST_LOW:
+        least, most = self.candidates - self.size, 0.0
+        if least < _ROOM // _LEAST_LOW:
+            most = math.log((_ROOM // _LEAST_LOW - least) / self.size)
+        low = 0
+        if self.epsilon <= most:
+            ratio, unit = math.exp(self.epsilon).as_integer_ratio()
+            low = _ROOM * unit // (self.size * ratio + least * unit)
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", max(low, low * ratio * ((1 << _ROUNDING) - 1) // (unit << _ROUNDING)))
+        if low < _LEAST_LOW:
             raise ParameterError(
                 f"epsilon must be a number above 0 and at most {max(most, 0.0):.4g} for {self.size:,} of "
                 f"{self.candidates:,} candidates, got {self.epsilon:g}: more is beyond the 63-bit integers that are "
                 "drawn; use a smaller epsilon"
             )
-
-    @cached_property
-    def low(self) -> int:
-        """b, the weight of a candidate outside the set: as large as the normaliser lets it be."""
-        ratio, unit = math.exp(self.epsilon).as_integer_ratio()
-        return _ROOM * unit // (self.size * ratio + (self.candidates - self.size) * unit)
-
-    @cached_property
-    def high(self) -> int:
-        """a, the weight of a candidate in the set; a / b is at most e^epsilon."""
-        ratio, unit = math.exp(self.epsilon).as_integer_ratio()
-        return max(self.low, self.low * ratio * ((1 << _ROUNDING) - 1) // (unit << _ROUNDING))
 
     @property
     def total(self) -> int:

@@ -219,16 +219,14 @@ def of_words(statement: PrivacyStatement) -> bool:
 # -- what a command says of a promise ------------------------------------------------------------------------------
 
 
-def before_words(mechanism: Any, *, word: Guarantee, document_epsilon: float | None) -> str:
+def before_words(mechanism: Any, *, word: Guarantee) -> str:
     """What a file of texts is promised by a word mechanism, for a person who is about to release it.
 
     Args:
         mechanism: the mechanism.
         word: its guarantee for a word.
-        document_epsilon: the budget of a document, where it has one.
     """
-    values = {"mechanism": mechanism, "word": word, "document_epsilon": document_epsilon}
-    return filled("privacy/templates/before_words.txt", **values)
+    return filled("privacy/templates/before_words.txt", mechanism=mechanism, word=word)
 
 
 def before_bank(mechanism: Any) -> str:

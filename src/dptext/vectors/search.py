@@ -71,12 +71,13 @@ class ExactDistances:
     def __len__(self) -> int:
         return int(self._norms.size)
 
-    def columns(self, start: int, stop: int) -> Floats:
-        """(d + 2, stop - start); see `squared`."""
-        block = np.empty((self._grid.shape[0] + 2, stop - start), dtype=self._dtype)
-        block[:-2] = self._grid[:, start:stop]
+    def columns(self, start: int, stop: int, step: int = 1) -> Floats:
+        """(d + 2, stop - start), or every ``step``-th of them; see `squared`."""
+        norms = self._norms[start:stop:step]
+        block = np.empty((self._grid.shape[0] + 2, norms.size), dtype=self._dtype)
+        block[:-2] = self._grid[:, start:stop:step]
         block[-2] = 1.0
-        block[-1] = self._norms[start:stop]
+        block[-1] = norms
         return block
 
     def rows(self, rows: Rows) -> Floats:

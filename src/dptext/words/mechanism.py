@@ -82,6 +82,8 @@ class WordMechanism(TextMechanism):
         ParameterError: epsilon is not a finite number above 0; another policy.
     """
 
+    document_epsilon: float | None = None
+    """What no document costs more than, pure, however many words it has; None: nothing bounds it."""
     max_words: int | None = None
     """Words of a document after this many are not looked at; None: no limit."""
     beyond: BeyondWords = "unk"
@@ -250,12 +252,7 @@ class WordMechanism(TextMechanism):
 
     def promise_before_start(self) -> str:
         """Unit, relation and pure epsilon, for the person who is about to release something."""
-        return before_words(self, word=self.word_guarantee(), document_epsilon=self._document_epsilon)
-
-    @property
-    def _document_epsilon(self) -> float | None:
-        """The pure budget of a document, where there is one."""
-        return None
+        return before_words(self, word=self.word_guarantee())
 
     def replacing(self) -> Replacing:
         """See `dptext.words.replacing`."""

@@ -23,13 +23,25 @@ from dptext.words.mechanism import WordMechanism
 from dptext.words.ordered import GIVEN, OrderedList
 from dptext.words.santext import SanText
 from dptext.words.santext_plus import SanTextPlus
+from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 from dptext.words.vickrey import Vickrey
 
 __all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of"]
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
-    each.name.lower(): each for each in (TEM, Madlib, Mahalanobis, SanText, SanTextPlus, CusText, Vickrey, OrderedList)
+    each.name.lower(): each
+    for each in (
+        TEM,
+        SubsetSelection,
+        Madlib,
+        Mahalanobis,
+        SanText,
+        SanTextPlus,
+        CusText,
+        Vickrey,
+        OrderedList,
+    )
 }
 """Those with a proof."""
 

@@ -95,7 +95,6 @@ class TEM(SelectingMechanism):
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         number("beta", beta, above=0, below=1)
-        self.document_epsilon = None
         if document_epsilon is not None:
             self.document_epsilon = number("document_epsilon", document_epsilon, above=0)
         self.max_words = max_words
@@ -143,10 +142,6 @@ class TEM(SelectingMechanism):
         if self.document_epsilon is not None:
             return PureDP(self.document_epsilon)
         return super().document_guarantee(longest)
-
-    @property
-    def _document_epsilon(self) -> float | None:
-        return self.document_epsilon
 
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement."""

@@ -1,0 +1,396 @@
+"""SubsetSelection: a word becomes one of the k words most like it, or any other, under a pure promise.
+
+`dptext.noise.subset_selection` is the channel, with the proof. This module says which words are most like a word.
+
+**Which ones they are, exactly.** Vectors are rounded to a public grid on which every squared distance is an integer
+that a product of matrices has without rounding (`dptext.vectors.search.ExactDistances`). S(w) are w itself and the
+k - 1 nearest others; of words equally near, those of lower rows. So S(w) is the same set on every machine, for any
+words that are drawn beside w. The grid is coarse where that is fine enough (a float32 product, twice as fast): a
+neighbour that changes places with the next one costs utility, and nothing else.
+
+**How a member is found.** A corpus needs, for each word that occurs, the j-th member of its set for a uniform j, and
+never the whole set, which may hold tens of thousands. So what is kept of a word is where its set ends (the largest
+distance in it, and the last row of those that have this distance), and how many members each block of 512 rows has, in
+sums from the first block on. The sums name the block, and one block of distances the member. To find where the set
+ends, distances to some rows give two bounds first, one on each side of it, most likely; what lies below the lower one
+is counted, and only what lies between the two is sorted. Where they were wrong, everything is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, whole
+from dptext.errors import ParameterError
+from dptext.noise import subset_selection
+from dptext.noise.selection import count_at_most
+from dptext.noise.subset_selection import Profile, best_size
+from dptext.privacy.guarantee import Guarantee, PureDP, product_upwards
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import Parameter
+from dptext.threads import for_each_block
+from dptext.vectors.angular import directions
+from dptext.vectors.search import ExactDistances
+from dptext.vectors.word_vectors import WordVectors
+from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
+
+__all__ = ["SubsetSelection"]
+
+Similarity: TypeAlias = Literal["cosine", "euclidean"]
+
+_BLOCK = 512
+_TILE = 4 * _BLOCK  # columns in a tile, which stays in the cache
+_BATCH = 256  # words whose sets are sought together
+_ENTRIES = 2**21  # candidates for them, about
+_PROBED = 8192  # rows that give the first bound
+_CACHE_BYTES = 256 << 20
+_PAIRS = 256  # (word, block) of which distances are computed together
+_LOOKED_AT = 1024  # points, to see how far they lie apart
+_FINE = 1 / 32  # of the typical length: a coarse grid is fine enough
+_PROFILED = 32  # words whose similarities by rank are looked at
+_RANKS = 256
+_OF_THE_PROCESS = {"_lock", "_process", "_slots", "_used", "_sums", "_farthest", "_last"}
+
+
+class SubsetSelection(ShownMechanism):
+    """Replace a word by one of the k words most like it with probability a / T each, by any other with b / T each.
+
+    a / b is e^epsilon, rounded down to whole numbers, and T = k a + (N - k) b (`dptext.noise.subset_selection`).
+
+    **Guarantee** (unit word, substitution, local). For *any* two words w, w' and every output x:
+    P(x | w) <= e^epsilon P(x | w'). It is pure, holds for all pairs of words alike, and has no slack: weights are whole
+    numbers, T is the same for every word, and a word's set depends on the word and the public vectors alone.
+    Assumptions: public vocabulary and vectors.
+
+    **A document** of n words costs n epsilon; with ``max_words`` n no document costs more, for words after the n-th
+    become ``"<unk>"`` without being looked at, or the document ends there (``beyond="drop"``). To spend E on n words,
+    use epsilon = E / n.
+
+    Most words stay where epsilon is near ln N (10.8 at 50,000 words). Below that, the best is to choose among several;
+    how many, follows from how similarities fall with the rank (`dptext.noise.subset_selection.best_size`).
+
+    Args:
+        epsilon: nats for a word, for any two words.
+        size: k, the word itself included; None: the best one for this epsilon by a public sample of the vectors,
+            frequent words more often.
+        similarity: ``"cosine"``, or ``"euclidean"`` (the nearer, the more alike).
+        max_words: how many words of a document are looked at.
+        beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
+
+    Raises:
+        ParameterError: a number out of range (epsilon up to about 36 - ln k); ``beyond`` without ``max_words``.
+
+    Source: Wang et al. 2016 (arXiv:1607.08025), Ye and Barg 2018 (arXiv:1702.00610).
+
+    >>> from dptext import load_vectors
+    >>> vectors = load_vectors((["cat", "dog", "tax", "fee"], [[1.0, 5.0], [2.0, 5.0], [9.0, 1.0], [9.0, 0.0]]))
+    >>> mechanism = SubsetSelection(vectors, epsilon=2.0, size=2)
+    >>> mechanism.probabilities("cat").round(3)
+    array([0.416, 0.416, 0.056, 0.056, 0.056])
+    >>> print(mechanism.statement.guarantee, "for", mechanism.statement.neighbours)
+    2-differential privacy (pure) for any two words that ...
+    """
+
+    name = "SubsetSelection"
+
+    def __init__(
+        self,
+        vectors: WordVectors,
+        *,
+        epsilon: float,
+        size: int | None = None,
+        similarity: Similarity = "cosine",
+        max_words: int | None = None,
+        beyond: BeyondWords = "unk",
+        unknown: UnknownWords = "unk",
+    ) -> None:
+        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        self.similarity: Similarity = choice("similarity", similarity, get_args(Similarity))
+        if max_words is not None:
+            self.max_words = whole("max_words", max_words, least=1)
+            self.document_epsilon = product_upwards(self.max_words, self.epsilon)
+        self.beyond = choice("beyond", beyond, get_args(BeyondWords))
+        if self.beyond != "unk" and max_words is None:
+            raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
+        points = directions(vectors.matrix) if self.similarity == "cosine" else vectors.matrix.astype(np.float64)
+        table = _grid(points)
+        if size is None:
+            size = best_size(self.epsilon, _profile(table, _of_cosine if self.similarity == "cosine" else np.negative))
+        self._selection = subset_selection.SubsetSelection(len(vectors), size, self.epsilon)
+        self._sets = _Sets(table, self.size)
+        self._freeze()
+
+    @property
+    def size(self) -> int:
+        """k, how many words a word's set has."""
+        return self._selection.size
+
+    def word_guarantee(self) -> Guarantee:
+        """Pure, for any two words."""
+        return PureDP(self.epsilon)
+
+    def document_guarantee(self, longest: int) -> Guarantee:
+        """Pure: epsilon a word, of the words that are looked at."""
+        return super().document_guarantee(longest if self.max_words is None else min(longest, self.max_words))
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The public parameters, for the statement."""
+        limit: dict[str, Parameter] = {}
+        if self.max_words is not None:
+            limit = {"max_words": self.max_words, "beyond": self.beyond}
+        return {"size": self.size, "similarity": self.similarity, **limit, **super().parameters()}
+
+    @classmethod
+    def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+        """See `WordMechanism.arguments_in`."""
+        limit = ("max_words", "beyond") if "max_words" in parameters else ()
+        return {name: parameters[name] for name in ("epsilon", "unknown", "size", "similarity", *limit)}
+
+    def _shares(self, rows: Rows) -> Floats:
+        inside, outside = self._selection.probabilities
+        return np.where(self._sets.members(rows), inside, outside)
+
+    def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
+        drawn, places = self._selection.choose(bits, rows.size)
+        inside = np.flatnonzero(places >= 0)
+        drawn[inside] = self._sets.member(rows[inside], places[inside])
+        return drawn
+
+
+def _grid(points: Floats) -> ExactDistances:
+    """A coarse grid of the points where it is fine beside how far they lie apart, else a fine one."""
+    coarse = ExactDistances(points, dtype=np.float32)
+    some = points[:: -(-len(points) // _LOOKED_AT)]
+    typical = np.median(np.sqrt(((some - np.median(some, axis=0)) ** 2).sum(axis=1)))
+    return coarse if coarse.rounding <= _FINE * typical else ExactDistances(points)
+
+
+def _of_cosine(distances: Floats) -> Floats:
+    """The cosine of two unit vectors at a distance."""
+    return 1.0 - distances**2 / 2.0
+
+
+def _profile(table: ExactDistances, similarity: Any) -> Profile:
+    """Mean similarity by rank, over words of running text (rank r with weight 1 / r)."""
+    size = len(table)
+    ranks = np.unique(np.geomspace(1, size - 1, min(size - 1, _RANKS)).astype(np.int64))
+    ranks = np.append(ranks, size)
+    words = np.unique(np.geomspace(1, size, _PROFILED).astype(np.int64)) - 1
+    cumulative = np.empty((words.size, ranks.size))
+
+    def look(place: int) -> None:
+        left = table.rows(words[place : place + 1])
+        squared = np.empty(size, dtype=left.dtype)
+        for start in range(0, size, _TILE):
+            stop = min(start + _TILE, size)
+            squared[start:stop] = table.squared(left, table.columns(start, stop))[0]
+        squared.sort()
+        cumulative[place] = np.cumsum(similarity(np.sqrt(squared, dtype=np.float64) * table.step))[ranks - 1]
+
+    for_each_block(look, range(words.size))
+    return Profile(ranks, cumulative.mean(axis=0), candidates=size)
+
+
+def _everything(left: Any) -> tuple[Any, Any]:
+    """(n, 1) bounds between which all distances lie."""
+    shape = (len(left), 1)
+    return np.full(shape, -2.0, dtype=left.dtype), np.full(shape, np.inf, dtype=left.dtype)
+
+
+def _where(mask: npt.NDArray[np.bool_]) -> Rows:
+    """`np.flatnonzero` of a contiguous mask with few true entries and a multiple of 8 of them, in half the time."""
+    packed = np.packbits(mask)
+    some = np.flatnonzero(packed)
+    within = np.flatnonzero(np.unpackbits(packed[some]))
+    found: Rows = some[within // 8] * 8 + within % 8
+    return found
+
+
+def _block_counts(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """(n, blocks) how many of each block are true; eight of them in one word, of which no sum is above 64."""
+    words = mask.view(np.uint64).reshape(len(mask), -1, _BLOCK // 8).sum(axis=2, dtype=np.uint64)
+    counts: npt.NDArray[np.int64] = words.view(np.uint8).reshape(len(mask), -1, 8).sum(axis=2, dtype=np.int64)
+    return counts
+
+
+class _Sets:
+    """The k nearest rows of each row of a table, itself among them; see the module's docstring.
+
+    What was found of a row is kept, in bounded memory. Safe to use from several threads.
+    """
+
+    def __init__(self, table: ExactDistances, size: int) -> None:
+        self._table, self._size = table, size
+        self._blocks = -(-len(table) // _BLOCK)
+        self._probes = table.columns(0, len(table), -(-len(table) // _PROBED))
+        self._renew()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # which words occurred stays in this process
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_PROCESS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        room = min(len(self._table), max(1024, _CACHE_BYTES // (4 * self._blocks)))
+        self._slots = np.full(len(self._table), -1, dtype=np.int64)
+        self._used = 0
+        self._sums = np.empty((room, self._blocks), dtype=np.uint32)
+        self._farthest = np.empty(room)
+        self._last = np.empty(room, dtype=np.int64)
+
+    def member(self, rows: Rows, places: Rows) -> Rows:
+        """(n,) the members with the given numbers (from 0, in the order of rows) of the sets of (n,) rows."""
+        found = np.empty(rows.size, dtype=np.int64)
+        for here, slots in self._kept(rows):
+            found[here] = self._members_at(rows[here], slots, places[here])
+        return found
+
+    def members(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """(n, V) whether each row is in the sets of (n,) rows."""
+        found = np.empty((rows.size, len(self._table)), dtype=np.bool_)
+        for here, slots in self._kept(rows):
+            left = self._table.rows(rows[here])
+            for start in range(0, len(self._table), _TILE):
+                stop = min(start + _TILE, len(self._table))
+                found[here, start:stop] = self._is_member(rows[here], slots, left, start, stop)
+        return found
+
+    def _is_member(self, rows: Rows, slots: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
+        apart = self._apart(rows, left, start, stop)
+        farthest, last = self._farthest[slots, None], self._last[slots, None]
+        inside: npt.NDArray[np.bool_] = apart < farthest
+        inside |= (apart == farthest) & (np.arange(start, stop) <= last)
+        return inside
+
+    def _apart(self, rows: Rows, left: Any, start: int, stop: int, room: Any = None) -> npt.NDArray[Any]:
+        """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
+        out = None if room is None else room.reshape(rows.size, stop - start)
+        apart = self._table.squared(left, self._table.columns(start, stop), out)
+        own = np.flatnonzero((rows >= start) & (rows < stop))
+        apart[own, rows[own] - start] = -1.0
+        return apart
+
+    # -- what is kept of a row --------------------------------------------------------------------------------
+
+    def _kept(self, rows: Rows) -> Any:
+        """Parts of the rows with the slots that hold what was found of them, one part after the other."""
+        if self._process != os.getpid():  # a fork copies a lock that another thread may have held
+            self._renew()
+        with self._lock:
+            distinct, which = np.unique(rows, return_inverse=True)
+            for first in range(0, distinct.size, len(self._sums)):
+                part = distinct[first : first + len(self._sums)]
+                here = np.flatnonzero((which >= first) & (which < first + part.size))
+                self._remember(part)
+                yield here, self._slots[rows[here]]
+
+    def _remember(self, rows: Rows) -> None:
+        missing = rows[self._slots[rows] < 0]
+        if self._used + missing.size > len(self._sums):
+            self._slots[:] = -1
+            self._used = 0
+            missing = rows
+        slots = np.arange(self._used, self._used + missing.size)
+        at_once = int(min(_BATCH, max(16, _ENTRIES // self._size)))
+        parts = [slice(start, start + at_once) for start in range(0, missing.size, at_once)]
+        for_each_block(lambda part: self._find(missing[part], slots[part]), parts)
+        self._slots[missing] = slots
+        self._used += missing.size
+
+    def _find(self, rows: Rows, slots: Rows, *, bounded: bool = True) -> None:
+        """Where the sets of some rows end, and how many members lie up to the end of each block."""
+        left = self._table.rows(rows)
+        low, high = self._bounds(left) if bounded else _everything(left)
+        room = np.empty((rows.size, _TILE), dtype=left.dtype)
+        below, between = np.zeros((2, rows.size, _TILE), dtype=np.bool_)
+        counts = np.empty((rows.size, self._blocks), dtype=np.int64)
+        found = []
+        for start in range(0, len(self._table), _TILE):
+            stop = min(start + _TILE, len(self._table))
+            width = stop - start
+            apart = self._apart(rows, left, start, stop, room.reshape(-1)[: rows.size * width])
+            for mask, bound in ((below, low), (between, high)):
+                np.less_equal(apart, bound, out=mask[:, :width])
+                mask[:, width:] = False
+            between ^= below
+            blocks = slice(start // _BLOCK, -(-stop // _BLOCK))
+            counts[:, blocks] = _block_counts(below)[:, : blocks.stop - blocks.start]
+            flat = _where(between)
+            which, column = flat // _TILE, flat % _TILE
+            found.append((which.astype(np.uint16), (column + start).astype(np.int32), apart[which, column]))
+        which, columns, apart = (np.concatenate(each) for each in zip(*found, strict=True))
+        order = np.argsort(which, kind="stable")  # by row; columns stay in order
+        which, columns, apart = which[order], columns[order], apart[order]
+        ends = np.searchsorted(which, np.arange(rows.size + 1))
+        wanted = self._size - counts.sum(axis=1)  # of those between the bounds
+        farthest, last = np.full(rows.size, -np.inf, dtype=apart.dtype), np.full(rows.size, -1)
+        sound = (wanted > 0) & (wanted <= np.diff(ends))
+        for at in np.flatnonzero(sound):
+            own = apart[ends[at] : ends[at + 1]]
+            farthest[at] = np.partition(own, wanted[at] - 1)[wanted[at] - 1]
+            ties = np.flatnonzero(own == farthest[at])
+            last[at] = columns[ends[at] + ties[wanted[at] - np.count_nonzero(own < farthest[at]) - 1]]
+        edge = farthest[which]
+        inside = (apart < edge) | ((apart == edge) & (columns <= last[which]))
+        cells = which[inside].astype(np.int64) * self._blocks + columns[inside] // _BLOCK
+        counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+        self._sums[slots] = np.cumsum(counts, axis=1)
+        self._farthest[slots], self._last[slots] = farthest, last
+        if not sound.all():
+            self._find(rows[~sound], slots[~sound], bounded=False)
+
+    def _bounds(self, left: Any) -> tuple[Any, Any]:
+        """(n, 1) distances each between which the set ends, most likely: by those of the rows that are probed."""
+        low, high = _everything(left)
+        probed = self._probes.shape[1]
+        expected = self._size * probed / len(self._table)
+        spread = 3.0 * math.sqrt(expected) + 3.0
+        ranks = [rank for rank in (math.floor(expected - spread), math.ceil(expected + spread)) if 0 <= rank < probed]
+        if ranks:
+            apart = np.partition(self._table.squared(left, self._probes), ranks, axis=1)
+            if ranks[0] < expected:
+                low = apart[:, ranks[0], None]
+            if ranks[-1] > expected:
+                high = apart[:, ranks[-1], None]
+        return low, high
+
+    # -- one member of a set ----------------------------------------------------------------------------------
+
+    def _members_at(self, rows: Rows, slots: Rows, places: Rows) -> Rows:
+        block = count_at_most(self._sums, slots, places)
+        before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], 0).astype(np.int64)
+        rest = places - before
+        # each (block, row) is computed once, and a block's columns are gathered once for many rows
+        pairs, pair = np.unique(block * len(self._table) + rows, return_inverse=True)
+        pair_block, pair_row = np.divmod(pairs, len(self._table))
+        order = np.argsort(pair, kind="stable")
+        sorted_pair = pair[order]
+        edges = np.flatnonzero(np.diff(pair_block, prepend=-1, append=-1)).tolist()
+        tasks = [(s, min(s + _PAIRS, stop)) for first, stop in pairwise(edges) for s in range(first, stop, _PAIRS)]
+        found = np.empty(rows.size, dtype=np.int64)
+
+        def find(task: tuple[int, int]) -> None:
+            start, stop = task
+            first = int(pair_block[start]) * _BLOCK
+            own = pair_row[start:stop]
+            left = self._table.rows(own)
+            inside = self._is_member(own, self._slots[own], left, first, min(first + _BLOCK, len(self._table)))
+            counted = np.cumsum(inside, axis=1, dtype=np.int32)
+            here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
+            found[here] = first + count_at_most(counted, pair[here] - start, rest[here])
+
+        for_each_block(find, tasks)
+        return found

@@ -1,0 +1,226 @@
+"""Words by subset selection: the k nearest of a plain sort, a pure promise for every pair, the same bits each time."""
+
+import dataclasses
+import math
+import pickle
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import ParameterError
+from dptext.noise.subset_selection import Profile, best_size
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.angular import directions
+from dptext.words import subset
+from dptext.words.subset import SubsetSelection
+
+
+def grid_again(vectors, similarity):
+    """Points in whole steps of the public grid, from the mechanism's own table."""
+    points = directions(vectors.matrix) if similarity == "cosine" else vectors.matrix.astype(np.float64)
+    return np.rint(points / subset._grid(points).step)
+
+
+def sets_again(vectors, similarity, size):
+    """(V, V) who is in whose set, by sorting all words by distance and row, the word itself first."""
+    points = grid_again(vectors, similarity)
+    inside = np.zeros((len(points), len(points)), dtype=bool)
+    for row, point in enumerate(points):
+        far = ((points - point) ** 2).sum(axis=1)
+        far[row] = -1
+        inside[row, np.argsort(far, kind="stable")[:size]] = True
+    return inside
+
+
+def many(size, seed=0, twins=True):
+    points = np.random.default_rng(seed).normal(size=(size, 6)).astype(np.float32)
+    if twins:
+        points[5:40] = points[4]  # 36 words on one point, and the last one opposite
+        points[-1] = -points[4]
+    names = [f"w{''.join('abcdefghij'[int(digit)] for digit in str(number))}" for number in range(size)]
+    return dptext.load_vectors((names, points))
+
+
+# -- which words are most like a word ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+@pytest.mark.parametrize("size", [1, 2, 20, 36, 37, 150, 300])
+def test_the_sets_are_those_of_a_plain_sort(small, size, similarity):
+    for vectors in (small, many(300)):
+        mechanism = SubsetSelection(vectors, epsilon=2.0, size=size, similarity=similarity)
+        wanted = sets_again(vectors, similarity, size)
+        found = mechanism._sets.members(np.arange(len(vectors)))
+        np.testing.assert_array_equal(found, wanted)
+        assert found.diagonal().all()
+        assert (found.sum(axis=1) == size).all()
+        rows, places = np.divmod(np.arange(len(vectors) * size), size)
+        members = mechanism._sets.member(rows, places)
+        np.testing.assert_array_equal(members, np.nonzero(wanted)[1])
+
+
+@pytest.mark.parametrize("size", [1, 30, 600, 1299])
+def test_sets_of_more_words_than_a_tile_holds_and_bounds_that_fail(size, monkeypatch):
+    monkeypatch.setattr(subset, "_PROBED", 64)
+    monkeypatch.setattr(subset, "_TILE", 512)
+    vectors = many(1300)
+    mechanism = SubsetSelection(vectors, epsilon=2.0, size=size)
+    found = mechanism._sets.members(np.arange(0, 1301, 7))
+    np.testing.assert_array_equal(found, sets_again(vectors, "cosine", size)[::7])
+    probes = mechanism._sets._probes.copy()
+    monkeypatch.setattr(mechanism._sets, "_probes", np.zeros_like(probes))  # all bounds are 0: each is wrong
+    mechanism._sets._renew()
+    np.testing.assert_array_equal(mechanism._sets.members(np.arange(0, 1301, 7)), found)
+
+
+def test_a_fine_grid_is_taken_where_one_word_lies_far_from_all_others():
+    points = np.random.default_rng(1).normal(size=(50, 3))
+    points[7] = 1e6
+    vectors = dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(50)], points))
+    mechanism = SubsetSelection(vectors, epsilon=2.0, size=5, similarity="euclidean")
+    far = np.sqrt(((vectors.matrix.astype(np.float64)[:, None] - vectors.matrix) ** 2).sum(axis=2))
+    found = mechanism._sets.members(np.arange(len(vectors)))
+    others = np.setdiff1d(np.arange(50), 7)
+    farthest = np.where(found, far, 0.0).max(axis=1)[others]
+    assert (farthest <= np.sort(far, axis=1)[others, 4] + 0.1).all()  # on the coarse grid all others are one point
+
+
+def test_what_is_kept_is_bounded_and_changes_no_draw(small, monkeypatch):
+    mechanism = SubsetSelection(small, epsilon=3.0, size=20)
+    words = [word for word in small.words for _ in range(3)]
+    drawn = mechanism.sample(words, seed=4)
+    assert drawn == mechanism.sample(words, seed=4)
+    halves = SubsetSelection(small, epsilon=3.0, size=20)
+    halves._sets._sums = halves._sets._sums[:50]
+    assert halves.sample(words, seed=4) == drawn
+    alone = [SubsetSelection(small, epsilon=3.0, size=20).sample([word] * 40, seed=9) for word in small.words[:3]]
+    beside = SubsetSelection(small, epsilon=3.0, size=20)
+    beside.sample(list(small.words), seed=1)
+    assert [beside.sample([word] * 40, seed=9) for word in small.words[:3]] == alone
+
+
+def test_the_same_bits_are_drawn_for_any_words(small):
+    mechanism = SubsetSelection(small, epsilon=3.0)
+    after = []
+    for rows in (np.zeros(500, dtype=np.int64), np.arange(500) % len(small)):
+        bits = RandomBits(2)
+        mechanism.sample_rows(rows, bits)
+        after.append(bits.take(16))
+    assert after[0] == after[1]
+
+
+# -- the promise -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 7.8, 25.0])
+def test_every_pair_of_words_keeps_the_promise_in_whole_numbers(small, epsilon, similarity):
+    """The weights of each word sum to one number, and two of them have at most the ratio."""
+    mechanism = SubsetSelection(small, epsilon=epsilon, similarity=similarity)
+    channel, inside = mechanism._selection, mechanism._sets.members(np.arange(len(small)))
+    weights = np.where(inside, channel.high, channel.low).astype(object)
+    assert set(weights.sum(axis=1)) == {channel.total}
+    with localcontext() as context:
+        context.prec = 60
+        assert Decimal(channel.high) <= Decimal(epsilon).exp() * Decimal(channel.low)
+    shares = mechanism.distributions(list(small.words))
+    np.testing.assert_array_equal(shares, (weights / channel.total).astype(np.float64))
+    verdict = dptext.audit(mechanism)
+    assert verdict.outcome == "exact"
+    assert verdict.loss == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_one_and_a_half_times_the_ratio_is_refuted(small):
+    mechanism = SubsetSelection(small, epsilon=2.0, size=9)
+    twin = SubsetSelection(small, epsilon=2.0 + math.log(1.5), size=9)
+    assert dptext.audit(twin, mechanism.statement).refuted
+
+
+def test_unknown_words_that_become_uniform_ones_keep_it_too(small):
+    mechanism = SubsetSelection(small, epsilon=2.0, size=9, unknown="uniform")
+    words = [*small.words[:50], "nobody-knows-me"]
+    logs = np.log(mechanism.distributions(words))
+    assert float((logs.max(axis=0) - logs.min(axis=0)).max()) <= 2.0 + 1e-9
+    assert mechanism.statement.guarantee == dptext.PureDP(2.0)
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_document_costs_its_words_and_never_more_than_the_first_ones(small):
+    free = SubsetSelection(small, epsilon=2.0)
+    assert free.document_statement(7).guarantee == dptext.PureDP(14.0)
+    assert free.document_epsilon is None
+    mechanism = SubsetSelection(small, epsilon=2.0, max_words=3)
+    assert mechanism.document_epsilon == 6.0
+    release = dptext.privatize(["the man said that he was", "of the"], mechanism, seed=1)
+    assert release.statement.guarantee == dptext.PureDP(6.0)
+    assert release.texts[0].split()[3:] == ["<unk>"] * 3
+    assert "after the first 3 of a document became <unk>" in " ".join(release.statement.exposed)
+    assert mechanism.document_statement(50).guarantee == dptext.PureDP(6.0)
+    dropped = SubsetSelection(small, epsilon=2.0, max_words=3, beyond="drop")
+    assert len(dptext.privatize(["the man said that he was"], dropped, seed=1).texts[0].split()) == 3
+    again = dptext.PrivacyStatement.from_json(release.statement.to_json())
+    assert (again.parameters["max_words"], again.parameters["size"]) == (3, mechanism.size)
+
+
+def test_statements_name_any_two_words(small):
+    statement = SubsetSelection(small, epsilon=2.0).statement
+    assert (statement.slack, statement.claimed_epsilon) == (0.0, None)
+    assert "group" not in statement.neighbours
+    assert dataclasses.replace(statement).explain()
+
+
+# -- the best k --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_the_size_is_the_best_of_the_public_profile_and_falls_with_epsilon(small, similarity):
+    mechanisms = [SubsetSelection(small, epsilon=epsilon, similarity=similarity) for epsilon in (0.5, 2.0, 4.0, 8.0)]
+    sizes = [each.size for each in mechanisms]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 20 > sizes[-1]
+    points = grid_again(small, similarity)
+    words = np.unique(np.geomspace(1, len(small), subset._PROFILED).astype(int)) - 1
+    far = np.sort(np.sqrt(((points[words, None] - points) ** 2).sum(axis=2)), axis=1) * mechanisms[0]._sets._table.step
+    alike = 1 - far**2 / 2 if similarity == "cosine" else -far
+    profile = Profile(np.arange(1, len(small) + 1), np.cumsum(alike.mean(axis=0)), candidates=len(small))
+    for mechanism in mechanisms:
+        best = best_size(mechanism.epsilon, profile)
+        least = profile.expected(best, mechanism.epsilon) - profile.expected(mechanism.size, mechanism.epsilon)
+        assert least < 0.01  # ranks are looked at in steps
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 0}, "size must be an integer from 1 to 300"),
+        ({"size": 301}, "size must be an integer from 1 to 300"),
+        ({"size": 2.0}, "size must be an integer from 1 to 300"),
+        ({"similarity": "angular"}, "similarity must be one of 'cosine', 'euclidean'"),
+        ({"max_words": 0}, "max_words must be an integer of at least 1"),
+        ({"beyond": "keep", "max_words": 3}, "beyond must be one of 'unk', 'drop'"),
+        ({"beyond": "drop"}, "give both, or leave it out"),
+        ({"epsilon": 50.0}, "use a smaller epsilon"),
+    ],
+)
+def test_other_options_are_refused(small, options, message):
+    with pytest.raises(ParameterError, match=message):
+        SubsetSelection(small, **{"epsilon": 2.0, **options})
+
+
+def test_two_words_are_the_fewest():
+    vectors = dptext.load_vectors((["cat"], [[1.0, 0.0]]))
+    mechanism = SubsetSelection(vectors, epsilon=1.0)
+    assert mechanism.size == 1
+    assert mechanism.probabilities("cat") == pytest.approx([math.e / (1 + math.e), 1 / (1 + math.e)], rel=1e-9)
+
+
+def test_its_pickle_draws_alike_and_holds_none_of_what_was_found(small):
+    mechanism = SubsetSelection(small, epsilon=3.0)
+    before = pickle.dumps(mechanism)
+    drawn = mechanism.sample(list(small.words), seed=1)
+    assert pickle.dumps(mechanism) == before
+    assert pickle.loads(before).sample(list(small.words), seed=1) == drawn
