@@ -120,11 +120,6 @@ class TextBank:
         if not isinstance(features, PublicFeatures):
             sample = [lines[row] for row in range(0, len(lines), every)]
             features = fit_features(features, sample, together=True, cache=cache)
-        if features.prior:
-            raise RefusedError(
-                "the bank's word vectors were released under a promise to the people in their training, which a local "
-                "release would not count in: use public vectors"
-            )
         vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
         for units in encoded_parts(features, lines, together=True, cache=cache, progress=progress):
             np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
@@ -134,6 +129,11 @@ class TextBank:
     def _hold(
         self, texts: _Lines, vectors: Floats, features: PublicFeatures, name: str, licence: str | None, **known: Any
     ) -> None:
+        if features.prior:
+            raise RefusedError(
+                "the bank's word vectors were released under a promise to the people in their training, which a local "
+                "release would not count in: use public vectors"
+            )
         vectors.flags.writeable = False
         vars(self).update(texts=texts, vectors=vectors, features=features, name=name, licence=licence, **known)
 
