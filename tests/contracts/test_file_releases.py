@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ from dptext.release.release import rejects_path, statement_path
 from dptext.representations.files import VECTOR
 from files.secrecy import MARKER, assert_error
 
-VECTORS = dptext.load_vectors((["the", "doctor", "said", "fine"], np.random.default_rng(1).normal(size=(4, 3))))
+WORDS = ["the", "doctor", "said", "fine"]
+VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(1).normal(size=(4, 3))))
+BANK = dptext.TextBank(
+    [" ".join(words) for words in product(WORDS, repeat=3)], encoder=dptext.MeanOfWords(VECTORS), cache=False
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ def _words(epsilon):
     return dptext.TEM(VECTORS, epsilon=epsilon)
 
 
+def _sentences(epsilon):
+    return dptext.BankRewriter(BANK, epsilon=epsilon, unit="document", max_sentences=4)
+
+
 def _encoder(epsilon):
     return dptext.PrivateEncoder(VECTORS, dptext.PrivUnit(epsilon=epsilon)).fit(["the doctor", "said fine"]).release_
 
@@ -64,6 +73,7 @@ def _encoder(epsilon):
 KINDS = {
     "words": Kind(dptext.privatize_file, ".jsonl", _words, "text"),
     "words to parquet": Kind(dptext.privatize_file, ".parquet", _words, "text"),
+    "sentences": Kind(dptext.privatize_file, ".jsonl", _sentences, "text"),
     "vectors": Kind(dptext.encode_file, ".parquet", _encoder, VECTOR),
 }
 

@@ -6,8 +6,19 @@ import pickle
 import numpy as np
 import pytest
 
-from dptext import batch_privatizer, privatize, privatize_file
+from dptext import (
+    TEM,
+    BankRewriter,
+    MeanOfWords,
+    SubsetSelection,
+    TextBank,
+    batch_privatizer,
+    load_vectors,
+    privatize,
+    privatize_file,
+)
 from dptext.errors import ParameterError, RefusedError
+from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.statement import of_release
 from dptext.privacy.unit import Relation, Trust, Unit
@@ -132,3 +143,36 @@ def test_what_a_kind_does_not_say_is_nothing():
 def test_anything_else_is_refused():
     with pytest.raises(ParameterError, match=r"one that replaces texts \(a word mechanism .* got str$"):
         Rewriter("tem")
+
+
+# -- what a ledger charges before a text is read ----------------------------------------------------------------------
+
+WORDS = ("tea", "milk", "tax", "fee", "dog", "cat")
+VECTORS = load_vectors((WORDS, np.random.default_rng(3).normal(size=(6, 4))))
+BANK = TextBank([f"{one} {other}" for one in WORDS for other in WORDS], encoder=MeanOfWords(VECTORS), cache=False)
+PRICES = {
+    "for each word, without a limit": (lambda: SubsetSelection(VECTORS, epsilon=2.0), None),
+    "for each word, three at most": (lambda: SubsetSelection(VECTORS, epsilon=2.0, max_words=3), 6.0),
+    "a unit of distance": (lambda: TEM(VECTORS, epsilon=2.0), 2.0),
+    "a document's words": (lambda: TEM(VECTORS, epsilon=5.0, document_epsilon=4.0, max_words=3), 4.0),
+    "for each sentence, without a limit": (lambda: BankRewriter(BANK, epsilon=2.0), None),
+    "for each sentence, three at most": (lambda: BankRewriter(BANK, epsilon=2.0, max_sentences=3), 6.0),
+    "a document as a whole": (lambda: BankRewriter(BANK, epsilon=2.0, unit="document"), 2.0),
+    "a document's sentences": (lambda: BankRewriter(BANK, epsilon=2.0, unit="document", max_sentences=3), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_a_ledger_charges_what_any_document_may_lose(tmp_path, name):
+    build, price = PRICES[name]
+    book, texts, out = tmp_path / "book", tmp_path / "in.txt", tmp_path / "out.txt"
+    texts.write_text("tea. milk? tax!\ndog\n")
+    Ledger.create(book, epsilon=10.0)
+    if price is None:  # a hundred sentences may follow
+        with pytest.raises(RefusedError, match=r"how much of one is replaced at most \(max_words, max_sentences\)"):
+            privatize_file(texts, out, build(), ledger=book)
+        assert (out.exists(), Ledger(book).releases()) == (False, [])
+        return
+    release = privatize_file(texts, out, build(), ledger=book)
+    assert Ledger(book).left("dog").spent == Ledger(book).left("tea. milk? tax!").spent == price
+    assert release.statement.guarantee.epsilon <= price

@@ -61,6 +61,9 @@ class Turned:
         assert blocks.stat().st_size == ends[-1]
         out.write(b"made of " + blocks.read_bytes())
 
+    def statement_before(self):
+        return self.statement(Tally())
+
     def statement(self, tally):
         return promise(parameters={"step": -1, "letters": tally.words}, release_id=self.release_id)
 

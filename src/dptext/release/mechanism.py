@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
+from dptext.errors import RefusedError
+from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.release.release import Tally
@@ -69,6 +71,30 @@ class TextMechanism(ABC):
             longest: the number of protected parts in the longest document of the release (`Tally.longest`).
             seeded: whether a seed was used.
         """
+
+    @property
+    def longest_document(self) -> int | None:
+        """How many parts of a document are replaced at most, however long it is; None: any number."""
+        return None
+
+    def statement_before(self, *, seeded: bool = False) -> PrivacyStatement:
+        """The promise that holds for every document, before one is read: what a ledger charges.
+
+        Of a metric promise the loss per unit of distance counts, which is the same for documents of any length.
+
+        Raises:
+            RefusedError: longer documents lose more, and nothing says how long they are at most.
+        """
+        one, two = (self.document_statement(parts, seeded=seeded) for parts in (1, 2))
+        is_same = isinstance(one.guarantee, MetricDP) or one.guarantee == two.guarantee
+        if is_same or one.condition.for_some_only is not None:  # of the latter a ledger says why it takes no such
+            return one
+        if self.longest_document is None:
+            raise RefusedError(
+                "the ledger refuses: it charges before a text is read, and a document costs the more the longer it is; "
+                "say how much of one is replaced at most (max_words, max_sentences); nothing was released"
+            )
+        return self.document_statement(self.longest_document, seeded=seeded)
 
     @abstractmethod
     def promise_before_start(self) -> str:

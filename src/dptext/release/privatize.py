@@ -185,6 +185,9 @@ class _Rewriting:
             yield Piece(place, data, len(private), block.rejects, tally)
             row += len(private)
 
+    def statement_before(self) -> PrivacyStatement:
+        return self._rewriter.statement_before()
+
     def statement(self, tally: Tally) -> PrivacyStatement:
         self._rewriter.tally = tally
         return self._rewriter.statement()

@@ -65,6 +65,10 @@ class Rewriter:
         missing = ("which rows had no text (null)",) if self.tally.missing else ()
         return statement.replace(release_id=self.release_id, exposed=(*statement.exposed, *missing))
 
+    def statement_before(self) -> PrivacyStatement:
+        """See `TextMechanism.statement_before`."""
+        return self.mechanism.statement_before(seeded=self.key.seeded).replace(release_id=self.release_id)
+
     def warning(self) -> str | None:
         """What the owner of the texts should know of everything rewritten so far; it enters no statement."""
         return self.mechanism.warning(self.tally)

@@ -162,8 +162,16 @@ class Run(Protocol):
         """Make the output from the bytes of all pieces, where these one after the other are not the output."""
         ...
 
+    def statement_before(self) -> PrivacyStatement:
+        """What no row loses more than, before any is read: what a ledger charges.
+
+        Raises:
+            RefusedError: nothing bounds that.
+        """
+        ...
+
     def statement(self, tally: Tally) -> PrivacyStatement:
-        """The statement for rows of which this was counted: nothing, before any is read, when a ledger charges it."""
+        """The statement for rows of which this was counted."""
         ...
 
 
@@ -219,7 +227,7 @@ def release_file(
             run = begin(job.key, job.release_id)
             if job.statement is None or not (job.is_published or charges.holds(job.release_id)):
                 if charges.kind is not None:
-                    charges.reserve(job.release_id, run.statement(Tally()), source.read(settings.ledger_key))
+                    charges.reserve(job.release_id, run.statement_before(), source.read(settings.ledger_key))
                 if job.statement is None:
                     _do(job, reader, run, settings.progress)
                 charges.check_same(part.digest for part in job.parts)

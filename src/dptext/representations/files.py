@@ -148,6 +148,9 @@ class _Encoding:
         rows = min(_ROW_GROUP, max(1, _NUMBERS_A_GROUP // self._encoder.width))
         assemble(blocks, ends, out, rows=rows, instead=_INSTEAD)
 
+    def statement_before(self) -> PrivacyStatement:
+        return self._statement
+
     def statement(self, tally: Tally) -> PrivacyStatement:  # noqa: ARG002  nothing to count
         return self._statement
 

@@ -129,6 +129,11 @@ class BankRewriter(TextMechanism):
         )
         return made.replace(seeded=seeded, parameters={**made.parameters, "sentences_counted": longest})
 
+    @property
+    def longest_document(self) -> int | None:
+        """See `TextMechanism`."""
+        return 1 if self._is_whole else self.max_sentences
+
     def _statement(self, guarantee: Guarantee, unit: Unit, condition: Condition) -> PrivacyStatement:
         return of_release(
             guarantee=guarantee,

@@ -217,7 +217,9 @@ def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkReleas
         return source.stated(rewriter.statement())
 
     texts = placed.mapInArrow(named(task, "privatize_rows"), schema)
-    return SparkRelease(texts, COUNTS, statement({}), statement, source.df, source.text, once=source.once)
+    promise = statement({})
+    before = rewriter.statement_before
+    return SparkRelease(texts, COUNTS, promise, statement, source.df, source.text, once=source.once, before=before)
 
 
 def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey) -> SparkRelease:

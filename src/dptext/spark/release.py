@@ -57,9 +57,11 @@ class SparkRelease:
         *,
         once: bool = False,
         missing: str | None = None,
+        before: Callable[[], PrivacyStatement] | None = None,
     ) -> None:
         self._counted, self._drop = counted, drop
         self._promise, self._statement_of = promise, statement_of
+        self._before = before
         self._source, self._text = source, text
         self._once, self._is_written, self._missing = once, False, missing
 
@@ -134,7 +136,8 @@ class SparkRelease:
                 charges.give_up(str(run["release_id"]), run, is_out=appeared is not Appeared.NO)
             try:
                 folder.begin({"release_id": release_id, "ledger": charges.kind}, force=force)
-                charges.reserve(release_id, self._promise)
+                if charges.kind is not None:
+                    charges.reserve(release_id, self._promise if self._before is None else self._before())
                 self._is_written = True
                 found = run_job(spark, lambda: self._compute(folder.rows))
                 run_job(spark, charges.check_rows)

@@ -250,6 +250,11 @@ class WordMechanism(TextMechanism):
             seeded=seeded,
         )
 
+    @property
+    def longest_document(self) -> int | None:
+        """See `TextMechanism`."""
+        return self.max_words
+
     def promise_before_start(self) -> str:
         """Unit, relation and pure epsilon, for the person who is about to release something."""
         return before_words(self, word=self.word_guarantee())
