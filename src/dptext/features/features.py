@@ -669,7 +669,7 @@ class _Encoded:
     """What an encoder says of a pool, part after part of `_AT_ONCE` texts, as often as is asked for.
 
     Parts of `_KEPT_TOGETHER` texts have files of their own in the cache: a run that was interrupted goes on where it
-    stopped, and a pool that grew at its end is not encoded from the start.
+    stopped, and a pool that grew at its end is not encoded from the start. With ``once``, what was read is forgotten.
     """
 
     def __init__(
@@ -680,8 +680,9 @@ class _Encoded:
         progress: Progress | None,
         *,
         together: bool = False,
+        once: bool = False,
     ) -> None:
-        self.encoder, self.count = encoder, len(texts)
+        self.encoder, self.count, self._once = encoder, len(texts), once
         self._reads = _in_batches(encoder) if together else encoder
         self._texts, self._cache, self._progress = texts, cache, progress
         self._found: dict[int, Vectors] = {}
@@ -710,6 +711,8 @@ class _Encoded:
 
     def _kept(self, start: int) -> Vectors:
         if start not in self._found:
+            if self._once:
+                self._found.clear()
             texts = self._texts[start : start + _KEPT_TOGETHER]
             kept = self._cache.get(self._key(start), self._shape(start), np.float32) if self._is_known else None
             if kept is None:
@@ -793,7 +796,7 @@ def encoded_parts(
         cache, progress: as for `fit_features`.
     """
     kept = pool_cache(cache)
-    pools = [_Encoded(block.encoder, texts, kept, progress, together=together) for block in features.blocks]
+    pools = [_Encoded(block.encoder, texts, kept, progress, together=together, once=True) for block in features.blocks]
     for pool, block in zip(pools, features.blocks, strict=True):
         pool.identified(block)
     for raw in zip(*(pool.parts() for pool in pools), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -112,7 +113,9 @@ class TextBank:
             pool = texts
         else:
             pool = Pool(texts, text=text, name=name, licence=licence)
+        name, licence = pool.name, pool.licence
         lines = _Lines.of(" ".join(each.split()) for each in pool.texts)
+        del texts, pool  # of a million texts more than the lines take
         if len(lines) < _LEAST:
             raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
         every = -(-len(lines) // _FITTED_ON)
@@ -124,7 +127,7 @@ class TextBank:
         for units in encoded_parts(features, lines, together=True, cache=cache, progress=progress):
             np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
             start += len(units)
-        self._hold(lines, vectors, features, pool.name, pool.licence)
+        self._hold(lines, vectors, features, name, licence)
 
     def _hold(
         self, texts: _Lines, vectors: Floats, features: PublicFeatures, name: str, licence: str | None, **known: Any
@@ -151,6 +154,7 @@ class TextBank:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        self.vectors.flags.writeable = False
 
     @cached_property
     def fingerprint(self) -> str:
@@ -285,7 +289,8 @@ class TextBank:
             encoder: those of its features that the folder cannot hold (a caller's function, a model elsewhere).
 
         Raises:
-            DataError: the folder was changed, or is none.
+            DataError: the folder was changed, or is none; an encoder has to be given.
+            ParameterError: the given encoder is not the one that was saved.
             MissingExtraError: what its features need is not installed.
             StorageError: it cannot be read.
         """
@@ -293,18 +298,24 @@ class TextBank:
         source = place.name or str(place)
         config, _ = _FOLDER.read(place, source)
         tensors, _ = read_tensors(place / _FEATURES, source=f"{source}: {_FEATURES}")
+        own = {name.removeprefix("features."): each for name, each in tensors.items() if name.startswith("features.")}
+        features = PublicFeatures.from_parts(config.get("features", {}), own, source, given=encoder)
         bank = cls.__new__(cls)
         try:
-            own = {
-                name.removeprefix("features."): each for name, each in tensors.items() if name.startswith("features.")
-            }
-            features = PublicFeatures.from_parts(config["features"], own, source, given=encoder)
-            vectors = np.load(place / _VECTORS, mmap_mode="r", allow_pickle=False)
+            vectors = np.lib.format.open_memmap(place / _VECTORS, mode="r")
             lines = _Lines(np.memmap(place / _TEXTS, dtype=np.uint8, mode="r"))
+            lines.check()
             profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
-            fits = vectors.dtype == np.float32 and vectors.shape == (len(lines), features.dimension)
+            shape = (len(lines), features.dimension)
             said = isinstance(config["name"], str) and isinstance(config["licence"], str | None)
-            if not fits or len(lines) < _LEAST or not said:
+            if (
+                not said
+                or len(lines) < _LEAST
+                or vectors.dtype != np.float32
+                or not vectors.flags.c_contiguous
+                or not vectors.shape == shape == (config["texts"], config["dimension"])
+                or profile.candidates != len(lines) - 1
+            ):
                 raise ValueError
             bank._hold(
                 lines,
@@ -316,11 +327,9 @@ class TextBank:
                 fingerprint=_fingerprint(config["sha256"], features.fingerprint),
             )
             _ = bank._sets  # which looks at every vector
-        except DataError:
-            raise  # that says what to do
         except OSError as error:
             raise StorageError.of("read", place, error) from None
-        except (ParameterError, TypeError, KeyError, IndexError, ValueError) as error:
+        except (ParameterError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
             why = f" ({error})" if isinstance(error, ParameterError) else ""
             raise DataError(f"{source}: its files are not of one bank{why}; get the folder again") from None
         return bank
@@ -351,7 +360,26 @@ class _Lines(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Iterator[str]) -> _Lines:
-        return cls(np.frombuffer(b"".join(f"{each}\n".encode() for each in texts), dtype=np.uint8))
+        content = bytearray()
+        for each in texts:
+            content += each.encode() + b"\n"
+        return cls(np.frombuffer(content, dtype=np.uint8))
+
+    def check(self) -> None:
+        """Whether each of them can be given out and holds something.
+
+        Raises:
+            ValueError: it is none of what `of` makes.
+        """
+        is_whole = len(self) > 0 and self._ends[-1] == self._content.size - 1 and (np.diff(self._ends) > 1).all()
+        decoder = getincrementaldecoder("utf-8")()
+        try:
+            for start in range(0, self._content.size, _PART):
+                decoder.decode(self._content[start : start + _PART].tobytes())
+        except UnicodeDecodeError:  # which holds what it was to decode
+            is_whole = False
+        if not is_whole:
+            raise ValueError("these are not lines of UTF-8")
 
     def __len__(self) -> int:
         return len(self._ends) - 1
