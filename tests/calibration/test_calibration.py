@@ -123,8 +123,26 @@ def test_a_crossing_of_a_crooked_curve_is_one():
 SAMPLED = [pytest.param(name, marks=pytest.mark.statistical) for name in ("vickrey", "mahalanobis")]
 
 
-@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", "subsetselection", *SAMPLED])
+@pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", *SAMPLED])
 def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
     vectors = dptext.load_vectors(glove, limit=120)
     found = dptext.calibrate(vectors, name, keep_rate=0.5)
     assert abs(found.reached - 0.5) <= 0.05
+
+
+def test_a_keep_rate_that_jumps_is_met_just_below_the_jump(glove):
+    vectors = dptext.load_vectors(glove, limit=120)
+    found = dptext.calibrate(vectors, "subsetselection", keep_rate=0.5)
+    above = dptext.SubsetSelection(vectors, epsilon=found.epsilon + 2e-3)
+    assert (found.mechanism.size, above.size) == (2, 1)
+    assert found.reached < 0.5 < above.probabilities("the").max()
+
+
+def test_a_pure_epsilon_is_found_where_distances_are_small(glove):
+    few = dptext.load_vectors(glove, limit=120)
+    tiny = dptext.WordVectors(few.words, few.matrix * np.float32(1e-4))
+    found = [dptext.calibrate(each, "subsetselection", keep_rate=0.5, size=1).epsilon for each in (few, tiny)]
+    assert found[0] == pytest.approx(np.log(120), abs=1e-2)
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
+    with pytest.raises(ParameterError, match="cosine"):
+        dptext.calibrate(tiny, "subsetselection", keep_rate=0.5, similarity="manhattan")

@@ -7,6 +7,9 @@ where no two words share a point); with a fixed threshold L grows, and each term
 word while its noise stays within the word's cell; the noise is a direction times a length that shrinks as 1 / epsilon,
 and a cell of nearest neighbours is convex and holds its word: what stays at one epsilon stays at every larger one,
 draw for draw. All epsilons are therefore tried on the same random bits, and the sampled keep rate is monotone too.
+SubsetSelection keeps a word with probability 1 / (k + (N - k) e^-epsilon). The best k maximises (C_k - k C_N / N) /
+(k + N / (e^epsilon - 1)), C_k the sum of the first k similarities, so it falls as epsilon grows, and the keep rate
+grows, by jumps where k changes: a target within a jump is met from below.
 
 *Support.* Exponential weights without truncation concentrate as epsilon grows: the mass of the s nearest words over
 that of all others has a logarithmic derivative of half the difference of their mean distances, which is not negative.
@@ -206,6 +209,19 @@ class Family:
         more = {} if self._pure is None else {"threshold": self._pure / number("epsilon", epsilon, above=0)}
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
+    def start(self) -> float:
+        """An epsilon to look at first: a usual one, or a smaller one where the mechanism refuses it.
+
+        A pure epsilon has no unit of distance, so what is usual by the distances may be beyond it.
+        """
+        usual, of_a_choice = usual_epsilon(self.vectors), 2 * math.log(len(self.vectors))
+        if usual > of_a_choice:
+            try:
+                self(usual)
+            except ParameterError:
+                return of_a_choice
+        return usual
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
@@ -327,7 +343,7 @@ class _Target:
     @cached_property
     def start(self) -> float:
         """The epsilon to look at first."""
-        return usual_epsilon(self.family.vectors)
+        return self.family.start()
 
     @cached_property
     def is_sampled(self) -> bool:

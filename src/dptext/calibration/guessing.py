@@ -34,7 +34,6 @@ from dptext.calibration.calibration import (
     crossing,
     fresh_seed,
     log_odds,
-    usual_epsilon,
 )
 from dptext.calibration.deniability import checked_weights, deniability
 from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
@@ -166,7 +165,7 @@ def compare(
 
 
 def _at(family: Family, target: float, prior: Floats, *, draws: int, seed: int) -> Compared:
-    start = usual_epsilon(family.vectors)
+    start = family.start()
     exact = distributions_of(family(start)) is not None
 
     def excess(epsilon: float) -> float:

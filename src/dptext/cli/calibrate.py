@@ -313,10 +313,9 @@ def _print_found(console: Console, found: Calibration) -> None:
         what = f"words of running text stay {found.reached:.3f} of the time{error}"
     else:
         what = f"half of the words of running text could become at least {found.reached:,.0f} words"
-    pure = found.mechanism.statement.epsilon
     console.print()
     _say(console, f"Use --epsilon {found.epsilon:.4g}: {what}.")
-    _say(console, measured(found.epsilon, pure))
+    _say(console, measured(found.epsilon, found.mechanism.statement))
 
 
 def _table() -> Table:

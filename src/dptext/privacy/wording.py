@@ -284,9 +284,14 @@ def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str
     return paragraphs("privacy/templates/audited.txt", **values)
 
 
-def measured(epsilon: float, pure: float) -> str:
-    """What a measured epsilon is not, and the bound of metric privacy beside it."""
-    return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, pure=pure)[0]
+def measured(epsilon: float, statement: PrivacyStatement) -> str:
+    """What a measured epsilon is not, and the bound of the mechanism at this epsilon beside it.
+
+    Args:
+        epsilon: that was found.
+        statement: of the mechanism, for a word.
+    """
+    return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, statement=statement)[0]
 
 
 # -- templates ---------------------------------------------------------------------------------------------------
