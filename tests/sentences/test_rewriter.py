@@ -78,6 +78,9 @@ def test_relinking_is_what_the_best_attacker_gets(bank):
     shares = rewriter.distributions(INPUTS)
     assert math.isclose(rewriter.relinking(len(INPUTS), INPUTS), shares.max(axis=0).sum() / len(INPUTS))
     assert rewriter.relinking(len(INPUTS), INPUTS) <= rewriter.relinking(len(INPUTS))
+    for people, texts in ((0, None), (0, []), (2, ["one"])):
+        with pytest.raises(ParameterError, match="people"):
+            rewriter.relinking(people, texts)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +89,10 @@ def test_relinking_is_what_the_best_attacker_gets(bank):
         ({"epsilon": 0}, "epsilon must be"),
         ({"epsilon": 1, "unit": "user"}, "unit must be"),
         ({"epsilon": 1, "max_sentences": 0}, "max_sentences must be"),
+        ({"epsilon": 1, "max_sentences": 10**400}, "max_sentences must be"),
+        ({"epsilon": 5e-324, "unit": "document", "max_sentences": 2}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"epsilon": True}, "epsilon must be"),
         ({"epsilon": 1, "size": 6}, "size must be"),
         ({"epsilon": 60}, "epsilon must be"),
     ],

@@ -15,6 +15,7 @@ from zoo import (
     replacements,
     samplers,
     selections,
+    sentences,
     skipgrams,
     synthesis,
     trainings,
@@ -25,6 +26,7 @@ from zoo import (
 CASES = [
     *selections.CASES,
     *replacements.CASES,
+    *sentences.CASES,
     *samplers.CASES,
     *noises.CASES,
     *published.CASES,

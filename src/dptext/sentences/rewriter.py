@@ -34,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 _AT_ONCE = 2048  # parts that are encoded and searched together
 _MEMBERS = 1 << 22  # of all their sets
+_MOST_SENTENCES = 10**6
 
 
 class BankRewriter(TextMechanism):
@@ -96,7 +97,9 @@ class BankRewriter(TextMechanism):
         self.bank = bank
         self.epsilon = number("epsilon", epsilon, above=0)
         self.unit: UnitOfEpsilon = choice("unit", unit, get_args(UnitOfEpsilon))
-        self.max_sentences = None if max_sentences is None else whole("max_sentences", max_sentences, least=1)
+        self.max_sentences = (
+            None if max_sentences is None else whole("max_sentences", max_sentences, least=1, most=_MOST_SENTENCES)
+        )
         shared = self.max_sentences if self.unit == "document" else None
         of_a_part = self.epsilon if shared is None else _share(self.epsilon, shared)
         k = best_size(of_a_part, bank.profile) if size is None else whole("size", size, least=1, most=len(bank) - 1)
@@ -189,10 +192,16 @@ class BankRewriter(TextMechanism):
         an output was made from: at most, or exactly among people with these (public) texts.
 
         It is for one part; who sees n outputs of a person has n chances.
+
+        Raises:
+            ParameterError: no people, or not one text each.
         """
         if texts is None:
             return self.selection.relinking(people)
-        sets = self._sets(checked_texts(texts))
+        theirs = checked_texts(texts)
+        if len(theirs) != whole("people", people, least=1):
+            raise ParameterError(f"expected a text of each of {people:,} people, got {len(theirs):,}: give one each")
+        sets = self._sets(theirs)
         return self.selection.relinking(people, int(np.unique(sets).size))
 
     # -- the work ---------------------------------------------------------------------------------------------

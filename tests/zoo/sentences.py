@@ -1,0 +1,219 @@
+"""Texts as texts of a public bank: exact audits of the library's, and of ways to lose what a fixed k promises."""
+
+from itertools import permutations
+
+import numpy as np
+
+import dptext
+from dptext.audits import judge_exact
+from dptext.features.features import fit_features
+from dptext.privacy.unit import Unit
+from dptext.representations.encoders import CallableEncoder
+from zoo.case import Case, PureDP, claim
+
+EPSILON = 3.0
+SIZE = 2
+WORDS = ("tea", "milk", "cup", "tax", "law", "dog", "cat")
+
+
+def _counts(texts):
+    read = [text.lower().replace(".", " ").split() for text in texts]
+    return [[words.count(word) for word in WORDS] + [1.0] for words in read]
+
+
+_BAGS = (("tea", "milk", "cup"), ("tax", "law"), ("dog", "cat"))
+TEXTS = [" ".join(order) for bag in _BAGS for order in permutations(bag)] + ["dog", "tax tax"]
+"""Orders of one bag of words are at one point: ties in every set."""
+FEATURES = fit_features(CallableEncoder(_counts, name="counts"), TEXTS, cache=False)
+BANK = dptext.TextBank(TEXTS, encoder=FEATURES, cache=False)
+INPUTS = ["tea milk", "tax", "a dog", "cat and dog", "", "nothing of it", *TEXTS[:2], "dog"]
+"""Some stand in the bank, word for word."""
+
+
+def _similar(texts):
+    return FEATURES.vectors(texts).astype(np.float64) @ BANK.vectors.T.astype(np.float64)
+
+
+def _nearest(similarities, size=SIZE):
+    return np.argsort(-similarities, axis=1, kind="stable")[:, :size]
+
+
+def _selected(sets, epsilon=EPSILON):
+    """(n, N) subset selection from sets of any size."""
+    weights = np.ones((len(sets), len(TEXTS)))
+    for row, chosen in zip(weights, sets, strict=True):
+        row[chosen] = np.exp(epsilon)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _judged(shares, names, unit=Unit.SENTENCE, **draws):
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares)
+    coverage = f"all pairs of {len(shares)} inputs, {logs.shape[1]} outputs"
+    return judge_exact(claim(PureDP(EPSILON), unit), logs, EPSILON, names=names, coverage=coverage, **draws)
+
+
+def _seed(bits):
+    return int(bits.below(np.array([2**63], dtype=np.uint64))[0])
+
+
+# -- one part ---------------------------------------------------------------------------------------------------------
+
+
+def _library(seed, error):
+    rewriter = dptext.BankRewriter(BANK, epsilon=EPSILON, size=SIZE)
+    row = {text: place for place, text in enumerate(TEXTS)}
+
+    def sampler(inputs, bits):
+        return np.array([row[text] for text in rewriter.sample([INPUTS[each] for each in inputs], seed=_seed(bits))])
+
+    return _judged(rewriter.distributions(INPUTS), INPUTS, sampler=sampler, samples=20_000, error=error, seed=seed)
+
+
+def _of_sets(sets_of):
+    return lambda _seed, _error: _judged(_selected(sets_of(_similar(INPUTS))), INPUTS)
+
+
+def _ties_by_the_input(similarities):
+    """K members, the equal ones in an order that every input has of its own."""
+    orders = np.random.default_rng(3).random(similarities.shape)
+    return [np.lexsort((order, -each))[:SIZE] for order, each in zip(orders, similarities, strict=True)]
+
+
+def _approximate(similarities):
+    """One neighbour in three is missed, another one for another input."""
+    missed = np.random.default_rng(4).random(similarities.shape) < 1 / 3
+    return _nearest(np.where(missed, -2.0, similarities))
+
+
+def _all_that_are_similar(similarities):
+    """As many as are above a threshold, at least one."""
+    return [np.flatnonzero(each >= min(0.5, each.max())) for each in similarities]
+
+
+def _ties_included(similarities):
+    """All that are as similar as the k-th."""
+    return [np.flatnonzero(each >= np.sort(each)[-SIZE]) for each in similarities]
+
+
+def without_the_text_itself(_seed, _error):
+    """No private text shall come out as it is: it is removed from the candidates."""
+    similarities = _similar(INPUTS)
+    shares = np.zeros((len(INPUTS), len(TEXTS)))
+    for text, row, each in zip(INPUTS, shares, similarities, strict=True):
+        left = [place for place, other in enumerate(TEXTS) if other != text]
+        row[left] = _selected(_nearest(np.where(np.isin(np.arange(len(TEXTS)), left), each, -2.0)[None]))[0, left]
+    return _judged(shares / shares.sum(axis=1, keepdims=True), INPUTS)
+
+
+def bank_of_its_topic(_seed, _error):
+    """The half of the bank in which the most similar text lies: smaller, and quicker to search."""
+    similarities = _similar(INPUTS)
+    half = np.arange(len(TEXTS)) < len(TEXTS) // 2
+    mine = half == half[similarities.argmax(axis=1)][:, None]
+    shares = np.where(mine, _selected(_nearest(np.where(mine, similarities, -2.0))), 0.0)
+    return _judged(shares / shares.sum(axis=1, keepdims=True), INPUTS)
+
+
+# -- documents of at most two sentences -------------------------------------------------------------------------------
+
+DOCUMENTS = ["", "Tea milk.", "Tax.", "A dog. Tax law.", "Tea milk. Tea milk.", "Dog. Cat. Tax law. Tea."]
+PAIRS = len(TEXTS) ** 2
+
+
+def _both(first, second):
+    """Of two independent sentences."""
+    return np.einsum("ni,nj->nij", first, second).reshape(len(first), -1)
+
+
+def _document(seed, error):
+    """Always two sentences, each with half of the budget; the empty text where there is none."""
+    rewriter = dptext.BankRewriter(BANK, epsilon=EPSILON, unit="document", max_sentences=2, size=SIZE)
+    parts = [rewriter.parts(document) for document in DOCUMENTS]
+    shares = _both(*(rewriter.distributions(each) for each in zip(*parts, strict=True)))
+    place = {f"{one} {other}": at for at, (one, other) in enumerate((i, j) for i in TEXTS for j in TEXTS)}
+    assert len(place) < PAIRS  # "dog cat" is one text of the bank, and part of two
+    of = np.array([place[f"{one} {other}"] for one in TEXTS for other in TEXTS])
+    merged = np.zeros((len(DOCUMENTS), PAIRS))
+    np.add.at(merged, (slice(None), of), shares)
+
+    def sampler(inputs, bits):
+        taken = [DOCUMENTS[each] for each in inputs]
+        return np.array([place[text] for text in dptext.privatize(taken, rewriter, seed=_seed(bits)).texts])
+
+    return _judged(merged, DOCUMENTS, Unit.DOCUMENT, sampler=sampler, samples=20_000, error=error, seed=seed)
+
+
+def _sentences(document):
+    return dptext.BankRewriter(BANK, epsilon=EPSILON, max_sentences=2).parts(document)
+
+
+def _one_by_one(document, *, share, end):
+    """(N + 1, N + 1) of a document, whose missing sentences come out as the last output; ``end`` puts them through."""
+    texts = _sentences(document)
+    each = EPSILON / share(len(texts))
+    found = []
+    for place in range(2):
+        there = place < len(texts)
+        drawn = _selected(_nearest(_similar([texts[place] if there else ""])), each)[0]
+        found.append(np.append(drawn, 0.0) if there or end else np.append(np.zeros(len(TEXTS)), 1.0))
+    return np.outer(*found).ravel()
+
+
+def _documents(*, share, end):
+    def run(_seed, _error):
+        return _judged(
+            np.array([_one_by_one(each, share=share, end=end) for each in DOCUMENTS]), DOCUMENTS, Unit.DOCUMENT
+        )
+
+    return run
+
+
+def beside_others(_seed, _error):
+    """Two documents of one batch, whose vectors are centred by its mean: the first changes the set of the second.
+
+    Both outputs are looked at; the files are neighbours, for their second document is the same.
+    """
+    files = [(document, "cat") for document in ("tea milk cup", "tax", "dog dog dog", "")]
+
+    def sets(texts):
+        vectors = FEATURES.vectors(texts).astype(np.float64)
+        return _nearest((vectors - vectors.mean(axis=0)) @ BANK.vectors.T.astype(np.float64))
+
+    shares = np.array([np.outer(*_selected(sets(file))).ravel() for file in files])
+    return _judged(shares, [f"{first!r} beside {second!r}" for first, second in files], Unit.DOCUMENT)
+
+
+CASES = [
+    Case("bank", False, _library, "the library's; some inputs stand in the bank, which exposes the bank and no input"),
+    Case("bank, ties broken by the input", False, _of_sets(_ties_by_the_input), "still k members, one normaliser"),
+    Case("bank, approximate neighbours", False, _of_sets(_approximate), "other members, but k of them"),
+    Case("bank, document of two sentences", False, _document, "always two, half of the budget each; any two documents"),
+    Case("bank, k chosen by the input", True, _of_sets(_all_that_are_similar), "the normaliser moves with the input"),
+    Case("bank, ties included", True, _of_sets(_ties_included), "how many are equal depends on the input"),
+    Case(
+        "bank, without what stands in the private file",
+        True,
+        without_the_text_itself,
+        "a public text that never comes out under one input stands in it",
+    ),
+    Case("bank chosen by the input", True, bank_of_its_topic, "a text that comes out says which part was chosen"),
+    Case(
+        "bank, a marker for missing sentences",
+        True,
+        _documents(share=lambda _count: 2, end=False),
+        "the marker, or an output that is left out, comes under short documents alone",
+    ),
+    Case(
+        "bank, budget by the sentences that are there",
+        True,
+        _documents(share=lambda count: max(1, count), end=True),
+        "a short document spends its whole epsilon on each, the empty ones too",
+    ),
+    Case(
+        "bank, sets that know of the batch",
+        True,
+        beside_others,
+        "one document changes the set of another: both outputs lose",
+    ),
+]
