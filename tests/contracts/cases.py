@@ -55,6 +55,17 @@ def of_people():
     yield dptext.private_labels(documents, **small, unit="document").statement
 
 
+def of_a_bank():
+    bank = dptext.TextBank(
+        ["tea cup", "cup of tea", "tax law", "the law"], encoder="words", cache=False, name="four texts"
+    )
+    for options in ({}, {"max_sentences": 2}, {"unit": "document"}, {"unit": "document", "max_sentences": 3}):
+        rewriter = dptext.BankRewriter(bank, epsilon=8.0, size=1, **options)
+        yield rewriter.statement
+        yield dptext.privatize(["Tea. Tax.", "Law."], rewriter).statement
+    yield dptext.statement_for_user(dptext.privatize(["Tea."], rewriter).statement, 3)
+
+
 def of_others():
     yield mask_words(["a b c"], mu=0.5).statement
     yield mask_words(["a b c"], sensitive=["a"]).statement
@@ -83,6 +94,7 @@ CASES = {
         name: (lambda name=name, kind=kind: of_vectors(name, kind))
         for name, kind in (RANDOMIZERS | PUBLISHED_RANDOMIZERS).items()
     },
+    "bank": of_a_bank,
     "people": of_people,
     "others": of_others,
 }

@@ -240,6 +240,41 @@ def test_relinking_is_the_best_attacker_and_disjoint_sets_are_the_worst(people, 
     assert selection.relinking(people) <= rate_at_most(1.5, people) * (1 + 1e-12)
 
 
+def _chance_of_naming(selection, people_sets):
+    """(people, parts, size) sets -> the best attacker's chance, over all outputs of all parts."""
+    shares = np.ones((len(people_sets), 1))
+    for part in range(people_sets.shape[1]):
+        drawn = selection.distributions(people_sets[:, part])
+        shares = (shares[:, :, None] * drawn[:, None, :]).reshape(len(people_sets), -1)
+    return shares.max(axis=0).sum() / len(people_sets)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.5, 6.0])
+@pytest.mark.parametrize(("people", "parts", "size"), [(2, 2, 1), (3, 2, 2), (2, 3, 2), (4, 3, 1), (5, 2, 3)])
+def test_no_attacker_on_several_parts_exceeds_the_bound(epsilon, people, parts, size):
+    selection = SubsetSelection(6, size, epsilon)
+    bound = selection.relinking(people, parts=parts)
+    generator = np.random.default_rng(people)
+    shape = (200, people, parts, 6)
+    sets = np.sort(np.argsort(generator.random(shape), axis=-1)[..., :size], axis=-1)
+    found = [_chance_of_naming(selection, each) for each in sets]
+    apart = (np.arange(people * size) % 6).reshape(people, 1, size)
+    found.append(_chance_of_naming(selection, np.sort(np.repeat(apart, parts, axis=1), axis=-1)))
+    assert max(found) <= bound * (1 + 1e-12)
+    assert bound <= rate_at_most(epsilon * parts, people) * (1 + 1e-12)
+    # the chance of one part alone is exceeded, so a bound that forgets the others is none
+    assert parts == 2 or max(found) > selection.relinking(people) * (1 + 1e-9)
+
+
+def test_the_bound_on_many_parts_is_a_chance():
+    selection = SubsetSelection(20_000, 7, 8.0)
+    chances = [selection.relinking(300, parts=parts) for parts in (1, 2, 5, 100, 20_000)]
+    assert chances == sorted(chances)
+    assert 1 / 300 < chances[0] < chances[-1] <= 1.0
+    assert SubsetSelection(20, 3, 1e-9).relinking(4, parts=5) == pytest.approx(1 / 4)
+    assert selection.relinking(1, parts=3) == 1.0
+
+
 def test_a_union_that_no_sets_have_is_refused():
     selection = SubsetSelection(8, 2, 1.5)
     for people, union in ((0, None), (1, 3), (2, 1), (5, 9)):

@@ -10,7 +10,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 @pytest.mark.parametrize(
     ("choices", "names"),
     [
-        (Unit, ["word", "example", "document", "user"]),
+        (Unit, ["word", "sentence", "example", "document", "user"]),
         (Relation, ["substitution", "add/remove"]),
         (Trust, ["local", "central"]),
     ],

@@ -14,7 +14,7 @@ from dptext.privacy.condition import Condition
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.privacy.wording import Strength, odds, sure
+from dptext.privacy.wording import Strength, not_protected, odds, sure
 
 ONE_OF_EACH_KIND = [
     PureDP(1.5),
@@ -382,3 +382,61 @@ def test_what_is_proved_beside_a_printed_epsilon_has_its_delta():
         parameters={"claim_is": "open", "reason": "no proof", "holds_for": "any two"},
     )
     assert "What is proved is epsilon = 3 with delta = 1e-05 (any two)." in " ".join(made.explain().split())
+
+
+BANK = {"bank": "a bank", "bank_sha256": "0" * 64, "unit_of_epsilon": "sentence"}
+
+
+def test_one_guess_under_a_pure_promise_is_put_into_words():
+    text = said(statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, condition=Condition()))
+    assert "who held two documents for equally likely is at most 99.97% sure of one of them afterwards" in text
+    assert (
+        "who holds 300 candidates, all equally likely before, names the right one with a chance of at most 91%;" in text
+    )
+    # randomised response over 300 texts attains it
+    inside = math.exp(8) / (math.exp(8) + 299)
+    assert 0.9 < inside <= 0.91
+    assert "with this mechanism" not in text
+    told = said(statement(guarantee=PureDP(8.0), parameters={"relinking_among_300": 0.3101}))
+    assert (
+        "any two of them neighbours, names the right one with a chance of at most 91%, and with this mechanism of"
+        in told
+    )
+    assert "of at most 32%; blindly it is 0.34%." in told
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"guarantee": ApproxDP(2.5, 1e-6)},
+        {"guarantee": MetricDP(4.5, "euclidean", 8.0)},
+        {"guarantee": PureDP(math.inf)},
+        {"guarantee": PureDP(35.0)},
+        {"relation": Relation.ADD_REMOVE},
+        {"guarantee": PureDP(35.0), "parameters": {"relinking_among_300": "0.3"}},
+        {"guarantee": PureDP(35.0), "parameters": {"relinking_among_300": 1.5}},
+        {"guarantee": PureDP(35.0), "parameters": {"relinking_among_300": True}},
+    ],
+)
+def test_of_other_promises_no_guess_is_spoken_of(changes):
+    assert "For one guess" not in said(statement(**changes))
+
+
+def test_what_a_mechanism_says_of_a_guess_goes_with_its_guarantee():
+    made = statement(guarantee=PureDP(35.0), parameters={"relinking_among_300": 0.2, "size": 3})
+    assert "with this mechanism of at most 20%" in said(made)
+    assert dict(made.replace(guarantee=PureDP(36.0)).parameters) == {"size": 3}
+
+
+def test_a_bank_release_says_whose_the_words_are():
+    made = statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, parameters=BANK)
+    text = said(made)
+    assert (
+        "WHAT CAME OUT Texts of the public bank a bank, word for word. Names, numbers and claims in them are the bank's"
+        in text
+    )
+    assert "whose documents went in" in text
+    assert "WHAT CAME OUT" not in said(statement(guarantee=PureDP(8.0)))
+    assert any("each sentence tells a little" in each for each in not_protected(made))
+    whole = statement(guarantee=PureDP(8.0), parameters=BANK | {"unit_of_epsilon": "document"})
+    assert not any("each sentence tells a little" in each for each in not_protected(whole))

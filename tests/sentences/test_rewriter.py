@@ -84,6 +84,35 @@ def test_relinking_is_what_the_best_attacker_gets(bank):
 
 
 @pytest.mark.parametrize(
+    ("options", "parts"),
+    [({"unit": "document"}, 1), ({"unit": "document", "max_sentences": 4}, 4), ({"max_sentences": 3}, 3), ({}, 3)],
+)
+def test_a_statement_says_how_often_a_document_is_relinked_at_most(bank, options, parts):
+    rewriter = dptext.BankRewriter(bank, epsilon=4.0, **options)
+    made = dptext.privatize(["One. Two. Three. Four.", ""][: 1 + (parts > 3)], rewriter).statement
+    longest = 4 if parts == 3 and "max_sentences" not in options else parts
+    assert made.parameters["relinking_among_300"] == rewriter.selection.relinking(300, parts=longest)
+    assert made.parameters["chance_of_the_set"] == pytest.approx(
+        np.sort(rewriter.probabilities("tea"))[-rewriter.size :].sum()
+    )
+    assert "relinking_among_300" not in dptext.statement_for_user(made, 2).parameters
+    with pytest.raises(ParameterError, match="exact chance of one part"):
+        rewriter.relinking(2, INPUTS, parts=2)
+
+
+def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
+    rewriter = dptext.BankRewriter(bank, epsilon=3.0, unit="document", max_sentences=3)
+    part = rewriter.part_statement
+    assert (part.unit, part.guarantee) == (Unit.SENTENCE, dptext.PureDP(rewriter.selection.epsilon))
+    assert part.parameters["relinking_among_300"] < rewriter.statement.parameters["relinking_among_300"]
+    shares = rewriter.distributions(INPUTS)
+    assert np.log(shares.max(axis=0) / shares.min(axis=0)).max() <= part.epsilon + 1e-12
+    for unit in ("sentence", "document"):
+        whole = dptext.BankRewriter(bank, epsilon=3.0, unit=unit)
+        assert whole.part_statement == whole.statement
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"epsilon": 0}, "epsilon must be"),

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.vulnerability import rate_at_most
 
 __all__ = ["Profile", "SubsetSelection", "best_size"]
 
@@ -37,6 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 _ROOM = 2**63 - 1  # the largest normaliser: a signed 64-bit integer holds every number that is drawn
 _LEAST_LOW = 2**10
+_MOST_PARTS = 10_000  # of which the chance is computed part by part
 _ROUNDING = 48  # math.exp errs by far less than a part in 2^48
 
 
@@ -150,7 +152,7 @@ class SubsetSelection:
         places = np.where(blind, -1, (drawn - self.candidates * self.low) // more)
         return rows, places
 
-    def relinking(self, people: int, union: int | None = None) -> float:
+    def relinking(self, people: int, union: int | None = None, *, parts: int = 1) -> float:
         """The chance that the best attacker names whose output they see, among people whose inputs they know.
 
         Each of n people is as likely as the others before. For an output y the attacker names one of those whose set
@@ -159,20 +161,45 @@ class SubsetSelection:
 
             (a |U| + b (N - |U|)) / (n T).                                                        (relinking)
 
-        It grows with |U|, which is at most n k and N: disjoint sets are the worst case. For any mechanism with a pure
-        epsilon it is at most e^epsilon / (e^epsilon + n - 1) (`dptext.privacy.vulnerability.rate_at_most`).
+        It grows with |U|, which is at most n k and N: disjoint sets are the worst case.
+
+        Of m parts of one person, each drawn by itself, the attacker counts in how many the output lies in the set of
+        person i, h_i(y), and names the one with the most: P(y | x_i) = a^h_i b^(m - h_i) / T^m. With B_c, the number of
+        outputs y (of N^m) that have h_i(y) >= c, the same for each i, they are right with a probability of at most
+
+            (1 / (n T^m)) (N^m b^m + sum over c of (a^c b^(m - c) - a^(c - 1) b^(m - c + 1)) min(N^m, n B_c)),  (parts)
+
+        c from 1 to m. *Proof.* a^h b^(m - h) is b^m and, for each c up to h, the difference in the sum. So the sum over
+        all y of the largest is N^m b^m and each difference as often as the largest h_i(y) is c or more: for n B_c
+        outputs at most. Of one part that is equation (relinking) at its worst.
+
+        What any mechanism with a pure epsilon keeps, e^(m epsilon) / (e^(m epsilon) + n - 1), is returned where it is
+        less (`dptext.privacy.vulnerability.rate_at_most`).
 
         Args:
             people: n, from 1.
             union: |U|, for the exact chance among certain people; None: at most, among any n.
+            parts: m, from 1; the exact chance is known for one.
 
         Raises:
             ParameterError: no n sets of k have a union of that size.
         """
         people = whole("people", people, least=1)
+        parts = whole("parts", parts, least=1, most=None if union is None else 1)
         largest = min(self.candidates, people * self.size)
-        union = largest if union is None else whole("union", union, least=self.size, most=largest)
-        return (self.high * union + self.low * (self.candidates - union)) / (people * self.total)
+        if union is not None or parts == 1:
+            union = largest if union is None else whole("union", union, least=self.size, most=largest)
+            return (self.high * union + self.low * (self.candidates - union)) / (people * self.total)
+        gap = math.log(self.high / self.low)
+        if parts > _MOST_PARTS:
+            return rate_at_most(parts * gap, people)
+        # B_c / N^m: c of m fall into k of N; in logarithms, since a^m is beyond a float
+        tails = _log_tails(parts, self.size / self.candidates)
+        counted = np.minimum(math.log(people) + tails, 0.0)
+        steps = gap * np.arange(parts) + counted + (math.log(math.expm1(gap)) if gap > 0 else -math.inf)
+        blind = parts * math.log(self.candidates * self.low / self.total) - math.log(people)
+        rate = math.exp(min(0.0, blind + float(np.logaddexp.reduce(np.append(0.0, steps)))))
+        return min(rate, rate_at_most(parts * gap, people))
 
     def _checked(self, sets: Rows) -> Rows:
         sets = np.asarray(sets)
@@ -263,3 +290,12 @@ def best_size(epsilon: float, profile: Profile) -> int:
     below = profile.ranks < profile.candidates
     sizes = profile.ranks[below]
     return int(sizes[profile._expected(sizes, profile.cumulative[below], epsilon).argmax()])
+
+
+def _log_tails(draws: int, chance: float) -> Floats:
+    """(draws,) ln of the probability that c or more of so many independent draws succeed, c from 1."""
+    counts = np.arange(draws + 1)
+    log_of = np.array([math.lgamma(1 + count) for count in counts.tolist()])
+    terms = log_of[-1] - log_of - log_of[::-1] + counts * math.log(chance) + counts[::-1] * math.log1p(-chance)
+    tails: Floats = np.minimum(np.logaddexp.accumulate(terms[::-1])[::-1][1:], 0.0)
+    return tails

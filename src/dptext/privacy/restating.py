@@ -56,7 +56,7 @@ from dptext.privacy.guarantee import (
     product_upwards,
     substitution_from_add_remove,
 )
-from dptext.privacy.statement import OF_SUBSTITUTION, Parameter, PrivacyStatement
+from dptext.privacy.statement import OF_SUBSTITUTION, OF_THE_GUARANTEE, Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import OF_A_CLAIM
 
@@ -82,7 +82,7 @@ def restated(
     parameters = {
         name: value
         for name, value in changes.pop("parameters", statement.parameters).items()
-        if name not in OF_SUBSTITUTION
+        if name not in OF_THE_GUARANTEE
     }
     condition = statement.condition.and_(*requirements)
     return dataclasses.replace(statement, guarantee=guarantee, condition=condition, parameters=parameters, **changes)

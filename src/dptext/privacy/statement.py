@@ -35,10 +35,11 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.privacy.wording import explanation_html, explanation_text
+from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
 
 __all__ = [
     "OF_SUBSTITUTION",
+    "OF_THE_GUARANTEE",
     "SCHEMA_VERSION",
     "TAKEN_FOR_GRANTED",
     "PrivacyStatement",
@@ -59,6 +60,8 @@ TAKEN_FOR_GRANTED = (
 
 OF_SUBSTITUTION = ("epsilon_under_substitution", "delta_under_substitution")
 """Parameters of a release that computed exactly what it promises under substitution."""
+OF_THE_GUARANTEE = (*OF_SUBSTITUTION, RELINKING)
+"""Parameters that follow from the guarantee: with another one, or for another unit, they would not be true."""
 
 
 def new_release_id() -> str:
@@ -170,8 +173,8 @@ class PrivacyStatement:
     def replace(self, **changes: Any) -> PrivacyStatement:
         """A copy with some fields changed. Its condition may become tighter, unit and relation stay.
 
-        With another guarantee, what the parameters say of the promise under substitution is left out, unless they are
-        given too: it followed from the guarantee before.
+        With another guarantee, what followed from the one before is left out of the parameters, unless they are given
+        too (`OF_THE_GUARANTEE`).
 
         Raises:
             RefusedError: a condition that lets in pairs of neighbours for which nothing was proved; another unit or
@@ -194,7 +197,7 @@ class PrivacyStatement:
                 "was proved; add requirements with condition.and_(...)"
             )
         if changes.get("guarantee", self.guarantee) != self.guarantee:
-            kept = {name: value for name, value in self.parameters.items() if name not in OF_SUBSTITUTION}
+            kept = {name: value for name, value in self.parameters.items() if name not in OF_THE_GUARANTEE}
             changes = {"parameters": kept, **changes}
         return replace(self, **changes)
 

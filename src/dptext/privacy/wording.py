@@ -18,14 +18,17 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, at_most
+from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP, at_most
 from dptext.privacy.unit import Relation, Unit
+from dptext.privacy.vulnerability import rate_at_most
 
 if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement
 
 __all__ = [
+    "GUESSED_AMONG",
     "OF_A_CLAIM",
+    "RELINKING",
     "Strength",
     "audited",
     "before_bank",
@@ -39,8 +42,10 @@ __all__ = [
     "measured",
     "not_protected",
     "odds",
+    "of_bank",
     "of_words",
     "paragraphs",
+    "percent_at_most",
     "protected",
     "strength_in_brief",
     "sure",
@@ -56,6 +61,10 @@ _PLURAL = {
 }
 OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
 """What a mechanism that was published with a claim puts among its parameters about it."""
+GUESSED_AMONG = 300
+"""Among how many candidates a guess is put into words."""
+RELINKING = f"relinking_among_{GUESSED_AMONG}"
+"""The parameter in which a mechanism says how often the best attacker names the right one of them, at most."""
 
 
 # -- numbers for people ------------------------------------------------------------------------------------------
@@ -117,6 +126,15 @@ def sure(epsilon: float) -> float:
     return min(100.0, math.floor(1e4 / (1 + math.exp(-min(epsilon, 700.0))) + 1) / 100)
 
 
+def percent_at_most(share: float) -> str:
+    """A chance in per cent, rounded up.
+
+    >>> percent_at_most(0.9088), percent_at_most(1 / 300), percent_at_most(1.0)
+    ('91%', '0.34%', '100%')
+    """
+    return f"{math.ceil(100 * share * (1 - 1e-12))}%" if share > 0.1 else f"{at_most(100 * share, 2)}%"
+
+
 # -- a statement explained ---------------------------------------------------------------------------------------
 
 
@@ -151,6 +169,9 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         units=_PLURAL[statement.unit],
         promises=_promises_something(guarantee),
         claim=claim,
+        bank=of_bank(statement),
+        relinking=_relinking(statement),
+        one_guess_says_more=_is_guessed(statement),
         parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in said.items() if value is not None),
     )
     sections: list[tuple[str, list[str]]] = []
@@ -173,6 +194,21 @@ def _promises_something(guarantee: Guarantee) -> bool:
             return math.isfinite(epsilon) and delta < 1
         case _:
             return math.isfinite(guarantee.epsilon)
+
+
+def _relinking(statement: PrivacyStatement) -> float | None:
+    """How often the best attacker names the right one of `GUESSED_AMONG`, at most, where the mechanism says so."""
+    said = statement.parameters.get(RELINKING)
+    return said if isinstance(said, float) and 0 <= said <= 1 else None
+
+
+def _is_guessed(statement: PrivacyStatement) -> bool:
+    """Whether the chance of a guess says something: of a pure promise for any substitution, unless it is near 1."""
+    return (
+        isinstance(statement.guarantee, PureDP)
+        and statement.relation is Relation.SUBSTITUTION
+        and (Strength.of(statement.epsilon) is not Strength.TOO_LARGE or _relinking(statement) is not None)
+    )
 
 
 def _number(name: str, value: object) -> str:
@@ -208,7 +244,14 @@ def protected(statement: PrivacyStatement) -> list[str]:
 
 def not_protected(statement: PrivacyStatement) -> list[str]:
     """What it shows, or what the promise does not reach."""
-    return paragraphs("privacy/templates/not_protected.txt", statement=statement, words=of_words(statement))
+    by_sentence = of_bank(statement) and statement.parameters.get("unit_of_epsilon") == "sentence"
+    values = {"words": of_words(statement), "by_sentence": by_sentence}
+    return paragraphs("privacy/templates/not_protected.txt", statement=statement, **values)
+
+
+def of_bank(statement: PrivacyStatement) -> bool:
+    """Whether texts became texts of a public bank."""
+    return "bank_sha256" in statement.parameters
 
 
 def of_words(statement: PrivacyStatement) -> bool:
@@ -336,7 +379,15 @@ def _templates(kind: str) -> Any:
         lstrip_blocks=True,
     )
     environment.filters.update(at_most=at_most, thousands="{:,}".format)
-    environment.globals.update(Strength=Strength, inf=math.inf, odds=odds, sure=sure)
+    environment.globals.update(
+        Strength=Strength,
+        inf=math.inf,
+        odds=odds,
+        sure=sure,
+        percent_at_most=percent_at_most,
+        rate_at_most=rate_at_most,
+        GUESSED_AMONG=GUESSED_AMONG,
+    )
     return environment
 
 

@@ -19,7 +19,7 @@ from dptext.privacy.guarantee import Guarantee, PureDP, for_group
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.privacy.wording import before_bank
+from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
 from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally
 from dptext.representations.encoders import checked_texts
@@ -130,7 +130,8 @@ class BankRewriter(TextMechanism):
             Unit.DOCUMENT,
             Condition(requirements=(SameSentenceCount(),), note="losses add up over sentences"),
         )
-        return made.replace(seeded=seeded, parameters={**made.parameters, "sentences_counted": longest})
+        counted = {"sentences_counted": longest, RELINKING: self.relinking(GUESSED_AMONG, parts=max(1, longest))}
+        return made.replace(seeded=seeded, parameters={**made.parameters, **counted})
 
     @property
     def longest_document(self) -> int | None:
@@ -175,6 +176,8 @@ class BankRewriter(TextMechanism):
             "max_sentences": self.max_sentences,
             "size": self.size,
             f"pure_epsilon_of_a_{'document' if self._is_whole else 'sentence'}": self.selection.epsilon,
+            "chance_of_the_set": self.size * self.selection.probabilities[0],
+            RELINKING: self.relinking(GUESSED_AMONG),
             **self.bank.parameters(),
         }
 
@@ -183,21 +186,46 @@ class BankRewriter(TextMechanism):
         return before_bank(self)
 
     @property
+    def _drawn_together(self) -> int:
+        """Over how many parts epsilon is spread."""
+        return 1 if self.unit == "sentence" or self.max_sentences is None else self.max_sentences
+
+    @property
     def _is_whole(self) -> bool:
         """Whether one text stands for a document."""
         return self.unit == "document" and self.max_sentences is None
 
-    def relinking(self, people: int, texts: Iterable[str | None] | None = None) -> float:
-        """The chance that somebody who knows the texts of so many people, all equally likely before, names whose text
-        an output was made from: at most, or exactly among people with these (public) texts.
+    @property
+    def part_statement(self) -> PrivacyStatement:
+        """The promise for what is drawn at once: of a sentence the share of its document, where epsilon is for that."""
+        if self._is_whole or self.unit == "sentence":
+            return self.statement
+        made = self._statement(PureDP(self.selection.epsilon), Unit.SENTENCE, ANY_TWO)
+        return made.replace(parameters={**made.parameters, RELINKING: self.relinking(GUESSED_AMONG, parts=1)})
 
-        It is for one part; who sees n outputs of a person has n chances.
+    def relinking(self, people: int, texts: Iterable[str | None] | None = None, *, parts: int | None = None) -> float:
+        """The chance that somebody who knows the texts of so many people, all equally likely before, names whose text
+        an output was made from: at most, or exactly among people with these (public) texts
+        (`dptext.noise.subset_selection.SubsetSelection.relinking`).
+
+        Args:
+            people: n, from 1.
+            texts: one text, which is one part, of each of them, whose output is seen; None: any texts.
+            parts: how many parts of one person are seen; None: all of a document where epsilon is for a document, else
+                one sentence.
 
         Raises:
-            ParameterError: no people, or not one text each.
+            ParameterError: people or parts below 1; not one text each; texts for several parts, of which the exact
+                chance is not known.
         """
+        if parts is None:
+            parts = self._drawn_together
         if texts is None:
-            return self.selection.relinking(people)
+            return self.selection.relinking(people, parts=parts)
+        if parts != 1:
+            raise ParameterError(
+                f"texts give the exact chance of one part, got parts={parts}: say parts=1, or leave texts out"
+            )
         theirs = checked_texts(texts)
         if len(theirs) != whole("people", people, least=1):
             raise ParameterError(f"expected a text of each of {people:,} people, got {len(theirs):,}: give one each")
