@@ -1,0 +1,103 @@
+"""Subset selection: what may choose a word's set, and what may not."""
+
+import numpy as np
+
+import dptext
+from zoo.case import Case
+from zoo.replacements import Broken, _distances, _normal, _vectors
+
+EPSILON = 5.0
+SIZE = 20
+
+
+def _mechanism():
+    return dptext.SubsetSelection(_vectors(800), epsilon=EPSILON, size=SIZE, similarity="euclidean")
+
+
+def _audited(weights, seed):
+    """(V, V) weights, each row divided by its own sum."""
+    return dptext.audit(Broken(_mechanism(), _normal(weights)), seed=seed)
+
+
+def _of_sets(inside, ratio, seed):
+    """(V, V) members count so many times as much as others."""
+    return _audited(np.where(inside, ratio, 1.0), seed)
+
+
+def _nearest(apart, size=SIZE):
+    """(V, V) the nearest, of those as near the first."""
+    apart = apart.copy()
+    np.fill_diagonal(apart, -1.0)
+    inside = np.zeros(apart.shape, dtype=bool)
+    np.put_along_axis(inside, np.argsort(apart, axis=1, kind="stable")[:, :size], True, axis=1)
+    return inside
+
+
+def _subset_selection(unknown):
+    def run(seed, error):
+        mechanism = dptext.SubsetSelection(_vectors(5_000), epsilon=EPSILON, unknown=unknown)
+        return dptext.audit(mechanism, error=error, seed=seed)
+
+    return run
+
+
+def ties_by_the_input(seed, _error):
+    """Similarities of one digit tie often; which of those that tie are members, a hash of the word decides."""
+    apart = np.floor(_distances(_vectors(800)))
+    size = len(apart)
+    at_will = (np.arange(size)[:, None] * 7919 + np.arange(size) * 104729) % 1009 / 1009
+    return _of_sets(_nearest(apart + at_will), np.exp(EPSILON) * (1 - 2.0**-40), seed)
+
+
+def any_members(seed, _error):
+    """A search that finds the wrong ones, but always as many."""
+    apart = _distances(_vectors(800))
+    return _of_sets(_nearest(-apart), np.exp(EPSILON) * (1 - 2.0**-40), seed)
+
+
+def size_by_the_input(seed, _error):
+    """All words within a radius: many in a dense place, few elsewhere."""
+    apart = _distances(_vectors(800))
+    return _of_sets(apart <= np.median(np.sort(apart, axis=1)[:, SIZE]), np.exp(EPSILON), seed)
+
+
+def ties_included(seed, _error):
+    """The nearest and all that are as near as the last of them: their number varies."""
+    apart = np.floor(_distances(_vectors(800)))
+    np.fill_diagonal(apart, -1.0)
+    return _of_sets(apart <= np.sort(apart, axis=1)[:, SIZE - 1 : SIZE], np.exp(EPSILON), seed)
+
+
+def weights_rounded_up(seed, _error):
+    """e^epsilon as a number of half precision, 148.5 for 148.41."""
+    return _of_sets(_nearest(_distances(_vectors(800))), float(np.nextafter(np.float16(np.exp(EPSILON)), np.inf)), seed)
+
+
+def weights_by_similarity(seed, _error):
+    """From 1 to e^epsilon, the more a word is like the input: each input has a sum of its own."""
+    apart = _distances(_vectors(800))
+    return _audited(np.exp(EPSILON * (1 - apart / apart.max(axis=1, keepdims=True))), seed)
+
+
+CASES = [
+    Case("subset selection", False, _subset_selection("unk"), "the library's, k of the public profile, any two words"),
+    Case(
+        "subset selection, unknown words uniform",
+        False,
+        _subset_selection("uniform"),
+        "a mixture of rows loses no more",
+    ),
+    Case(
+        "subset selection, ties broken by the input", False, ties_by_the_input, "k members for every input, in any way"
+    ),
+    Case("subset selection, approximate neighbours", False, any_members, "wrong members cost utility, not privacy"),
+    Case("subset selection, k by the input", True, size_by_the_input, "the sum that divides the weights moves with k"),
+    Case("subset selection, ties included", True, ties_included, "the number of members varies, and the sum with it"),
+    Case("subset selection, weights of half precision", True, weights_rounded_up, "a / b is above e^epsilon"),
+    Case(
+        "subset selection, weights by similarity",
+        True,
+        weights_by_similarity,
+        "a sum for each input: more than epsilon",
+    ),
+]
