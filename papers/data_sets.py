@@ -7,6 +7,8 @@ The folder is laid out as the data's publishers lay it out: ``sentiment_labelled
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +85,22 @@ def mrpc(folder: Path) -> Parts:
         found.append([LabelledTexts(tuple(row[place] for row in rows), labels) for place in (3, 4)])
     (train, train_others), (test, test_others) = found
     return Parts(train, test, (train_others, test_others))
+
+
+def yelp(folder: Path, parts: Sequence[str] = ("test", "dev")) -> LabelledTexts:
+    """Sentences of restaurant reviews (Li, Jia, He and Liang 2018), each once, negative (0) or positive (1)."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for label in (0, 1):
+            path = folder / "yelp_sentences" / f"style_sentiment.{part}.{label}.gz"
+            try:
+                lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")
+            except OSError as error:
+                raise StorageError.of("read", path, error) from None
+            for line in lines:
+                if text := " ".join(line.split()):
+                    found.setdefault(text, label)
+    return LabelledTexts(tuple(found), np.array(list(found.values())))
 
 
 def _lines(path: Path) -> list[str]:

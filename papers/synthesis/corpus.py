@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import html
 import re
 from collections.abc import Iterable, Sequence
@@ -15,14 +14,24 @@ import numpy.typing as npt
 from papers.ag_news import CLASSES, ag_news
 from papers.blogs import bloggers
 from papers.blogs_posts import AGES, Posts, drawn, posts_for
-from papers.data_sets import mrpc
+from papers.data_sets import mrpc, yelp
 from papers.imdb import reviews
 from papers.made_up_users import wikitext_users
 
 from dptext import Document
-from dptext.errors import StorageError
 
-__all__ = ["NAMES", "Split", "blogs", "imdb", "news", "posts_of", "shuffled"]
+__all__ = [
+    "NAMES",
+    "Split",
+    "blogs",
+    "imdb",
+    "news",
+    "newswire",
+    "posts_of",
+    "restaurants",
+    "shuffled",
+    "wikipedia",
+]
 
 Labels = npt.NDArray[np.intp]
 NAMES = {
@@ -84,7 +93,7 @@ def _taken(texts: Sequence[str], rows: Iterable[int]) -> tuple[str, ...]:
 
 
 @cache
-def _newswire(data: Path) -> tuple[str, ...]:
+def newswire(data: Path) -> tuple[str, ...]:
     """Both sentences of every pair of MRPC, train and test."""
     parts = mrpc(data)
     assert parts.others is not None
@@ -92,7 +101,7 @@ def _newswire(data: Path) -> tuple[str, ...]:
 
 
 @cache
-def _wikipedia(data: Path) -> tuple[str, ...]:
+def wikipedia(data: Path) -> tuple[str, ...]:
     """12,000 sentences of WikiText-2 of 8 to 60 words."""
     found = []
     for document in wikitext_users(data):
@@ -106,17 +115,9 @@ def _wikipedia(data: Path) -> tuple[str, ...]:
 
 
 @cache
-def _yelp(data: Path) -> tuple[str, ...]:
+def restaurants(data: Path) -> tuple[str, ...]:
     """6,000 sentences of restaurant reviews of 5 words or more."""
-    found: list[str] = []
-    for label in "01":
-        path = data / "yelp_sentences" / f"style_sentiment.dev.{label}.gz"
-        try:
-            lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")
-        except OSError as error:
-            raise StorageError.of("read", path, error) from None
-        found += [line.strip() for line in lines if len(line.split()) >= 5]
-    found = list(dict.fromkeys(found))
+    found = [text for text in yelp(data, ("dev",)).texts if len(text.split()) >= 5]
     return _taken(found, np.sort(shuffled(len(found), 0)[:6000]).tolist())
 
 
@@ -135,9 +136,9 @@ def news(data: Path, seed: int, pool: str = "news") -> Split:
     texts, labels, test, test_labels = _ag(data)
     order = shuffled(len(texts), seed)
     parts = {
-        "news": (*_newswire(data), *_wikipedia(data), *_yelp(data)),
-        "no news": (*_wikipedia(data), *_yelp(data)),
-        "restaurants": _yelp(data),
+        "news": (*newswire(data), *wikipedia(data), *restaurants(data)),
+        "no news": (*wikipedia(data), *restaurants(data)),
+        "restaurants": restaurants(data),
     }
     return Split(_taken(texts, order.tolist()), labels[order], order, parts[pool], None, test, test_labels, CLASSES)
 
@@ -157,7 +158,7 @@ def imdb(data: Path, seed: int, pool: str = "reviews") -> Split:
     private, others, tested = order[:5000], order[5000:11_000], order[11_000:]
     found, truth = _taken(texts, others.tolist()), labels[others]
     if pool == "no reviews of films":
-        found = (*_newswire(data)[:6000], *_wikipedia(data), *_yelp(data))
+        found = (*newswire(data)[:6000], *wikipedia(data), *restaurants(data))
     return Split(
         _taken(texts, private.tolist()),
         labels[private],
