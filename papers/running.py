@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep import Progress
+from dptext.evaluation.sweep_file import Row
 
-__all__ = ["options_of", "say", "say_by_name", "write_between"]
+__all__ = [
+    "Rows",
+    "by_settings",
+    "estimate_of",
+    "mean_of",
+    "number_of",
+    "options_of",
+    "say",
+    "say_by_name",
+    "seeds_of",
+    "write_between",
+]
+
+Rows = Sequence[Row]
 
 
 def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, here: Path) -> argparse.Namespace:
@@ -50,3 +68,37 @@ def write_between(readme: Path | None, start: str, end: str, text: str) -> None:
     before, mark, rest = readme.read_text(encoding="utf-8").partition(start)
     if mark:
         readme.write_text(f"{before}{start}\n\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+
+
+# -- numbers in tables -----------------------------------------------------------------------------------------
+
+
+def by_settings(rows: Rows) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
+    """Each setting, with the rows of all its seeds."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(repr(sorted(row.settings.items(), key=str)), []).append(row)
+    for runs in groups.values():
+        yield runs[0].settings, runs
+
+
+def seeds_of(runs: Rows) -> str:
+    """How many seeds there were, where they are fewer than five."""
+    return "" if len(runs) >= 5 else " (one seed)" if len(runs) == 1 else f" ({len(runs)} seeds)"
+
+
+def mean_of(runs: Rows, name: str) -> float:
+    return float(np.mean([row.numbers[name] for row in runs]))
+
+
+def estimate_of(runs: Rows, name: str) -> Estimate | None:
+    """With its interval; None for a single seed."""
+    return mean_over_runs([row.numbers[name] for row in runs]) if len(runs) > 1 else None
+
+
+def number_of(runs: Rows, name: str) -> str:
+    """A mean with half its interval."""
+    found = estimate_of(runs, name)
+    if found is None:
+        return f"{mean_of(runs, name):.3f}"
+    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"

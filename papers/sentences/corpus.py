@@ -12,12 +12,12 @@ from papers.data_sets import LabelledTexts, snips, yelp
 from papers.synthesis import corpus as documents
 from papers.synthesis.corpus import newswire, shuffled, wikipedia
 
-__all__ = ["Documents", "Sentences", "news", "questions", "reviews", "sentences"]
+__all__ = ["MOST_WORDS", "Documents", "Sentences", "news", "questions", "reviews", "sentences"]
 
 Labels = npt.NDArray[np.intp]
 
-_LEAST, _MOST = 10, 14
-"""Words of a private sentence."""
+_LEAST_WORDS, MOST_WORDS = 10, 14
+"""Of a private sentence."""
 _SENTENCES, _LEARNT, _BANK = 300, 20_000, 20_000
 
 
@@ -62,7 +62,7 @@ def sentences(data: Path, seed: int) -> Sentences:
     """Divided by the seed."""
     found = _yelp(data)
     order = shuffled(len(found.texts), seed).tolist()
-    fit = [row for row in order if _LEAST <= len(found.texts[row].split()) <= _MOST]
+    fit = [row for row in order if _LEAST_WORDS <= len(found.texts[row].split()) <= MOST_WORDS]
     private = fit[:_SENTENCES]
     chosen = set(private)
     others = [row for row in order if row not in chosen]
@@ -94,18 +94,15 @@ def reviews(data: Path, seed: int) -> Documents:
         "own": LabelledTexts(split.pool, split.truth),
         "wiki and news": LabelledTexts(other.pool, np.array([], dtype=np.intp)),
     }
-    return Documents(
-        LabelledTexts(split.texts, split.labels), banks, LabelledTexts(split.test, split.test_labels), 256
-    )
+    return Documents(LabelledTexts(split.texts, split.labels), banks, LabelledTexts(split.test, split.test_labels), 256)
 
 
-def questions(data: Path, count: int) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """SNIPS, which is in the public domain (CC0): questions of the test part, and two banks."""
+def questions(data: Path, count: int) -> tuple[LabelledTexts, LabelledTexts]:
+    """SNIPS, which is in the public domain (CC0): questions of the test part, and the others as a bank."""
     found = snips(data)
-    asked = tuple(found.test.texts[row] for row in shuffled(len(found.test.texts), 0)[:count].tolist())
-    known = set(asked)
-    own = tuple(text for text in dict.fromkeys(found.train.texts) if text not in known)
-    return asked, {"questions": own, "wiki and news": (*newswire(data), *wikipedia(data))}
+    asked = _rows(found.test, shuffled(len(found.test.texts), 0)[:count].tolist())
+    known = set(asked.texts)
+    return asked, _rows(found.train, [row for row, text in enumerate(found.train.texts) if text not in known])
 
 
 def _rows(found: LabelledTexts, rows: list[int] | range) -> LabelledTexts:

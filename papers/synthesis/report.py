@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from papers.running import write_between
+from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, seeds_of, write_between
 
 from dptext.errors import extra
-from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep import read_sweep
 from dptext.evaluation.sweep_file import Row
 
@@ -35,8 +33,6 @@ NAMES = {
     "nobody": "synthetic, from the description of nobody (noise alone)",
 }
 
-Rows = Sequence[Row]
-
 
 def write_report(out: Path, *, readme: Path | None) -> None:
     """``tables.md`` and the figures in a folder, and the tables in the README."""
@@ -60,16 +56,16 @@ def _table(part: str, rows: Rows) -> str:
         *(["spread"] if sentences else []),
     ]
     lines = [f"**{TITLES[part]}.**", "", f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
-    for settings, runs in sorted(_settings(rows), key=lambda each: _place(part, each[0])):
-        cells = [_number(runs, "words")]
+    for settings, runs in sorted(by_settings(rows), key=lambda each: _place(part, each[0])):
+        cells = [number_of(runs, "words")]
         if sentences:
-            cells.append("" if settings["method"] == "released" else _number(runs, "sentences"))
-        right = 0.0 if settings["method"] in ("real", "released") else _mean(runs, "right")
+            cells.append("" if settings["method"] == "released" else number_of(runs, "sentences"))
+        right = 0.0 if settings["method"] in ("real", "released") else mean_of(runs, "right")
         cells.append("" if not right else f"{right:.2f}")
         if sentences:
-            spread = _mean(runs, "spread")
+            spread = mean_of(runs, "spread")
             cells.append("" if not spread else f"{spread:.2f}")
-        lines.append(f"| {_described(part, settings)}{_few(runs)} | {' | '.join(cells)} |")
+        lines.append(f"| {_described(part, settings)}{seeds_of(runs)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -107,33 +103,6 @@ def _described(part: str, settings: Mapping[str, Any]) -> str:
     if settings["pool"] not in ("", part):
         said.append(f"pool: {settings['pool']}")
     return ", ".join(said)
-
-
-def _settings(rows: Rows) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(repr(sorted(row.settings.items(), key=str)), []).append(row)
-    for runs in groups.values():
-        yield runs[0].settings, runs
-
-
-def _few(runs: Rows) -> str:
-    return "" if len(runs) >= 5 else " (one seed)" if len(runs) == 1 else f" ({len(runs)} seeds)"
-
-
-def _mean(runs: Rows, name: str) -> float:
-    return float(np.mean([row.numbers[name] for row in runs]))
-
-
-def _estimate(runs: Rows, name: str) -> Estimate | None:
-    return mean_over_runs([row.numbers[name] for row in runs]) if len(runs) > 1 else None
-
-
-def _number(runs: Rows, name: str) -> str:
-    found = _estimate(runs, name)
-    if found is None:
-        return f"{_mean(runs, name):.3f}"
-    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
 
 
 # -- the figure ------------------------------------------------------------------------------------------------
@@ -178,7 +147,7 @@ def _plain(settings: Mapping[str, Any], part: str) -> bool:
 
 def _curve(rows: Rows, chosen: Callable[[Mapping[str, Any], str], bool]) -> list[tuple[Mapping[str, Any], list[Row]]]:
     part = rows[0].settings["data"]
-    return [(settings, runs) for settings, runs in _settings(rows) if chosen(settings, part)]
+    return [(settings, runs) for settings, runs in by_settings(rows) if chosen(settings, part)]
 
 
 def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
@@ -190,7 +159,7 @@ def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
     for name, label, marker in (("words", "TF-IDF", "o"), ("sentences", "MiniLM", "s")):
         if part.startswith("blogs") and name == "sentences":
             continue
-        estimates = [(settings["epsilon"], _estimate(runs, name)) for settings, runs in curve]
+        estimates = [(settings["epsilon"], estimate_of(runs, name)) for settings, runs in curve]
         known = [(place, each) for place, each in estimates if each is not None and each.count > 2]
         axes.errorbar(
             [place for place, _ in known],
@@ -205,10 +174,10 @@ def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
     for method, style in _LINES:
         runs = [row for row in rows if row.settings["method"] == method]
         if runs:
-            axes.axhline(_mean(runs, "words"), zorder=0, **style)
+            axes.axhline(mean_of(runs, "words"), zorder=0, **style)
             axes.annotate(
                 f"{method}, TF-IDF",
-                (8.0, _mean(runs, "words")),
+                (8.0, mean_of(runs, "words")),
                 xytext=(0, 3),
                 textcoords="offset points",
                 fontsize=7,
@@ -221,19 +190,19 @@ def _against_epsilon(axes: Any, part: str, rows: Rows) -> None:
 
 def _against_spread(axes: Any, rows: Rows) -> None:
     curve = sorted(_curve(rows, _variety), key=lambda each: each[0]["variety"])
-    measured = "spread" if _mean(curve[0][1], "spread") else "distinct words"
+    measured = "spread" if mean_of(curve[0][1], "spread") else "distinct words"
     axes.set_xlabel(
         "spread: mean distance of a text to its nearest other one"
         if measured == "spread"
         else "distinct words in 1,000 texts"
     )
     axes.set_ylabel("accuracy, epsilon 1")
-    across = [_mean(runs, measured) for _, runs in curve]
-    axes.plot(across, [_mean(runs, "words") for _, runs in curve], color="black", marker="o", label="TF-IDF")
+    across = [mean_of(runs, measured) for _, runs in curve]
+    axes.plot(across, [mean_of(runs, "words") for _, runs in curve], color="black", marker="o", label="TF-IDF")
     if measured == "spread":
         axes.plot(
             across,
-            [_mean(runs, "sentences") for _, runs in curve],
+            [mean_of(runs, "sentences") for _, runs in curve],
             color="black",
             marker="s",
             markerfacecolor="white",
@@ -242,7 +211,7 @@ def _against_spread(axes: Any, rows: Rows) -> None:
     for place, (settings, runs) in zip(across, curve, strict=True):
         axes.annotate(
             f"{settings['variety']:g}",
-            (place, _mean(runs, "words")),
+            (place, mean_of(runs, "words")),
             xytext=(0, 6),
             textcoords="offset points",
             fontsize=7,

@@ -1,0 +1,125 @@
+"""The experiment of papers/sentences: its settings, its tables, and one cell of each kind in small."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dptext.evaluation.sweep import sweep
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def papers():
+    """The packages of papers/, which are not installed."""
+    sys.path.insert(0, str(ROOT))
+    from papers.sentences import cells, corpus, experiment, report
+
+    yield {"cells": cells, "corpus": corpus, "experiment": experiment, "report": report}
+    sys.path.remove(str(ROOT))
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_part_has_distinct_settings_of_the_same_names(papers, quick):
+    for part in papers["experiment"].PARTS:
+        settings = list(papers["experiment"].settings_of(part, quick=quick))
+        assert len({json.dumps(each, sort_keys=True) for each in settings}) == len(settings)
+        assert len({frozenset(each) for each in settings}) == 1
+        assert {"bank", "real", "random", "words"} <= {each["method"] for each in settings}
+
+
+def measured(settings, seed):
+    found = 0.1 + 0.05 * settings["epsilon"] ** 0.5 + 0.001 * seed
+    same = dict.fromkeys(("cosine", "sentiment", "relinked", "relinked at most", "words", "sentences"), found)
+    return same | {"words, labelled anew": 0.0, "k": 3.0, "candidates": 20.0, "distinct": 0.5}
+
+
+def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
+    for part in papers["experiment"].PARTS:
+        settings = list(papers["experiment"].settings_of(part, quick=False))
+        sweep(measured, settings, (1, 2), path=tmp_path / f"{part}.jsonl", name=f"sentences {part}")
+    shown = {"question": "play music", "epsilon 8": "play a song", "same intent, epsilon 8": True}
+    (tmp_path / "shown.json").write_text(json.dumps([shown, shown | {"same intent, epsilon 8": False}]))
+    readme = tmp_path / "README.md"
+    marks = papers["report"]
+    places = f"{marks.START}\n{marks.END}\n{marks.SHOWN_START}\n{marks.SHOWN_END}\n"
+    readme.write_text(f"before\n{places}after\n", encoding="utf-8")
+    papers["report"].write_report(tmp_path, readme=readme)
+    text = readme.read_text(encoding="utf-8")
+    found = "0.243 ± 0.006 | 0.243 ± 0.006 |  | 3 of 20 | 0.50 |"
+    assert f"| 8 | bank: 9,000 other news, thinned (2 seeds) | {found}" in text
+    assert "| 8 | bank: 6,000 other reviews, encoder 'words' (2 seeds) |" in text
+    assert "| 250 | words by TEM (2 seeds) |" in text
+    assert "| play music | play a song ✗ |" in text
+    assert "The same intent: 1 at epsilon 8, of 2." in text
+    assert text.startswith("before")
+    assert text.endswith("after\n")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Sentences of two kinds, laid out as the data set is."""
+    folder = tmp_path / "yelp_sentences"
+    folder.mkdir()
+    things = ("soup", "fish", "bread", "wine", "tea", "rice", "cake", "salad")
+    for label, said in (("0", "was cold and bad and we will never come back"), ("1", "is warm and we love it a lot")):
+        lines = [f"the {one} with {two} {said} {n}" for one in things for two in things for n in range(8)]
+        for part in ("dev", "test"):
+            content = "\n".join(lines) if part == "test" else ""
+            (folder / f"style_sentiment.{part}.{label}.gz").write_bytes(gzip.compress(content.encode()))
+    return tmp_path
+
+
+@pytest.fixture
+def small(papers, monkeypatch):
+    corpus = papers["corpus"]
+    for name, value in (("_SENTENCES", 30), ("_LEARNT", 200), ("_BANK", 300)):
+        monkeypatch.setattr(corpus, name, value)
+    for name in ("newswire", "wikipedia"):
+        monkeypatch.setattr(corpus, name, lambda _: ("the king was born in the north", "shares fell by a third"))
+    return papers
+
+
+def test_sentences_are_divided_into_three(small, data):
+    split = small["corpus"].sentences(data, 1)
+    assert len(split.private.texts) == 30
+    parts = [set(split.private.texts), set(split.learnt.texts), set(split.banks["all"])]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 1024
+    assert split.banks["20,000"] == split.banks["all"][:300]
+    assert all(10 <= len(text.split()) <= 14 for text in split.private.texts)
+
+
+def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_path):
+    bench = small["cells"].Bench(data, tmp_path, None, False)
+    usual = next(small["experiment"].settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
+    found = {
+        name: bench.cell(usual | change, 1)
+        for name, change in {
+            "bank": {},
+            "random": {"method": "random"},
+            "real": {"method": "real"},
+            "PrivUnit": {"method": "PrivUnit", "directions": 4},
+            "TEM": {"method": "TEM on vectors"},
+        }.items()
+    }
+    assert found["real"]["cosine"] == pytest.approx(1.0)
+    assert found["bank"]["cosine"] > found["random"]["cosine"] + 0.1
+    assert found["bank"]["sentiment"] > 0.7
+    assert 0 < found["bank"]["relinked"] <= found["bank"]["relinked at most"] + 0.05
+    assert found["bank"]["candidates"] == 300
+    for name in ("PrivUnit", "TEM"):
+        assert np.isfinite(found[name]["cosine"])
+
+
+def test_what_is_learnt_from_labels_at_random_is_nothing(papers):
+    texts = [f"good {n % 7}" if n % 2 else f"bad {n % 7}" for n in range(200)]
+    labels = np.arange(200) % 2
+    assert papers["cells"].learnt_words(texts, labels, texts, labels) == 1.0
+    wrong = np.arange(200) // 2 % 2
+    assert papers["cells"].learnt_words(texts, wrong, texts, labels) < 0.8
+    assert papers["cells"].learnt_words(texts, np.zeros(200, dtype=int), texts, labels) == 0.5
