@@ -11,7 +11,7 @@ from dptext.cli.app import program
 
 SHARED = {
     *(each.name for kind in (options.Rows, options.Run, options.Charge, options.Output) for each in fields(kind)),
-    *("processes", "limit", "mechanism", "metric", "beta", "attacker", "folds", "samples"),
+    *("processes", "limit", "metric", "beta", "attacker", "folds", "samples"),
 } - {"seed"}  # of noise, or of an analysis
 RELEASE = ("demo", "synthesize", "privatize", "encode", "embed")
 OF_ITS_OWN = {

@@ -27,6 +27,7 @@ from dptext.privacy.wording import measured
 from dptext.reports.figures import calibration_figure, figure_format
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
+from dptext.words.registry import MECHANISMS
 
 __all__ = ["calibrate"]
 
@@ -58,7 +59,7 @@ class FamilyOptions:
 
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
-    mechanism: options.Mechanism = "tem"
+    mechanism: Annotated[str, options.OneOf(MECHANISMS), typer.Option(help="How words are replaced.")] = "tem"
     metric: options.Metric = None
     beta: options.Beta = None
     pure_epsilon: Annotated[

@@ -27,7 +27,6 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.files.documents import OnError
 from dptext.files.formats import NAMES_OF_FORMATS
 from dptext.vectors.formats import KNOWN_VECTORS
-from dptext.words.registry import MECHANISMS
 
 if TYPE_CHECKING:
     from dptext.features.pool import Pool
@@ -294,7 +293,6 @@ MovedVectors = Annotated[
     str | None, typer.Option(metavar="NAME|PATH", help="The public word vectors, if they are not where they were.")
 ]
 Limit = Annotated[int, typer.Option(help="Use this many of the most frequent words.")]
-Mechanism = Annotated[str, OneOf(MECHANISMS), typer.Option(help="How words are replaced.")]
 Metric = Annotated[str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")]
 Beta = Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,22 +29,18 @@ from dptext.words.registry import MECHANISMS, options_of
 __all__ = ["privatize"]
 
 
+BANK = "bank"
 _WITH_A_NAME = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
 _SETTINGS = {
     name: [option for option in options_of(each) if option not in _WITH_A_NAME] for name, each in MECHANISMS.items()
-}
+} | {BANK: ["size"]}
 _BY_SET = ", ".join(f"{', '.join(settings)} ({name})" for name, settings in _SETTINGS.items() if settings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions:
-    """Which mechanism replaces words, and with what budget."""
+    """Those of mechanisms that replace words."""
 
-    epsilon: Annotated[
-        float,
-        typer.Option(help="Nats per unit of distance between two words (subsetselection, custext: nats for a word)."),
-    ]
-    mechanism: options.Mechanism = "tem"
     vectors: options.Vectors = "glove-6b-50d"
     limit: options.Limit = 50_000
     metric: options.Metric = None
@@ -60,6 +56,104 @@ class WordOptions:
             "ones become <unk>."
         ),
     ] = None
+    unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
+    index: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="TEM: keep an index of the vocabulary there; later runs start fast."),
+    ] = None
+
+    def build(self, name: str, epsilon: float, settings: options.Settings) -> WordMechanism:
+        """The word mechanism of a name.
+
+        Raises:
+            ParameterError: an option that it has not, or a value that it refuses.
+        """
+        given = {option: getattr(self, option) for option in _WITH_A_NAME} | settings
+        given = {option: value for option, value in given.items() if value is not None}
+        build: Any = MECHANISMS[name]
+        _check_known(name, given, options_of(build))
+        vectors = load_vectors(self.vectors, limit=self.limit)
+        mechanism: WordMechanism = build(vectors, epsilon=epsilon, unknown=self.unknown, **given)
+        return mechanism
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankOptions:
+    """Those of a bank of public texts."""
+
+    bank: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="bank: public texts, as dptext bank writes them.")
+    ] = None
+    unit: Annotated[
+        Literal["sentence", "document"],
+        typer.Option(help="bank: what --epsilon is for, each sentence or a document with all of them."),
+    ] = "sentence"
+    max_sentences: Annotated[
+        int | None,
+        typer.Option(
+            help="bank: how many sentences of a document are replaced. With --unit document always so many come out; "
+            "without it one text stands for a document."
+        ),
+    ] = None
+
+    def build(self, epsilon: float, settings: options.Settings) -> TextMechanism:
+        """What replaces texts by those of the bank.
+
+        Raises:
+            ParameterError: no bank, an option that there is not, or a value that is refused.
+            DataError, StorageError, MissingExtraError: the bank cannot be loaded.
+        """
+        from dptext.sentences.bank import TextBank  # with all that makes vectors of texts: words do without
+        from dptext.sentences.rewriter import BankRewriter
+
+        _check_known(BANK, settings, _SETTINGS[BANK])
+        if self.bank is None:
+            raise ParameterError(
+                "say which public texts there are to choose from: --bank FOLDER (dptext bank writes one)"
+            )
+        more: Any = settings
+        return BankRewriter(
+            TextBank.load(self.bank), epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more
+        )
+
+    def check_apart(self, out: str) -> None:
+        """Whether an output leaves the bank as it is.
+
+        Raises:
+            ParameterError: it would lie in its folder.
+        """
+        if self.bank is not None and self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
+            raise ParameterError(f"{out!r} lies in the folder of the bank, which must stay as it is: choose another")
+
+
+def _check_known(name: str, given: Collection[str], known: Collection[str]) -> None:
+    foreign = sorted(set(given) - set(known))
+    if foreign:
+        names = ", ".join(_spelled(each) if each in _WITH_A_NAME else each for each in foreign)
+        has = ", ".join(sorted(known)) or "no options"
+        raise ParameterError(f"the mechanism {name} has no {names}: leave it out (it has {has})")
+
+
+def _spelled(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismOptions:
+    """What replaces texts, and with what budget."""
+
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            help="Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a "
+            "sentence or a document, as --unit says)."
+        ),
+    ]
+    mechanism: Annotated[
+        str,
+        options.OneOf((*MECHANISMS, BANK)),
+        typer.Option(help="How words are replaced; or bank, for sentences and documents (with --bank)."),
+    ] = "tem"
     settings: Annotated[
         tuple[str, ...],
         typer.Option(
@@ -68,30 +162,25 @@ class WordOptions:
             help=f"A further option of a mechanism: {_BY_SET}. May be repeated.",
         ),
     ] = ()
-    unknown: Annotated[UnknownWords, typer.Option(help="What words outside the vocabulary count as.")] = "unk"
-    index: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="TEM: keep an index of the vocabulary there; later runs start fast."),
-    ] = None
 
-    def build(self) -> WordMechanism:
+    def build(self, words: WordOptions, bank: BankOptions) -> TextMechanism:
         """The mechanism that is asked for.
 
         Raises:
             ParameterError: an option that it has not, or a value that it refuses.
         """
-        given = {name: getattr(self, name) for name in _WITH_A_NAME} | options.parse_settings(self.settings)
-        given = {name: value for name, value in given.items() if value is not None}
-        build: Any = MECHANISMS[self.mechanism]
-        known = set(options_of(build))
-        foreign = sorted(given.keys() - known)
-        if foreign:
-            names = ", ".join(f"--{each.replace('_', '-')}" if each in _WITH_A_NAME else each for each in foreign)
-            has = ", ".join(sorted(known)) or "no options"
-            raise ParameterError(f"the mechanism {self.mechanism} has no {names}: leave it out (it has {has})")
-        vectors = load_vectors(self.vectors, limit=self.limit)
-        mechanism: WordMechanism = build(vectors, epsilon=self.epsilon, unknown=self.unknown, **given)
-        return mechanism
+        settings = options.parse_settings(self.settings)
+        others: WordOptions | BankOptions = words if self.mechanism == BANK else bank
+        given = [_spelled(each.name) for each in fields(others) if getattr(others, each.name) != each.default]
+        if given and self.mechanism == BANK:
+            raise ParameterError(f"{', '.join(given)}: for mechanisms that replace words; leave it out with a bank")
+        if given:
+            raise ParameterError(
+                f"{', '.join(given)}: for --mechanism {BANK}, not for {self.mechanism}; give that, or leave it out"
+            )
+        if self.mechanism == BANK:
+            return bank.build(self.epsilon, settings)
+        return words.build(self.mechanism, self.epsilon, settings)
 
 
 @options.collected
@@ -102,7 +191,9 @@ def privatize(
         str,
         typer.Option("--out", "-o", metavar="OUT", help="A file; a folder (one file for each IN); - for a pipe."),
     ],
+    what: MechanismOptions,
     words: WordOptions,
+    bank: BankOptions,
     run: options.Run,
     processes: options.Processes = 1,
     engine: options.Engine = "local",
@@ -113,12 +204,13 @@ def privatize(
     charge: options.Charge,
     output: options.Output,
 ) -> None:
-    """Replace every word of a corpus, and write OUT and OUT.privacy.json."""
+    """Replace the texts of a corpus, word by word or by public ones (bank), and write OUT and OUT.privacy.json."""
+    bank.check_apart(out)
     if engine == "spark":
         foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
         foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
         _check_for_spark(rows, out, foreign)
-        mechanism = words.build()
+        mechanism = what.build(words, bank)
         output.say(mechanism.promise_before_start())
         _privatize_on_spark(rows, out, mechanism, run, charge, output)
         return
@@ -135,7 +227,7 @@ def privatize(
     check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
     if statement is not None:
         check_statement_file([each for place in to for each in place.sources], statement, force=run.force)
-    mechanism = words.build()
+    mechanism = what.build(words, bank)
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }

@@ -18,7 +18,16 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dptext.privacy.guarantee import ZCDP, ApproxDP, Guarantee, MetricDP, NoGuarantee, PureDP, at_most
+from dptext.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    NoGuarantee,
+    PureDP,
+    at_most,
+    product_upwards,
+)
 from dptext.privacy.unit import Relation, Unit
 from dptext.privacy.vulnerability import rate_at_most
 
@@ -274,7 +283,8 @@ def before_words(mechanism: Any, *, word: Guarantee) -> str:
 
 def before_bank(mechanism: Any) -> str:
     """What a file of texts is promised by a bank of public texts."""
-    return filled("privacy/templates/before_bank.txt", mechanism=mechanism).rstrip("\n")
+    dearest = product_upwards(mechanism.max_sentences or 0, mechanism.epsilon)
+    return filled("privacy/templates/before_bank.txt", mechanism=mechanism, dearest=dearest).rstrip("\n")
 
 
 def before_vectors(device: Any) -> str:

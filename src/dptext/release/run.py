@@ -26,7 +26,7 @@ from dptext.files.streams import STANDARD, file_digest
 from dptext.own_files import HashedFile, check_target, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey
-from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
 from dptext.release.charges import Charges
 from dptext.release.job import Job, interrupted
 from dptext.release.release import (
@@ -444,7 +444,9 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
     text = beside.read_text(encoding="utf-8") if beside.exists() else ""
     with contextlib.suppress(DataError):
         statement = PrivacyStatement.from_json(text)
-        same = {**statement.parameters, **of.parameters} == dict(statement.parameters)
+        # what follows from the guarantee of a document differs from that of its parts
+        decided = {name: value for name, value in of.parameters.items() if name not in OF_THE_GUARANTEE}
+        same = {**statement.parameters, **decided} == dict(statement.parameters)
         kept = {each for each in statement.exposed if each.startswith("the column ")}
         same = same and kept == {kept_as_it_was(name) for name in keep}
         if same and statement.mechanism == of.mechanism and statement.data_sha256 == file_digest(out):

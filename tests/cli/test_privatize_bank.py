@@ -1,0 +1,143 @@
+"""``dptext privatize --mechanism bank``: sentences and documents as texts of a public bank, all ways of files."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.cli import main
+from dptext.ledger.ledger import Ledger
+
+MARKER = "qsecretq"
+PUBLIC = [
+    f"the {what} was {how}" for what in ("tea", "room", "staff") for how in ("good", "bad", "late", "dear", "new")
+]
+TEXTS = ["The tea was late. The staff were good.", "", f"{MARKER}!", "A bad room? A bad room. A bad room!"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("public") / "bank"
+    words = sorted({word for text in PUBLIC for word in text.split()})
+    vectors = dptext.load_vectors((words, np.random.default_rng(2).normal(size=(len(words), 6))))
+    dptext.TextBank(PUBLIC, encoder=dptext.MeanOfWords(vectors), name="hotels", cache=False).save(place)
+    return str(place)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("in.jsonl")
+    return tmp_path
+
+
+def write(name):
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with open(name, "w") as stream:
+        stream.writelines(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(TEXTS))
+
+
+def read(name):
+    with open(name) as stream:
+        return [json.loads(line) for line in stream]
+
+
+@pytest.fixture
+def privatize(run, folder):
+    def call(*arguments):
+        return run(
+            "privatize", "--mechanism", "bank", "--bank", folder, "--epsilon", "8", *arguments
+        )  # the last counts
+
+    return call
+
+
+def counts(name):
+    """How many sentences of the bank each row holds, and nothing else."""
+    found = []
+    for row in read(name):
+        found.append(0)
+        while row["text"]:
+            sentence = next(each for each in PUBLIC if row["text"].startswith(each))
+            row["text"] = row["text"].removeprefix(sentence).removeprefix(" ")
+            found[-1] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "sentences", "epsilon", "said"),
+    [
+        ([], [2, 0, 1, 3], 24.0, "document  8 times its number of sentences, which is shown"),
+        (["--max-sentences", "2"], [2, 0, 1, 2], 16.0, "document  at most 16, for 2 sentences"),
+        (["--unit", "document"], [1, 1, 1, 1], 8.0, "document  one text of the bank stands for all of it"),
+        (["--unit", "document", "--max-sentences", "2"], [2, 2, 2, 2], 8.0, "document  always 2 sentences, 4 each"),
+    ],
+)
+def test_what_comes_out_is_of_the_bank_and_as_the_unit_says(work, privatize, options, sentences, epsilon, said):
+    code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--keep", "n", "--set", "size=3", *options)
+    assert (code, out) == (0, "")
+    assert counts("out.jsonl") == sentences
+    assert [row["n"] for row in read("out.jsonl")] == [0, 1, 2, 3]
+    statement = dptext.PrivacyStatement.from_json((work / "out.jsonl.privacy.json").read_text())
+    assert (statement.guarantee, statement.unit) == (dptext.PureDP(epsilon), "document")
+    assert (statement.parameters["size"], statement.parameters["bank"]) == (3, "hotels")
+    before = err[: err.index("Wrote ")]
+    assert before.startswith("BankRewriter on the bank 'hotels' (15 public texts)\n  unit      ")
+    assert said in before
+    assert "8, pure, for a " in before and "blindly it is 0.34%" in before
+    assert max(map(len, before.splitlines())) <= 80
+    assert MARKER not in (work / "out.jsonl").read_text() + err
+
+
+def test_folders_quiet_json_and_a_resumed_run(work, privatize):
+    for name in ("a.jsonl", "deep/b.jsonl"):
+        write(f"texts/{name}")
+    assert privatize("texts", "-o", "private", "--quiet") == (0, "", "")
+    os.remove("private/a.jsonl")
+    os.remove("private/a.jsonl.privacy.json")
+    code, out, err = privatize("texts", "-o", "private", "--resume", "--json")
+    assert (code, json.loads(out)["documents"]) == (0, 4)
+    assert "deep/b.jsonl is there already: left as it is" in err
+    for other in (["--unit", "document"], ["--set", "size=2"]):
+        code, _, err = privatize("texts", "-o", "private", "--resume", *other)
+        assert (code, "is of another run" in err) == (2, True)
+
+
+def test_a_pipe_gets_what_the_file_gets(work, folder, capfdbinary):
+    given = ["--mechanism", "bank", "--bank", folder, "--epsilon", "8", "--seed", "4", "-q"]
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", *given]) == 0
+    assert main(["privatize", "in.jsonl", "-o", "-", "--statement", "s.json", *given]) == 0
+    assert capfdbinary.readouterr().out == (work / "out.jsonl").read_bytes()
+
+
+def test_a_ledger_charges_the_sentences_that_a_document_may_have(work, privatize):
+    Ledger.create("book", epsilon=30.0)
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "--ledger", "book")
+    assert (code, "say how much of one is replaced at most" in err) == (3, True)
+    assert privatize("in.jsonl", "-o", "out.jsonl", "--ledger", "book", "--max-sentences", "3")[0] == 0
+    assert Ledger("book").left(TEXTS[0]).spent == 24.0
+    code, _, err = privatize("in.jsonl", "-o", "more.jsonl", "--ledger", "book", "--unit", "document")
+    assert (code, "would be overspent" in err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--vectors", "x.txt", "--max-words", "3"], 2, "--vectors, --max-words: for mechanisms that replace words"),
+        (["--unknown", "uniform"], 2, "--unknown: for mechanisms that replace words"),
+        (["--mechanism", "tem"], 2, "--bank: for --mechanism bank, not for tem; give that, or leave it out"),
+        (["--set", "beta=3"], 2, "the mechanism bank has no --beta: leave it out (it has size)"),
+        (["--set", "size=15"], 2, "size must be an integer from 1 to 14, got 15"),
+        (["--bank", "nowhere"], 1, "nowhere: expected a folder that TextBank.save wrote"),
+        (["--epsilon", "50"], 2, "epsilon must be a number above 0 and at most 36.74"),
+        (["--max-sentences", "0"], 2, "max_sentences must be an integer from 1 to 1,000,000, got 0"),
+        (["--unit", "user"], 2, "Invalid value for '--unit'"),
+    ],
+)
+def test_bad_usage_gets_one_line_and_leaves_nothing(work, privatize, options, code, message):
+    found, out, err = privatize("in.jsonl", "-o", "out.jsonl", "-q", *options)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert message in err
+    assert sorted(os.listdir()) == ["in.jsonl"]
