@@ -8,7 +8,7 @@ import pytest
 import dptext
 from contracts.cases import CASES
 from dptext import PrivacyStatement
-from dptext.privacy.condition import SameLayout
+from dptext.privacy.condition import SameLayout, SameSentenceCount
 from dptext.privacy.statement import TAKEN_FOR_GRANTED, software
 from dptext.words import registry
 
@@ -34,6 +34,22 @@ def test_a_release_that_shows_the_layout_promises_nothing_between_layouts(name):
     word, document, release, *_ = CASES[name]()
     for statement in (word, document, release, dptext.statement_for_user(release, 2)):
         assert statement.condition.has(SameLayout)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"max_sentences": 3}, {"unit": "document"}, {"unit": "document", "max_sentences": 3}]
+)
+def test_a_release_that_shows_the_number_of_sentences_promises_nothing_between_two_numbers(options):
+    bank = dptext.TextBank(["tea cup", "tax law", "cup law"], encoder="words", cache=False)
+    mechanism = dptext.BankRewriter(bank, epsilon=3.0, **options)
+    document = mechanism.document_statement(3)
+    release = dptext.privatize(["Tea tax. A law."], mechanism).statement
+    user = dptext.statement_for_user(document, 2)
+    is_shown = "unit" not in options
+    assert not mechanism.statement.condition.has(SameSentenceCount)
+    assert all(each.condition.has(SameSentenceCount) == is_shown for each in (document, release, user))
+    assert any("number of sentences in each" in each for each in release.exposed) == is_shown
+    assert any("public, chosen without regard" in each for each in user.assumptions)
 
 
 def calls(tree, name):

@@ -40,7 +40,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences(" ")
     []
     """
-    found: list[str] = []
+    found: list[list[str]] = []  # each in pieces: added up as strings they would take the square of their number
     for paragraph in _PARAGRAPH.split(text):
         start = 0
         for stop in _STOP.finditer(paragraph):
@@ -48,7 +48,7 @@ def sentences(text: str) -> list[str]:
                 _add(found, paragraph[start : stop.end()])
                 start = stop.end()
         _add(found, paragraph[start:])
-    return found
+    return [" ".join(each) for each in found]
 
 
 def _ends(text: str, stop: regex.Match[str]) -> bool:
@@ -61,9 +61,9 @@ def _ends(text: str, stop: regex.Match[str]) -> bool:
     return mark is None or mark.strip(".…") != "" or not text[stop.end() : stop.end() + 1].islower()
 
 
-def _add(found: list[str], part: str) -> None:
+def _add(found: list[list[str]], part: str) -> None:
     sentence = " ".join(part.split())
     if found and sentence and not any(map(str.isalnum, sentence)):
-        found[-1] += f" {sentence}"
+        found[-1].append(sentence)
     elif sentence:
-        found.append(sentence)
+        found.append([sentence])

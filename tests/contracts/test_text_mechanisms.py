@@ -1,0 +1,270 @@
+"""What every mechanism that replaces texts keeps, of words or of sentences: any text, no text said, noise, counts."""
+
+import logging
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dptext
+from contracts.forked import outputs_of_processes
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.files.blocks import Block
+from dptext.privacy.guarantee import PureDP
+from dptext.privacy.randomness import NoiseKey, RandomBits
+from dptext.release.rewriting import Rewriter, rewrite_blocks
+from files.secrecy import MARKER, assert_error
+
+WORDS = ("tea", "milk", "cup", "tax")
+VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(2).normal(size=(4, 3))))
+BANK = dptext.TextBank(
+    [" ".join(words) for words in product(WORDS, repeat=3)], encoder=dptext.MeanOfWords(VECTORS), cache=False
+)
+OF_WORDS = dptext.load_vectors(([f"word{letter}" for letter in "abcdefghijklmnop"], np.eye(16)))
+OF_BANK = {
+    "sentences": dptext.BankRewriter(BANK, epsilon=1.5),
+    "three sentences at most": dptext.BankRewriter(BANK, epsilon=1.5, max_sentences=3),
+    "documents": dptext.BankRewriter(BANK, epsilon=1.5, unit="document"),
+    "documents of three sentences": dptext.BankRewriter(BANK, epsilon=1.5, unit="document", max_sentences=3),
+}
+MECHANISMS = {
+    "words by distance": dptext.TEM(OF_WORDS, epsilon=1.5),
+    "words by subset": dptext.SubsetSelection(OF_WORDS, epsilon=1.5),
+    **OF_BANK,
+}
+FIXED = {"documents": 1, "documents of three sentences": 3}
+"""Mechanisms that say nothing of a document but what the noise lets through, and how many parts each document has."""
+COUNTED = [name for name in MECHANISMS if name != "sentences"]
+"""Mechanisms whose parts can be counted in what came out."""
+
+LONG = 1_000_000
+ODD = [
+    "",
+    " \t\n ",
+    "\0",
+    "\0. \0! \0",
+    "\ud800",
+    "half \udfff. a pair",
+    "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd. \u0645\u0631\u062d\u0628\u0627\u061f \u202e!txet",
+    "e\u0301" * 50 + ". " + "\u0301" * 50,
+    "\u200b\u200d\ufeff",
+    "\u65e5\u672c\u8a9e\u3002\u4e2d\u6587\uff01",
+    "\U0001f600\U0001f468\u200d\U0001f469 1.5 3,000 http://a.b/c?d=e x@y.z",
+    "...!!!???",
+    '." ) ' * 50,
+    "a. " * 400,
+    "tea milk. Tax!\r\n\r\nCup?\u2028Tea\x85tax\x1cmilk",
+    MARKER,
+]
+HUGE = ["a" * LONG, "tea " * (LONG // 4), "." * LONG, ". " * (LONG // 2), "a." * (LONG // 2), "'" * LONG, "\n" * LONG]
+
+
+def replaced(name, texts):
+    """The private texts, and what was counted."""
+    return MECHANISMS[name].replacing()(texts, RandomBits(1))
+
+
+def pieces_of_the_bank(text):
+    words = text.split()
+    assert len(words) % 3 == 0 and set(words) <= set(WORDS)
+    return len(words) // 3
+
+
+# -- all texts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_text_comes_out_and_nothing_is_said_of_it(name, caplog, recwarn):
+    texts = [*ODD, None, *ODD]
+    with caplog.at_level(logging.DEBUG):
+        release = dptext.privatize(texts, MECHANISMS[name])
+    assert [text is None for text in release.texts] == [text is None for text in texts]
+    assert MARKER not in caplog.text and not recwarn.list
+    assert MARKER not in "".join(text or "" for text in release.texts)
+    statement = release.statement
+    assert MARKER not in statement.to_json() + statement.explain()
+    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    assert "which rows had no text (null)" in statement.exposed
+    for text in release.texts:  # another program can read it
+        assert text is None or text.encode().decode() == text
+
+
+@pytest.mark.parametrize("name", OF_BANK)
+def test_what_comes_out_is_made_of_texts_of_the_bank_and_nothing_else(name):
+    mechanism = OF_BANK[name]
+    private = dptext.privatize(ODD, mechanism).texts
+    assert [pieces_of_the_bank(text) for text in private] == [len(mechanism.parts(text)) for text in ODD]
+    if name in FIXED:
+        assert {pieces_of_the_bank(text) for text in private} == {FIXED[name]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("place", range(len(HUGE)))
+def test_a_text_of_a_million_characters_is_replaced(name, place):
+    text = HUGE[place]
+    [private], tally = replaced(name, [text])
+    assert tally.longest <= LONG // 2
+    if name in OF_BANK:
+        assert pieces_of_the_bank(private) == tally.longest <= FIXED.get(name, 1)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@settings(max_examples=30)
+@given(texts=st.lists(st.none() | st.text(max_size=80), max_size=5))
+def test_no_text_is_an_error(name, texts):
+    release = dptext.privatize(texts, MECHANISMS[name])
+    assert [text is None for text in release.texts] == [text is None for text in texts]
+    assert release.documents == len(texts)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_is_no_text_is_named_by_its_place(name):
+    mechanism = MECHANISMS[name]
+    for wrong in (7, [MARKER], MARKER.encode()):
+        assert_error(DataError, lambda wrong=wrong: dptext.privatize(["tea", MARKER, wrong], mechanism), "entry 3")
+        assert_error((DataError, ParameterError), lambda wrong=wrong: mechanism.sample([MARKER, wrong]), "entry")
+    for wrong in (MARKER, 7):
+        with pytest.raises((ParameterError, DataError, TypeError)) as caught:
+            dptext.privatize(wrong, mechanism)
+        assert MARKER not in str(caught.value)
+
+
+# -- noise ------------------------------------------------------------------------------------------------------------
+
+TEXTS = ["worda wordb. wordc wordd? worde wordf!", "tea. milk. tax.", None, "", "cup"] * 8
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_seeds_repeat_and_their_absence_does_not(name):
+    mechanism = MECHANISMS[name]
+    assert dptext.privatize(TEXTS, mechanism, seed=4).texts == dptext.privatize(TEXTS, mechanism, seed=4).texts
+    assert dptext.privatize(TEXTS, mechanism, seed=4).statement.seeded
+    assert dptext.privatize(TEXTS, mechanism, seed=4).texts != dptext.privatize(TEXTS, mechanism, seed=5).texts
+    assert dptext.privatize(TEXTS, mechanism).texts != dptext.privatize(TEXTS, mechanism).texts
+    assert not dptext.privatize(TEXTS, mechanism).statement.seeded
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_block_that_is_done_again_repeats_its_noise_and_another_does_not(name):
+    key = NoiseKey.restored(bytes(range(32)), seeded=False)
+    block = Block(TEXTS, {})
+    first, again = (Rewriter(MECHANISMS[name], key=key) for _ in range(2))
+    done = first.rewrite_block(3, block)
+    first.rewrite_block(0, Block(ODD, {}))  # what was replaced before changes nothing
+    assert first.rewrite_block(3, block) == done == again.rewrite_block(3, block)
+    assert first.rewrite_block(4, block)[0] != done[0]
+    assert first.rewrite_block(3, Block([*TEXTS, ""], {}))[0][: len(TEXTS)] != done[0]
+    assert Rewriter(MECHANISMS[name]).rewrite_block(3, block)[0] != done[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["words by distance", "documents of three sentences"])
+def test_the_number_of_processes_changes_nothing(name):
+    blocks = [(place, Block([f"{text or ''} {place}" for text in TEXTS], {})) for place in range(5)]
+    done = []
+    for processes in (1, 2):
+        rewriter = Rewriter(MECHANISMS[name], key=NoiseKey.restored(bytes(range(32)), seeded=False))
+        done.append([private for _, _, (private, _) in rewrite_blocks(rewriter, blocks, processes=processes)])
+    assert done[0] == done[1]
+
+
+@pytest.mark.parametrize("name", OF_BANK)
+def test_one_text_changes_its_own_output_and_no_other(name):
+    """With the same bits, and as many parts: whatever stands beside a text."""
+    mechanism = OF_BANK[name]
+    others = ["tea milk. cup", "tax. Tax", "milk. milk", "nothing. known"]
+    for place, instead in product(range(4), ["cup cup. tax", "milk. tea " * 2]):
+        changed = [*others[:place], instead, *others[place + 1 :]]
+        if len(mechanism.parts(instead)) != 2 and name not in FIXED:
+            continue
+        for seed in range(5):
+            before, after = (mechanism.replacing()(texts, RandomBits(seed))[0] for texts in (others, changed))
+            assert [*before[:place], *before[place + 1 :]] == [*after[:place], *after[place + 1 :]]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+@pytest.mark.parametrize("name", OF_BANK)
+def test_forked_processes_and_pickles_draw_afresh(name):
+    mechanism = OF_BANK[name]
+    outputs = outputs_of_processes(mechanism, lambda own: dptext.privatize(["tea milk"] * 200, own).texts)
+    drawn = [np.array(each) for each in outputs]
+    # the likeliest of 64 texts comes with a chance below .1: of 200 places two draws share less than half
+    assert max(np.mean(drawn[one] == drawn[two]) for one in range(3) for two in range(one)) < 0.5
+
+
+@pytest.mark.parametrize("name", OF_BANK)
+def test_a_pickle_draws_alike_and_holds_nothing_that_was_drawn(name):
+    mechanism = OF_BANK[name]
+    before = pickle.dumps(mechanism)
+    drawn = dptext.privatize([MARKER, *TEXTS], mechanism, seed=1).texts
+    assert pickle.dumps(mechanism) == before
+    assert not any(state in before for state in (b"RandomBits", b"NoiseKey", b"privacy.randomness", MARKER.encode()))
+    again = pickle.loads(before)
+    assert again.statement == mechanism.statement
+    assert dptext.privatize([MARKER, *TEXTS], again, seed=1).texts == drawn
+
+
+@pytest.mark.parametrize("name", OF_BANK)
+def test_threads_share_a_mechanism(name):
+    mechanism = OF_BANK[name]
+    with ThreadPoolExecutor(4) as pool:
+        done = [*pool.map(lambda seed: dptext.privatize(TEXTS, mechanism, seed=seed).texts, [1, 2] * 6)]
+    assert done == [dptext.privatize(TEXTS, mechanism, seed=seed).texts for seed in [1, 2] * 6]
+
+
+# -- the statement ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_it_cannot_drift_away_from_its_statement(name):
+    mechanism = MECHANISMS[name]
+    for attribute in (*vars(mechanism), "new"):
+        with pytest.raises(AttributeError, match="frozen"):
+            setattr(mechanism, attribute, 0.01)
+
+
+@pytest.mark.parametrize("name", FIXED)
+@settings(max_examples=15)
+@given(texts=st.lists(st.text(max_size=60), max_size=4))
+def test_a_statement_for_any_two_documents_says_the_same_of_all(name, texts):
+    mechanism = MECHANISMS[name]
+    made = dptext.privatize(texts, mechanism).statement
+    assert made.replace(release_id=None) == mechanism.document_statement(0).replace(release_id=None)
+    assert made.guarantee == PureDP(1.5)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+@settings(max_examples=60)
+@given(text=st.sampled_from(ODD) | st.text(max_size=60))
+def test_never_fewer_parts_are_counted_in_what_came_out_than_there_were(name, text):
+    [private], tally = replaced(name, [text])
+    assert MECHANISMS[name].parts_in(private) >= tally.longest
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_statement_of_batches_promises_no_more_than_that_of_a_release(name):
+    mechanism = MECHANISMS[name]
+    for texts in ([], [""], ["tea"], ODD):
+        release = dptext.privatize(texts, mechanism)
+        said = dptext.batch_privatizer(mechanism).statement(release.texts)
+        assert said.epsilon >= release.statement.epsilon
+        assert said.condition == release.statement.condition
+
+
+def test_where_parts_cannot_be_counted_batches_get_no_statement():
+    privatizer = dptext.batch_privatizer(OF_BANK["sentences"])
+    private = privatizer({"text": TEXTS})["text"]
+    with pytest.raises(RefusedError, match="give max_sentences"):
+        privatizer.statement(private)
+
+
+@pytest.mark.parametrize("name", OF_BANK)
+def test_sentences_are_no_bag_of_words(name):
+    assert_error(
+        ParameterError, lambda: dptext.privatize_bags([MARKER], OF_BANK[name]), "word mechanism", "BankRewriter"
+    )
