@@ -2,13 +2,14 @@
 
 **Exact.** Rows and queries are in whole units of 2^-15 and of length at most 1. A scalar product of two such vectors is
 a whole number of units of 2^-30; so is every partial sum, of at most 2^30 units, by Cauchy and Schwarz. So float64 is
-exact in any order of adding. It is needed for few: float32 scores, in whatever order they are summed, are within
+exact in any order of adding. It is needed for few: float32 scores, from a library that adds and multiplies in float32
+or finer, in any order, are within
 
     e = g |q| max |y|,    g = d u / (1 - d u),   u = 2^-24                            (Higham 2002, eq. 3.5)   (error)
 
 of the true ones, for the float32 numbers of a row y and a query q of d dimensions are themselves exact. Let t be the
 k-th largest score. No score moves by more than e, so the k-th largest scalar product is within e of t. So a row scored
-above t + 2 e is in the set, a row scored below t - 2 e is not, whatever is a tie, and float64 decides between.
+above t + 2 e is in the set, however ties are broken, a row scored below t - 2 e is not, and float64 decides between.
 
 **Fast.** Scores are made tile by tile, and most are forgotten at once. Those of a sample of the rows come first. By
 them a query gets two thresholds, between which t very likely lies, not many rows apart: only rows between are kept
@@ -53,7 +54,7 @@ _QUERIES = 1024  # at once
 _TILE_SCORES, _LEAST_TILE_ROWS, _TILE_ROWS = 2**20, 2**10, 2**13
 _CHECKED, _EXACT = 2**19, 2**18  # float64 numbers of rows at once
 _ALL_SCORES = 2**23  # at once, where all of a query are kept
-_BETWEEN, _SPARE, _BITS = 2**21, 2**10, 2**26  # kept at once, where few are; more for each query
+_BETWEEN, _SPARE, _BITS = 3 * 2**20, 2**10, 2**27  # kept at once, where few are; more for each query
 _DECIDED = 2**17  # of those, by one thread
 
 _SEED = 15
@@ -128,8 +129,12 @@ class NearestSets:
         found[simple] = np.arange(count)
         places = np.flatnonzero(~simple)
         if len(self._sample) >= _LEAST_SAMPLE:
-            places = self._find_by_sample(checked, errors, found, places)
-        self._find_by_all_scores(checked, errors, found, places)
+            ranks = self._ranks_in_sample(count)
+            parts = _parts(places, self._together(ranks))
+            left = [self._find_by_sample(checked[part], errors[part], found, part, ranks) for part in parts]
+            places = np.concatenate([places[:0], *left])
+        for part in _parts(places, _ALL_SCORES // len(self)):
+            self._find_by_all_scores(checked[part], errors[part], found, part)
         return found
 
     def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
@@ -197,10 +202,8 @@ class NearestSets:
             with lock:
                 sums[:] = map(int.__add__, sums, largest)
 
-        together = max(1, min(_QUERIES, 2 * _ALL_SCORES // size))
-        for first in range(0, n, together):
-            steps = self._all_steps(checked[first : first + together])
-            for_each_block(partial(add, steps, first), range(len(steps)))
+        for part in _parts(np.arange(n), 2 * _ALL_SCORES // size):
+            for_each_block(partial(add, self._all_steps(checked[part]), part[0]), range(len(part)))
         return Profile(ranks, np.array([each / (n * _STEPS) for each in sums]), candidates=candidates)
 
     def _checked(self, queries: npt.ArrayLike) -> Tile:
@@ -256,62 +259,53 @@ class NearestSets:
         return np.flatnonzero(kept) if rows is None else rows[kept]
 
     def _find_by_all_scores(self, queries: Tile, errors: Floats, found: Rows, places: Rows) -> None:
-        """Fill in the sets of the queries at these places."""
-        size, count = len(self), found.shape[1]
-        together = max(1, min(_QUERIES, _ALL_SCORES // size))
-        for first in range(0, len(places), together):
-            mine = places[first : first + together]
-            part = queries[mine]
-            scores = np.empty((len(mine), size), dtype=np.float32)
-            many = _rows_of_a_tile(len(mine))
+        """Fill in the sets of these queries at these places."""
+        count = found.shape[1]
+        scores = np.empty((len(queries), len(self)), dtype=np.float32)
+        many = _rows_of_a_tile(len(queries))
 
-            def score(start: int, part: Tile = part, scores: Tile = scores, many: int = many) -> None:
-                np.matmul(part, self._matrix[start : start + many].T, out=scores[:, start : start + many])
+        def score(start: int) -> None:
+            np.matmul(queries, self._matrix[start : start + many].T, out=scores[:, start : start + many])
 
-            def decide(at: int, mine: Rows = mine, scores: Tile = scores) -> None:
-                place = mine[at]
-                border = _Border.of(scores[at], errors[place], count)
-                found[place] = self._decide(queries[place], None, scores[at], count, border)
+        def decide(at: int) -> None:
+            border = _Border.of(scores[at], errors[at], count)
+            found[places[at]] = self._decide(queries[at], None, scores[at], count, border)
 
-            for_each_block(score, range(0, size, many))
-            for_each_block(decide, range(len(mine)))
+        for_each_block(score, range(0, len(self), many))
+        for_each_block(decide, range(len(queries)))
 
-    def _find_by_sample(self, queries: Tile, errors: Floats, found: Rows, places: Rows) -> Rows:
-        """Fill in sets by what lies between thresholds; returns the places of the queries that it does not decide."""
-        size, count = len(self), found.shape[1]
-        low, high = self._ranks_in_sample(count)
-        expected = (low - high) * size // len(self._sample) + 1
-        together = max(16, min(_QUERIES, _BETWEEN // expected, _BITS // size if high else _QUERIES))
-        group = max(1, min(64, _DECIDED // expected))
-        undecided = []
-        for first in range(0, len(places), together):
-            mine = places[first : first + together]
-            between = _Between(
-                self._matrix, queries[mine], *self._thresholds(queries[mine], low, high), 2 * expected + _SPARE
-            )
-            for_each_block(between.collect, between.tiles)
+    def _find_by_sample(self, queries: Tile, errors: Floats, found: Rows, places: Rows, ranks: tuple[int, int]) -> Rows:
+        """The same by what lies between thresholds; returns the places of the queries that it does not decide."""
+        count = found.shape[1]
+        most = 2 * self._expected(ranks) + _SPARE
+        between = _Between(self._matrix, queries, *self._thresholds(queries, *ranks), most)
+        for_each_block(between.collect, between.tiles)
+        undecided = np.zeros(len(queries), dtype=np.bool_)
 
-            def decide(start: int, mine: Rows = mine, between: _Between = between) -> None:
-                stop = min(start + group, len(mine))
-                for place, (above, rows, scores, least, most) in zip(
-                    mine[start:stop], between.found(start, stop), strict=True
-                ):
-                    left = count if above is None else count - int(np.count_nonzero(above))
-                    if not 0 < left <= len(rows):
-                        undecided.append(place)
-                        continue
-                    border = _Border.of(scores, errors[place], left)
-                    if border.low < least or border.high > most:
-                        undecided.append(place)
-                        continue
-                    chosen = self._decide(queries[place], rows, scores, left, border)
-                    if above is not None:
-                        above[chosen] = True
-                        chosen = np.flatnonzero(above)
-                    found[place] = chosen
+        def decide(group: range) -> None:
+            for at, (above, rows, scores, least, most) in zip(group, between.found(group), strict=True):
+                left = count if above is None else count - int(np.count_nonzero(above))
+                border = _Border.of(scores, errors[at], left) if 0 < left <= len(rows) else None
+                if border is None or border.low < least or border.high > most:
+                    undecided[at] = True
+                    continue
+                chosen = self._decide(queries[at], rows, scores, left, border)
+                if above is not None:
+                    above[chosen] = True
+                    chosen = np.flatnonzero(above)
+                found[places[at]] = chosen
 
-            for_each_block(decide, range(0, len(mine), group))
-        return np.sort(np.array(undecided, dtype=np.int64))
+        many = max(1, min(64, _DECIDED // self._expected(ranks)))
+        for_each_block(decide, (range(len(queries))[start : start + many] for start in range(0, len(queries), many)))
+        return places[undecided]
+
+    def _together(self, ranks: tuple[int, int]) -> int:
+        """So many queries at once are bounded in memory."""
+        return max(16, min(_BETWEEN // self._expected(ranks), _BITS // len(self) if ranks[1] else _QUERIES))
+
+    def _expected(self, ranks: tuple[int, int]) -> int:
+        """So many rows lie between thresholds."""
+        return (ranks[0] - ranks[1]) * len(self) // len(self._sample) + 1
 
     def _ranks_in_sample(self, count: int) -> tuple[int, int]:
         """Between the scores of these ranks in the sample lies t, very likely; 0 stands for no upper threshold."""
@@ -398,18 +392,18 @@ class _Between:
             self._counts += np.bincount(which, minlength=len(self._counts))
             self._lows[self._counts > self._most] = np.inf
 
-    def found(self, start: int, stop: int) -> Iterator[tuple[Mask | None, Rows, Tile, float, float]]:
+    def found(self, group: range) -> Iterator[tuple[Mask | None, Rows, Tile, float, float]]:
         """For each of these queries: marks of the rows above; those between, ascending; their scores; thresholds."""
         which, rows, scores = [], [], []
         for first, (queries, row, score) in sorted(self._kept.items()):
-            mine = slice(*np.searchsorted(queries, (start, stop)))
+            mine = slice(*np.searchsorted(queries, (group.start, group.stop)))
             which.append(queries[mine])
             rows.append(row[mine].astype(np.int64) + first)
             scores.append(score[mine])
         order = np.argsort(np.concatenate(which), kind="stable")
-        bounds = np.cumsum(self._counts[start:stop])[:-1]
+        bounds = np.cumsum(self._counts[group.start : group.stop])[:-1]
         for place, its_rows, its_scores in zip(
-            range(start, stop),
+            group,
             np.split(np.concatenate(rows)[order], bounds),
             np.split(np.concatenate(scores)[order], bounds),
             strict=True,
@@ -425,6 +419,12 @@ class _Between:
         if not hasattr(self._rooms, name):
             setattr(self._rooms, name, np.empty(n * self.tiles.step, dtype=dtype))
         return getattr(self._rooms, name)[: n * rows].reshape(n, rows)  # type: ignore[no-any-return]
+
+
+def _parts(places: Rows, together: int) -> Iterator[Rows]:
+    """So many at once, but at least one and no more than fill a tile of scores."""
+    many = max(1, min(_QUERIES, together))
+    return (places[start : start + many] for start in range(0, len(places), many))
 
 
 def _rows_of_a_tile(queries: int) -> int:
