@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dptext.audits.mechanisms import distance_named
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.unit import Unit
+from sentences.banks import bank
 from zoo.case import ApproxDP, claim
 
 POINTS = np.random.default_rng(1).normal(size=(40, 6)) / 10
@@ -196,3 +198,77 @@ def test_the_mahalanobis_distance_is_shaped_by_the_whole_vocabulary():
         distance_named(name, None)
     equal = distance_named("regularized mahalanobis (lambda 1.0)", None, np.ones((3, 2)))
     np.testing.assert_allclose(equal(np.zeros((1, 2)), np.array([[3.0, 4.0]])), [[5.0]])
+
+
+# -- texts of a bank ------------------------------------------------------------------------------------------------
+
+
+def rewriter(**options):
+    return dptext.BankRewriter(bank(), **{"epsilon": 4.0, "size": 3} | options)
+
+
+class Bent:
+    """A rewriter that shows and promises what the honest one does, and draws by a rule of its own."""
+
+    def __init__(self, honest, sample=None, shares=None):
+        self.bank, self.part_statement = honest.bank, honest.part_statement
+        self.sample = sample or honest.sample
+        self.distributions = shares or honest.distributions
+
+
+def test_texts_of_a_bank_are_exact_over_all_pairs_and_shown_by_draws():
+    verdict = audit(rewriter(), samples=20_000, seed=1)
+    assert verdict.outcome is Outcome.EXACT
+    assert verdict.loss == pytest.approx(4.0, abs=1e-9)
+    assert verdict.loss <= verdict.allowed
+    assert verdict.draws.agree
+    shown = float(re.search(r"show ([\d.]+) nats at least", verdict.coverage)[1])
+    assert 0.8 * 4 < shown <= 4
+    assert not any(text in verdict.explain() for text in bank().texts)
+
+
+def test_a_sentence_of_a_document_is_held_to_its_share():
+    verdict = audit(rewriter(unit="document", max_sentences=2), samples=2_000, seed=1)
+    assert verdict.allowed == 2.0
+    assert verdict.loss == pytest.approx(2.0, abs=1e-9)
+    assert audit(rewriter(), dptext.BankRewriter(bank(), epsilon=3.9).statement, samples=2_000, seed=1).refuted
+
+
+def _nearest(texts, **_options):
+    honest = rewriter()
+    return [bank().texts[place] for place in honest.distributions(texts).argmax(axis=1)]
+
+
+def _others_share(texts, **_options):
+    return rewriter(epsilon=6.0).sample(texts)
+
+
+def _own_words(texts, **_options):
+    return [
+        text if number % 500 == 7 else drawn
+        for number, (text, drawn) in enumerate(zip(texts, rewriter().sample(texts), strict=True))
+    ]
+
+
+@pytest.mark.parametrize("sample", [_nearest, _others_share, _own_words])
+def test_a_sampler_that_does_not_follow_what_it_shows_is_refuted(sample):
+    verdict = audit(Bent(rewriter(), sample), texts=["tea", "the law", "a dog", "nothing"], samples=20_000, seed=1)
+    assert verdict.refuted
+    assert not audit(Bent(rewriter()), texts=["tea", "the law", "a dog", "nothing"], samples=20_000, seed=1).refuted
+
+
+def test_a_shown_distribution_that_loses_too_much_is_refuted():
+    def shares(texts):
+        return rewriter(epsilon=4.4).distributions(texts)
+
+    assert audit(Bent(rewriter(), shares=shares), samples=2_000, seed=1).refuted
+
+
+def test_what_is_not_for_texts_of_a_bank_is_refused(mechanism):
+    for option in ({"words": ["tea"]}, {"dimension": 3}, {"labels": [1]}):
+        with pytest.raises(ParameterError, match="means nothing for a mechanism of texts"):
+            audit(rewriter(), **option)
+    with pytest.raises(ParameterError, match="texts= means nothing for a word mechanism"):
+        audit(mechanism, texts=["tea"])
+    with pytest.raises(ParameterError, match="at least two different texts"):
+        audit(rewriter(), texts=["tea", "tea"])

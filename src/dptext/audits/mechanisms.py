@@ -1,4 +1,4 @@
-"""The audit of a whole mechanism, of words or of vectors.
+"""The audit of a whole mechanism, of words, of texts as texts of a bank, or of vectors.
 
 Nothing here knows a concrete mechanism: distributions are taken as the mechanism shows them or sampled from it, and the
 claim is a `PrivacyStatement`. Distances of metric claims are computed from the public vectors with formulas that share
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ from dptext.audits.verdict import (
     Verdict,
     as_approx,
     checked_claim,
+    delta_of,
     judge_exact,
     judge_sample,
 )
@@ -45,6 +47,8 @@ _ELLIPTICAL = re.compile(r"regularized mahalanobis \(lambda (\S+)\)")
 _ALL_PAIRS_UP_TO = 2_000
 _CHOSEN = 600
 _RUN = 20
+_CHANCES = 1 << 24  # probabilities in memory
+_LEAST_TEXTS, _LEAST_SAMPLES = 8, 100
 
 
 class WordMechanismLike(Protocol):
@@ -60,6 +64,26 @@ class WordMechanismLike(Protocol):
 
     def sample(self, words: list[str], *, seed: int | None = None) -> list[str]:
         """One output for each word."""
+        ...
+
+
+class BankMechanismLike(Protocol):
+    """A mechanism to `audit` that replaces texts by texts of a public bank, and shows its distribution."""
+
+    bank: Any
+    """``texts``, all that can come out."""
+
+    @property
+    def part_statement(self) -> PrivacyStatement:
+        """The claim for what is drawn at once."""
+        ...
+
+    def distributions(self, texts: list[str]) -> npt.ArrayLike:
+        """(texts, texts of the bank) probabilities."""
+        ...
+
+    def sample(self, texts: list[str], *, seed: int | None = None) -> list[str]:
+        """One output for each text."""
         ...
 
 
@@ -90,10 +114,11 @@ class DeviceLike(Protocol):
 
 
 def audit(
-    mechanism: WordMechanismLike | RandomizerLike | DeviceLike | ChannelLike,
+    mechanism: WordMechanismLike | BankMechanismLike | RandomizerLike | DeviceLike | ChannelLike,
     claim: PrivacyStatement | None = None,
     *,
     words: Sequence[str] | None = None,
+    texts: Sequence[str] | None = None,
     distance: Distance | None = None,
     labels: Labels | None = None,
     dimension: int | None = None,
@@ -103,19 +128,27 @@ def audit(
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """Try to refute what a mechanism promises, for one word or for one vector.
+    """Try to refute what a mechanism promises, for one word, one text that is replaced at once, or one vector.
 
     A word mechanism: exact where it shows its distribution (``log_distributions``, ``distributions`` or
     ``probabilities``), over every pair of the audited words and every output; then draws are compared with that
     distribution (`dptext.audits.draws`). Else sampled: the pair of words whose promise is the tightest, as a black
-    box. A randomizer of vectors (`dptext.audits.audit_vectors`): sampled, at two vectors as far apart as they can be.
+    box.
+
+    Texts that become texts of a bank: exact, over every pair of the audited texts and every text of the bank; then
+    draws are compared with that distribution, and those for the two texts whose distributions differ most bound the
+    loss from below, as a black box.
+
+    A randomizer of vectors (`dptext.audits.audit_vectors`): sampled, at two vectors as far apart as they can be.
 
     Args:
-        mechanism: a word mechanism; a randomizer of vectors, or its channel for one dimension; a `DeviceEncoder`, or
-            a fitted `PrivateEncoder`.
+        mechanism: a word mechanism; a `BankRewriter`; a randomizer of vectors, or its channel for one dimension; a
+            `DeviceEncoder`, or a fitted `PrivateEncoder`.
         claim: the statement to put to the test; None: the mechanism's own (a channel alone has none).
         words: which words to take pairs of; None: all of a vocabulary of up to 2,000, else 600 (a random half and
             their nearest neighbours, the unknown word among them).
+        texts: for a `BankRewriter`: which public texts to take pairs of; None: the empty one, and as many of its bank,
+            chosen at random, as 2^24 probabilities are of (600 at most).
         distance: for a claim in a metric of the caller's: its function, ((n, d), (m, d)) float64 -> (n, m). It is
             asked for here because a mechanism must not bring along what it is measured with.
         labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary
@@ -130,9 +163,9 @@ def audit(
         seed: for the choice of inputs and for draws; None for fresh randomness.
 
     Raises:
-        ParameterError: the claim is not about one word or one vector, or promises nothing; it speaks of a metric that
-            only its caller knows, and there is no ``distance``, or of groups or places, and there are no ``labels``;
-            the mechanism breaks its contract; an option that is not for it.
+        ParameterError: the claim is not about one word, one such text or one vector, or promises nothing; it speaks of
+            a metric that only its caller knows, and there is no ``distance``, or of groups or places, and there are no
+            ``labels``; the mechanism breaks its contract; an option that is not for it.
 
     >>> import dptext
     >>> vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -142,11 +175,15 @@ def audit(
     """
     how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
     of_words = {"words": words, "distance": distance, "labels": labels}
+    of_texts = {"texts": texts}
     of_vectors = {"dimension": dimension, "pair": pair, "score": score}
     if hasattr(mechanism, "vectors"):
-        _refuse(of_vectors, "a word mechanism")
+        _refuse(of_texts | of_vectors, "a word mechanism")
         return _audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
-    _refuse(of_words, "a mechanism of vectors")
+    if hasattr(mechanism, "bank"):
+        _refuse(of_words | of_vectors, "a mechanism of texts")
+        return _audit_texts(mechanism, claim, texts=texts, **how)  # type: ignore[arg-type]
+    _refuse(of_words | of_texts, "a mechanism of vectors")
     given: Any = getattr(mechanism, "release_", mechanism)  # of a fitted estimator: what it sends
     channel = getattr(given, "channel", None)
     if callable(channel):
@@ -231,6 +268,74 @@ def _audit_words(
         witness=f"{chosen[first]!r} against {chosen[second]!r}, {bound.event}",
         coverage=f"the pair of {len(chosen):,} words that the promise binds most, {samples:,} samples each",
     )
+
+
+def _audit_texts(
+    mechanism: BankMechanismLike,
+    claim: PrivacyStatement | None,
+    *,
+    texts: Sequence[str] | None,
+    samples: int,
+    error: float,
+    seed: int | None,
+) -> Verdict:
+    claim = checked_claim(mechanism.part_statement if claim is None else claim)
+    bank = mechanism.bank.texts
+    bits = RandomBits(seed)
+    if texts is None:
+        most = min(len(bank), _CHOSEN, max(_LEAST_TEXTS, _CHANCES // len(bank)))
+        rows = np.argsort(bits.uniform(len(bank)))[:most].tolist()
+        texts = list(dict.fromkeys(["", *(bank[row] for row in rows)]))
+        names = ["the empty text", *(f"text {row + 1} of the bank" for row in rows)]
+    else:
+        texts, names = list(texts), [f"text {place}" for place in range(1, len(texts) + 1)]
+    if len(set(texts)) < 2:
+        raise ParameterError(f"expected at least two different texts to compare, got {len(set(texts))}")
+    shares = np.asarray(mechanism.distributions(texts), dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares)
+    place_of = {text: place for place, text in enumerate(bank)}
+
+    def sampler(inputs: npt.NDArray[np.int64], bits: RandomBits) -> npt.NDArray[np.int64]:
+        order = np.argsort(inputs, kind="stable")  # equal ones together: what a text needs is found once
+        own = int(bits.integers(1)[0]) if seed is not None else None  # without a seed as it draws in use
+        drawn = mechanism.sample([texts[place] for place in inputs[order]], seed=own)
+        found = np.empty(len(inputs), dtype=np.int64)
+        found[order] = [place_of.get(each, len(bank)) for each in drawn]  # of another origin: a category of its own
+        return found
+
+    allowed = as_approx(claim).epsilon + claim.slack
+    verdict = judge_exact(
+        claim,
+        logs,
+        allowed,
+        names=names,
+        coverage=f"the pairs of {len(texts):,} public texts, {len(bank):,} outputs",
+        sampler=sampler,
+        samples=samples,
+        error=error / 2,
+        seed=seed,
+    )
+    if verdict.refuted:
+        return verdict
+    second = int(np.abs(shares - shares[0]).sum(axis=1).argmax())
+    # an output that is likely under neither says nothing
+    ratio = np.append(np.where(np.isfinite(logs[0] - logs[second]), logs[0] - logs[second], 0.0), 0.0)
+    bound = sampled_loss(
+        *(_draw_of(sampler, each) for each in (0, second)),
+        samples=max(_LEAST_SAMPLES, samples // 4),
+        error=error / 2,
+        delta=delta_of(claim),
+        score=lambda drawn: ratio[drawn],
+        seed=seed,
+    )
+    shown = f"{names[0]} against {names[second]}, {bound.event}"
+    if bound.loss > allowed:
+        return judge_sample(
+            claim, bound, allowed=allowed, error=error / 2, witness=shown, coverage="the two that differ most"
+        )
+    beside = f"as a black box, draws of two of them show {bound.loss:.3g} nats at least"
+    return replace(verdict, error=error, coverage=f"{verdict.coverage}; {beside}")
 
 
 class _Allowed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.file_audit import (
     Check,
+    audit_bank_file,
     audit_description,
     audit_synthetic_file,
     audit_vector_file,
@@ -26,6 +28,7 @@ from dptext.reports.file_audit import (
     description_folder,
     is_of_vectors,
 )
+from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
 from dptext.synthesis.distribution import announces_description, is_described, read_description
 from dptext.words.registry import mechanism_from_statement
 
@@ -44,6 +47,7 @@ def audit(
         tuple[str, ...],
         typer.Option("--word", help="Audit pairs of these words (repeat it); default: chosen at random."),
     ] = (),
+    bank: options.BankBehind = None,
     synthetic: options.SyntheticInputs,
     samples: options.Samples = 200_000,
     error: Annotated[
@@ -66,14 +70,20 @@ def audit(
     statement = read_statement(beside)
     if not is_described(statement) and (synthetic.public or synthetic.distribution):
         raise ParameterError("the file is no synthetic corpus: leave --public and --distribution out")
+    if is_of_bank(statement):
+        _refuse_words(words, vectors, "texts of a bank")
+        output.say(f"Auditing {statement.mechanism} ...")
+        rewriter = rewriter_from_statement(statement, bank)
+        checks, verdict = audit_bank_file(statement, data, rewriter, text=text, **how)
+        return _report(checks, verdict, statement, beside, output)
+    if bank is not None:
+        raise ParameterError("the file holds no texts of a bank: leave --bank out")
     if not is_described(statement) and not is_of_vectors(statement):
         mechanism = mechanism_from_statement(statement, vectors=vectors)
         output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
         checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
         return _report(checks, verdict, statement, beside, output)
-    if words or vectors is not None:
-        what = "private vectors" if is_of_vectors(statement) else "public or generated texts"
-        raise ParameterError(f"the file holds {what}, no private words: leave --word and --vectors out")
+    _refuse_words(words, vectors, "private vectors" if is_of_vectors(statement) else "public or generated texts")
     output.say(f"Auditing {statement.mechanism} ...")
     if is_of_vectors(statement):
         checks, verdict = audit_vector_file(statement, data, **how)
@@ -85,6 +95,11 @@ def audit(
 
 
 _IN_A_FOLDER = "privacy.json"
+
+
+def _refuse_words(words: Sequence[str], vectors: str | None, holds: str) -> None:
+    if words or vectors is not None:
+        raise ParameterError(f"the file holds {holds}, no private words: leave --word and --vectors out")
 
 
 def _report(
@@ -107,7 +122,9 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
     of = "people" if is_described(statement) else "vectors" if is_of_vectors(statement) else "words"
-    what = {"people": str(statement.unit), "vectors": "vector", "words": "word"}[of]
+    of = "texts" if is_of_bank(statement) else of
+    part = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
+    what = {"people": str(statement.unit), "vectors": "vector", "words": "word", "texts": part}[of]
     typer.echo(f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain()}")
     typer.echo("\nWHAT THIS MEANS")
     few = of == "vectors" and not verdict.refutable and verdict.allowed < 30

@@ -359,6 +359,12 @@ class SyntheticInputs:
         return Pool([Path(each) for each in self.public], text=self.public_text) if self.public else None
 
 
+# -- texts of a bank ------------------------------------------------------------------------------------------
+
+BankBehind = Annotated[
+    Path | None, typer.Option("--bank", metavar="FOLDER", help="Of texts of a bank: the folder of the bank.")
+]
+
 # -- attacks and audits ----------------------------------------------------------------------------------------
 
 Attackers = Annotated[

@@ -25,6 +25,8 @@ from dptext.reports.inputs import columns_of
 from dptext.representations.files import vectors_in
 from dptext.representations.published.claim import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
+from dptext.sentences.origins import Parting
+from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import (
     Described,
     TextDistribution,
@@ -39,6 +41,7 @@ from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
 __all__ = [
     "Check",
+    "audit_bank_file",
     "audit_description",
     "audit_synthetic_file",
     "audit_vector_file",
@@ -104,6 +107,58 @@ def audit_word_file(
     again = mechanism.document_statement(longest if isinstance(longest, int) else 0)
     checks.append(_check_promise(statement, again, apart_from=("vectors",)))  # they may have moved
     return checks, audit(mechanism, words=words, labels=mechanism.labels, samples=samples, error=error, seed=seed)
+
+
+def audit_bank_file(
+    statement: PrivacyStatement,
+    data: Path,
+    rewriter: BankRewriter,
+    *,
+    text: str = "text",
+    samples: int,
+    error: float,
+    seed: int | None,
+) -> tuple[list[Check], Verdict]:
+    """Check a file of texts of a bank against its statement, and try to refute the promise for what is drawn at once.
+
+    Raises:
+        DataError: a row cannot be read.
+    """
+    checks = _check_digest(statement, data)
+    longest = statement.parameters.get("sentences_counted")
+    counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
+    if checks[0].held is not None:
+        checks += _check_parts(rewriter, data, text, counted)
+    again = rewriter.document_statement(counted)
+    checks.append(_check_promise(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
+    return checks, audit(rewriter, samples=samples, error=error, seed=seed)
+
+
+def _check_parts(rewriter: BankRewriter, data: Path, text: str, counted: int) -> Iterator[Check]:
+    """Whether each text is made of texts of the bank, and of as many as the statement says."""
+    parting = Parting(rewriter.bank.texts)
+    always = rewriter.longest_document if rewriter.unit == "document" else None
+    count = 0
+    foreign: list[int] = []
+    others: list[int] = []
+    for document in read_documents([path for path, _ in find_files([data])], text=text):
+        count += 1
+        if document.text is None:
+            continue
+        parts = parting.counts(document.text)
+        if not parts:
+            foreign.append(count)
+        elif always not in parts if always is not None else min(parts) > counted:
+            others.append(count)
+    seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
+    yield Check("every text is made of texts of the bank", not foreign, seen + _first(foreign))
+    asked = f"{always:,}" if always is not None else f"at most {counted:,}"
+    seen = f"{len(others):,} of another number"
+    yield Check(f"every text is made of {asked} of them, as the statement says", not others, seen + _first(others))
+
+
+def _first(rows: Sequence[int]) -> str:
+    return f", the first in row {rows[0]:,}" if rows else ""
 
 
 def audit_vector_file(

@@ -1,0 +1,79 @@
+"""The mechanism behind a release of texts, of any kind: again, from the public parameters that its statement carries.
+
+Word mechanisms are registered in `dptext.words.registry`; a `BankRewriter` needs the bank, which a statement names by
+its fingerprint.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import of_bank
+from dptext.release.mechanism import TextMechanism
+from dptext.sentences.bank import TextBank
+from dptext.sentences.rewriter import BankRewriter
+from dptext.words.registry import mechanism_from_statement as word_mechanism_from_statement
+
+__all__ = ["is_of_bank", "mechanism_from_statement", "rewriter_from_statement"]
+
+
+def is_of_bank(statement: PrivacyStatement) -> bool:
+    """Whether the statement speaks of texts that became texts of a bank."""
+    return statement.mechanism == BankRewriter.name
+
+
+def mechanism_from_statement(
+    statement: PrivacyStatement, *, vectors: str | None = None, bank: Path | TextBank | None = None
+) -> TextMechanism:
+    """The mechanism of which a statement speaks.
+
+    Args:
+        statement: of a mechanism that replaces texts, of any kind.
+        vectors: of a word mechanism: where its vectors are, if they are not where they were.
+        bank: of texts as texts of a bank: the folder, or the bank.
+
+    Raises:
+        DataError: the statement is of another kind, or lacks parameters; vectors or bank are not those of its
+            fingerprint; there is no bank.
+        ParameterError: what the mechanism has not.
+        StorageError: vectors or bank cannot be read.
+    """
+    if is_of_bank(statement):
+        if vectors is not None:
+            raise ParameterError("the texts became texts of a bank, without word vectors: leave vectors out")
+        return rewriter_from_statement(statement, bank)
+    if bank is not None:
+        raise ParameterError("the release is not of texts of a bank: leave bank out")
+    return word_mechanism_from_statement(statement, vectors=vectors)
+
+
+def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
+    """The rewriter of which a statement speaks.
+
+    Raises:
+        DataError, StorageError: as `mechanism_from_statement`.
+    """
+    said = statement.parameters
+    if not (is_of_bank(statement) and of_bank(statement)):
+        raise DataError("the statement is not of texts of a bank that can be looked at")
+    if bank is None:
+        raise DataError(
+            f"the statement is of texts of the bank {str(said.get('bank'))!r}, of which it holds the fingerprint: say "
+            "in which folder the bank is"
+        )
+    if not isinstance(bank, TextBank):
+        bank = TextBank.load(bank)
+    if bank.fingerprint != said["bank_sha256"]:
+        raise DataError(
+            "the bank is not that of the statement (its fingerprint differs): name the folder that was used"
+        )
+    try:
+        options: dict[str, Any] = {name: said[name] for name in ("epsilon", "max_sentences", "size")}
+        return BankRewriter(bank, unit=said["unit_of_epsilon"], **options)  # type: ignore[arg-type]
+    except KeyError:
+        raise DataError("the statement lacks parameters of a rewriter: it is not one that dptext wrote") from None
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a rewriter that cannot be: {problem}") from None

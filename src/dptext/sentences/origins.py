@@ -1,0 +1,207 @@
+"""Where a private text can come from: the texts of the bank that it is made of (`Parting`), and how likely each of some
+texts is to have become it (`Likelihoods`).
+
+Whoever has the bank can ask both; audits and attacks do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.sentences.rewriter import BankRewriter
+
+__all__ = ["Likelihoods", "Parting"]
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_WAYS = 64  # in which a text may part: more are left out
+_MEMBERS = 1 << 22  # of sets in memory at a time
+_MOST_PAIRS = 1 << 30  # a byte each
+
+
+class Parting:
+    """Which texts of a bank a private text is made of.
+
+    Texts of a bank have single spaces within, and one space joins them. So a text is parted word by word: from each
+    place that texts of the bank reach, those that begin with its next word lead on. The time grows with the places that
+    are reached times the lengths of texts that begin with one word.
+
+    Args:
+        texts: of the bank.
+
+    >>> parting = Parting(["He left.", "Why?", "Why? He left."])
+    >>> sorted(parting.ways("Why? He left."))
+    [(1, 0), (2,)]
+    >>> parting.ways("Why? They left."), parting.ways("")
+    ([], [()])
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._rows = {text: row for row, text in enumerate(texts)}
+        lengths: dict[str, set[int]] = {}
+        for text in self._rows:
+            words = text.split(" ")
+            lengths.setdefault(words[0], set()).add(len(words))
+        self._lengths = {word: sorted(found) for word, found in lengths.items()}
+
+    def counts(self, text: str, most: int | None = None) -> set[int]:
+        """Of how many texts of the bank a text can be made; empty: it holds something else.
+
+        Args:
+            text: a private one.
+            most: more are of no interest.
+        """
+        reached, _ = self._walk(text, most)
+        return {count for count in range(reached[-1].bit_length()) if reached[-1] >> count & 1}
+
+    def ways(self, text: str, parts: int | None = None) -> list[tuple[int, ...]]:
+        """The rows of the bank that make up a text, in each way in which it parts: hardly ever more than one, and never
+        more than 64.
+
+        Args:
+            text: a private one.
+            parts: only ways of so many texts; None: of any number.
+        """
+        reached, steps = self._walk(text, parts)
+        found: list[tuple[int, ...]] = []
+        counts = [each for each in range(reached[-1].bit_length()) if reached[-1] >> each & 1]
+        for count in counts if parts is None else [each for each in counts if each == parts]:
+            for way in _backwards(steps, reached, len(reached) - 1, count):
+                found.append(way)
+                if len(found) == _WAYS:
+                    return found
+        return found
+
+    def _walk(self, text: str, most: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
+        """For each place after a word the numbers of texts that reach it, as bits; and (place before, row) of each
+        text that ends there."""
+        words = text.split(" ") if text else []
+        # the last place is reached by nothing where white space differs from what a bank has
+        starts = [0, *accumulate(len(word) + 1 for word in words)]
+        reached = [1] + [0] * len(words)
+        steps: list[list[tuple[int, int]]] = [[] for _ in reached]
+        kept = -1 if most is None else (1 << (most + 1)) - 1
+        for place, word in enumerate(words):
+            if not reached[place]:
+                continue
+            for length in self._lengths.get(word, ()):
+                end = place + length
+                if end > len(words):
+                    break
+                row = self._rows.get(text[starts[place] : starts[end] - 1])
+                if row is not None:
+                    reached[end] |= reached[place] << 1 & kept
+                    steps[end].append((place, row))
+        return reached, steps
+
+
+def _backwards(
+    steps: list[list[tuple[int, int]]], reached: list[int], place: int, count: int
+) -> Iterator[tuple[int, ...]]:
+    """The ways of ``count`` texts that end at a place; every step leads back to the start."""
+    todo: list[tuple[int, int, tuple[int, ...]]] = [(place, count, ())]
+    while todo:
+        at, left, way = todo.pop()
+        if not left:
+            yield way
+            continue
+        todo += [(before, left - 1, (row, *way)) for before, row in steps[at] if reached[before] >> (left - 1) & 1]
+
+
+class Likelihoods:
+    """ln P(private text | text), for all pairs of private texts and texts that they may have been made from.
+
+    Exact: in each way in which a private text parts into as many texts of the bank as the other one has parts, h of
+    them are in the sets of these parts, and the probability is a^h b^(m - h) / T^m (`dptext.noise.subset_selection`);
+    the ways add up. It cannot have been made from a text with another number of parts. A missing text stays missing.
+
+    Args:
+        rewriter: what was between them.
+        originals: (n,) texts, or None where one is missing.
+        private: (m,) likewise.
+
+    Raises:
+        ParameterError: more than 2^30 pairs.
+    """
+
+    def __init__(self, rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> None:
+        self.shape = (len(private), len(originals))
+        if len(originals) * len(private) > _MOST_PAIRS:
+            raise ParameterError(
+                f"{len(private):,} private texts and {len(originals):,} candidates are more than {_MOST_PAIRS:,} "
+                "pairs: attack a part of the rows"
+            )
+        self._rewriter = rewriter
+        parts = [None if text is None else rewriter.parts(text) for text in originals]
+        self._counts = np.array([-1 if each is None else len(each) for each in parts], dtype=np.int64)
+        parting = Parting(rewriter.bank.texts)
+        counts = {count: place for place, count in enumerate(np.unique(self._counts[self._counts >= 0]).tolist())}
+        ways = [[] if text is None else parting.ways(text) for text in private]
+        self._missing = np.array([text is None for text in private], dtype=bool)
+        self.foreign = np.array([text is not None and not found for text, found in zip(private, ways, strict=True)])
+        """(m,) whether a private text holds something else than texts of the bank: no original can have become it."""
+        self._hits: list[tuple[int, Rows, Rows, npt.NDArray[np.uint16]]] = []
+        for count in counts:
+            whose = np.flatnonzero(self._counts == count)
+            taken = [(row, way) for row, found in enumerate(ways) for way in found if len(way) == count]
+            rows = np.array([row for row, _ in taken], dtype=np.int64)
+            drawn = np.array([way for _, way in taken], dtype=np.int64).reshape(len(taken), count)
+            hits = np.zeros((len(taken), len(whose)), dtype=np.uint16)
+            for place in range(count):
+                self._count(hits, [(parts[at] or [])[place] for at in whose.tolist()], drawn[:, place])
+            self._hits.append((count, rows, whose, hits))
+
+    def _count(self, hits: npt.NDArray[np.uint16], parts: list[str], drawn: Rows) -> None:
+        """Add 1 where what was drawn lies in the set of a part: (ways, originals)."""
+        bank, size = self._rewriter.bank, self._rewriter.size
+        wanted = np.zeros(len(bank), dtype=bool)
+        wanted[drawn] = True
+        distinct = {part: at for at, part in enumerate(dict.fromkeys(parts))}
+        owners = np.array([distinct[part] for part in parts], dtype=np.int64)
+        vectors = bank.features.vectors([*distinct])
+        step = max(1, _MEMBERS // size)
+        members: list[Rows] = []
+        of: list[Rows] = []
+        for start in range(0, len(vectors), step):
+            sets = bank.nearest(vectors[start : start + step], size)
+            at, place = np.nonzero(wanted[sets])
+            of.append(at + start)
+            members.append(sets[at, place])
+        order = np.argsort(np.concatenate(members), kind="stable")
+        member, whose = np.concatenate(members)[order], np.concatenate(of)[order]
+        first, last = np.searchsorted(member, drawn, side="left"), np.searchsorted(member, drawn, side="right")
+        inside = np.zeros(len(vectors), dtype=np.uint16)
+        for row, (one, other) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            inside[whose[one:other]] = 1
+            hits[row] += inside[owners]
+            inside[whose[one:other]] = 0
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        """(stop - start, n) those of some private texts, minus infinity where it cannot be."""
+        selection = self._rewriter.selection
+        gap, low = math.log(selection.high / selection.low), math.log(selection.low / selection.total)
+        found = np.full((stop - start, self.shape[1]), -np.inf)
+        found[np.ix_(self._missing[start:stop], self._counts == -1)] = 0.0
+        for count, rows, whose, hits in self._hits:
+            for way in range(*np.searchsorted(rows, (start, stop)).tolist()):
+                row = found[rows[way] - start]
+                row[whose] = np.logaddexp(row[whose], hits[way] * gap + count * low)
+        return found
+
+    def posteriors(self) -> Floats:
+        """(m,) how sure somebody is of the likeliest text who held all of them for equally likely: on average, how
+        often they name the right one. 0 where none can have become it."""
+        found = np.zeros(self.shape[0])
+        for row in range(self.shape[0]):
+            [logs] = self(row, row + 1)
+            highest = logs.max(initial=-np.inf)
+            if highest > -np.inf:
+                found[row] = 1 / np.exp(logs - highest).sum()
+        return found

@@ -1,0 +1,119 @@
+"""Where a private text can come from: ways to part it, and exact likelihoods."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.attacks import linkage_of_scores
+from dptext.errors import ParameterError
+from dptext.sentences import origins
+from dptext.sentences.origins import Likelihoods, Parting
+from sentences.banks import bank, documents
+
+TEXTS = ["a", "b", "a b", "b a b", "c"]
+
+
+@pytest.mark.parametrize("parts", [None, 0, 1, 2, 3, 4])
+def test_every_way_is_found(parts):
+    """Against enumeration: all sequences of up to four texts."""
+    parting = Parting(TEXTS)
+    made = {}
+    for count in range(5):
+        for rows in product(range(len(TEXTS)), repeat=count):
+            made.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
+    for text, ways in made.items():
+        wanted = {way for way in ways if parts is None or len(way) == parts}
+        found = parting.ways(text, parts)
+        assert len(found) == len(set(found))
+        # a way of more than four texts was not enumerated
+        assert {way for way in found if len(way) <= 4} == wanted
+        assert parting.counts(text) >= {len(way) for way in ways}
+        assert parting.counts(text, 2) == {each for each in parting.counts(text) if each <= 2}
+
+
+@pytest.mark.parametrize("text", ["d", "a d", "a  b", " a", "a ", "ab", "a\nb", "A", "a\tb", " "])
+def test_what_no_bank_text_says_is_foreign(text):
+    parting = Parting(TEXTS)
+    assert parting.ways(text) == []
+    assert parting.counts(text) == set()
+
+
+def test_no_more_ways_than_anybody_looks_at():
+    assert len(Parting(["a", "a a"]).ways("a " * 40 + "a")) == 64
+
+
+def _by_enumeration(rewriter, original, private):
+    """ln P(private | original) over all sequences of texts of the bank."""
+    parts = rewriter.parts(original)
+    texts, total = rewriter.bank.texts, 0.0
+    for rows in product(range(len(texts)), repeat=len(parts)):
+        if " ".join(texts[row] for row in rows) == private:
+            total += np.prod([rewriter.probabilities(part)[row] for part, row in zip(parts, rows, strict=True)])
+    return np.log(total) if total else -np.inf
+
+
+@pytest.mark.parametrize(
+    "options", [{"unit": "document"}, {"unit": "document", "max_sentences": 2}, {"max_sentences": 2}, {}]
+)
+def test_likelihoods_are_those_of_the_mechanism(options):
+    small = dptext.TextBank(["Tea. Milk.", "Tea.", "Milk.", "The law."], encoder="words", cache=False)
+    rewriter = dptext.BankRewriter(small, epsilon=3.0, size=1, **options)
+    originals = ["tea", "Milk. Law.", "", "The law. Tea."]
+    private = [*dptext.privatize(originals, rewriter, seed=2).texts, "Tea. Milk.", "Tea. Tea.", "", "Coffee."]
+    found = Likelihoods(rewriter, originals, private)
+    wanted = [[_by_enumeration(rewriter, original, each) for original in originals] for each in private]
+    assert found.shape == (len(private), len(originals))
+    assert np.allclose(found(0, len(private)), wanted)
+    assert np.allclose(found(1, 3), wanted[1:3])
+    assert found.foreign[-1]
+    assert not found.foreign[:4].any()
+    logs = np.array(wanted)
+    certain = np.array([1 / np.exp(row - row.max()).sum() if row.max() > -np.inf else 0.0 for row in logs])
+    assert np.allclose(found.posteriors(), certain)
+
+
+def test_a_missing_text_stays_missing():
+    rewriter = dptext.BankRewriter(bank(), epsilon=3.0, unit="document")
+    found = Likelihoods(rewriter, ["tea", None], [None, bank().texts[0]])(0, 2)
+    assert found[0].tolist() == [-np.inf, 0.0]
+    assert found[1, 0] > -np.inf == found[1, 1]
+
+
+@pytest.mark.parametrize("options", [{"unit": "document"}, {"unit": "document", "max_sentences": 2}, {}])
+def test_at_a_large_epsilon_all_are_found_and_at_a_tiny_one_none(options):
+    """A positive control, and a negative one: a false alarm below 1e-6 (a share of 200 at chance above 8 times it)."""
+    texts, _ = documents(200)
+    texts = list(dict.fromkeys(texts))
+    found = {}
+    for epsilon in (1e-6, 30.0):
+        rewriter = dptext.BankRewriter(bank(), epsilon=epsilon, size=1, **options)
+        private = dptext.privatize(texts, rewriter, seed=3).texts
+        likely = Likelihoods(rewriter, texts, private)
+        [first, *_] = linkage_of_scores(likely, shape=likely.shape, seed=1)
+        found[epsilon] = first.score.value
+        assert likely.posteriors().mean() == pytest.approx(first.score.value, abs=0.12)
+    # few texts share the one most similar text of the bank; where their number is shown, it tells something
+    assert found[30.0] > 0.4
+    assert found[1e-6] < (0.06 if "unit" in options else 0.1)
+
+
+def test_relinking_is_what_was_expected():
+    """Of one part: the share of 600 draws lies near the exact chance (an interval of 5 standard deviations)."""
+    texts = list(dict.fromkeys(documents(120, most=1)[0]))
+    rewriter = dptext.BankRewriter(bank(), epsilon=4.0, unit="document")
+    exact = rewriter.relinking(len(texts), texts)
+    private = [each for seed in range(6) for each in dptext.privatize(texts, rewriter, seed=seed).texts]
+    likely = Likelihoods(rewriter, texts, private)
+    truth = np.tile(np.arange(len(texts)), 6)
+    [first, *_] = linkage_of_scores(likely, shape=likely.shape, truth=truth, seed=1)
+    assert abs(first.score.value - exact) < 5 * np.sqrt(exact * (1 - exact) / len(private))
+    assert abs(likely.posteriors().mean() - exact) < 5 * np.sqrt(exact * (1 - exact) / len(private))
+    assert exact > 3 / len(texts)
+
+
+def test_too_many_pairs_are_refused(monkeypatch):
+    monkeypatch.setattr(origins, "_MOST_PAIRS", 3)
+    with pytest.raises(ParameterError, match="attack a part of the rows"):
+        Likelihoods(dptext.BankRewriter(bank(), epsilon=1.0), ["a", "b"], ["a", "b"])
