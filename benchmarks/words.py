@@ -32,6 +32,7 @@ from dptext import (
     OrderedList,
     SanText,
     SanTextPlus,
+    SubsetSelection,
     Vickrey,
     WordVectors,
     load_vectors,
@@ -44,7 +45,13 @@ WORDS = 20_000
 BESIDE_PEER = 100_000  # vocabulary
 ALONE = (20_000, 50_000)  # vocabularies
 TEM_EPSILON, MADLIB_EPSILON = 5.0, 10.0  # the latter for all mechanisms with noise on vectors
-SELECTIONS = {SanText: 5.0, SanTextPlus: 5.0, CusText: 5.0, OrderedList: 0.1}  # epsilon means another thing in each
+SELECTIONS = {
+    SubsetSelection: 8.0,
+    SanText: 5.0,
+    SanTextPlus: 5.0,
+    CusText: 5.0,
+    OrderedList: 0.1,
+}  # epsilon means another thing in each
 DOCUMENTS, QUICK_DOCUMENTS = 1_000_000, 50_000
 DOCUMENT_LENGTH, DOCUMENT_VOCABULARY = 10, 50_000
 
