@@ -32,6 +32,7 @@ _COMMANDS = (
     "demo",
     "synthesize",
     "privatize",
+    "bank",
     "encode",
     "embed",
     "explain",

@@ -16,6 +16,7 @@ from dptext.files.documents import Document, OnError, PathLike, read_documents
 from dptext.files.folders import find_files
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.statement import Parameter
+from dptext.text.sentences import sentences
 
 __all__ = ["Pool", "encodable"]
 
@@ -122,6 +123,16 @@ class Pool:
         documents = read_documents(self.files, text=column, on_error=on_error)
         yield from _strings(documents)
         self.skipped = documents.skipped
+
+    def sentences(self) -> Pool:
+        """The sentences of the texts (`dptext.text.sentences`), cut as private texts are, as a pool of the same name.
+
+        >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."]).sentences().texts
+        ('Tea, please.', 'No sugar!', 'Thanks.')
+        """
+        made = Pool((each for text in self.texts for each in sentences(text)), name=self.name, licence=self.licence)
+        made.files = self.files
+        return made
 
     @classmethod
     def of(cls, pool: Any) -> Pool:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from codecs import getincrementaldecoder
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -25,11 +25,11 @@ from dptext.noise.subset_selection import Profile
 from dptext.own_files import HashedFile, check_new_folder
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
-from dptext.representations.encoders import Progress, TextEncoder
+from dptext.representations.encoders import Progress, TextEncoder, checked_texts
 from dptext.sentences.thinning import floors, usual_size
 from dptext.vectors.nearest_sets import NearestSets
 
-__all__ = ["TextBank", "announces_bank"]
+__all__ = ["TextBank", "announces_bank", "check_place"]
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -122,7 +122,7 @@ class TextBank:
         features = encoder
         if not isinstance(features, PublicFeatures):
             sample = [lines[row] for row in range(0, len(lines), every)]
-            features = fit_features(features, sample, together=True, cache=cache)
+            features = fit_features(features, sample, together=True, cache=cache, progress=progress)
         vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
         for units in encoded_parts(features, lines, together=True, cache=cache, progress=progress):
             np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
@@ -171,9 +171,19 @@ class TextBank:
     def profile(self) -> Profile:
         """How similar the texts of each rank are to a text of the bank that is taken out: public, and what the best k
         is chosen by."""
-        count = min(_PROFILED, len(self))
-        rows = np.arange(count, dtype=np.int64) * len(self) // count
+        rows = _spread(len(self))
         return self._sets.profile(self.vectors[rows], leave_out=rows)
+
+    def profile_of(self, texts: Iterable[str | None]) -> Profile:
+        """How similar the texts of each rank are to other *public* texts: whether the bank fits texts of their kind.
+
+        Never give private ones: nothing protects what this says of them.
+
+        Raises:
+            ParameterError: no texts.
+        """
+        given = checked_texts(texts)
+        return self._sets.profile(self.features.vectors([given[row] for row in _spread(len(given)).tolist()]))
 
     @cached_property
     def _sets(self) -> NearestSets:
@@ -238,7 +248,7 @@ class TextBank:
             ParameterError: something is there already.
             StorageError: it cannot be written.
         """
-        target = check_new_folder(path("the folder", folder), replace=replace, is_ours=_FOLDER.is_here, holds="a bank")
+        target = check_place(folder, replace=replace)
         config, tensors = self.features.to_parts()
         arrays = {f"features.{name}": each for name, each in tensors.items()}
         arrays |= {"ranks": self.profile.ranks, "cumulative": self.profile.cumulative}
@@ -335,6 +345,15 @@ class TextBank:
         return bank
 
 
+def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
+    """Where `TextBank.save` would write a folder; raised before the work.
+
+    Raises:
+        ParameterError, StorageError: as `TextBank.save`.
+    """
+    return check_new_folder(path("the folder", folder), replace=replace, is_ours=_FOLDER.is_here, holds="a bank")
+
+
 def announces_bank(folder: Path) -> bool:
     """Whether the configuration of a folder says that `TextBank.save` wrote it; nothing else is looked at.
 
@@ -342,6 +361,12 @@ def announces_bank(folder: Path) -> bool:
         StorageError: it cannot be read.
     """
     return _FOLDER.announces(folder)
+
+
+def _spread(texts: int) -> Rows:
+    """Rows of so many texts whose profile stands for that of all."""
+    count = min(_PROFILED, texts)
+    return np.arange(count, dtype=np.int64) * texts // max(1, count)
 
 
 def _fingerprint(digests: Mapping[str, str], features: str) -> str:

@@ -1,0 +1,123 @@
+"""``dptext bank``: public texts in, a folder out that ``dptext privatize --mechanism bank`` takes."""
+
+import json
+import os
+
+import pytest
+
+import dptext
+
+PUBLIC = [
+    f"The {what} was {how}. It is {how} now." for what in ("tea", "room", "staff") for how in ("good", "bad", "late")
+]
+USED = "--encoder", "words"
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("pool.jsonl", [*PUBLIC, PUBLIC[0], " "])
+    return tmp_path
+
+
+def write(name, texts, column="text"):
+    with open(name, "w") as stream:
+        stream.writelines(json.dumps({column: text}) + "\n" for text in texts)
+
+
+def test_a_bank_of_documents_is_the_library_s(work, run):
+    named = "--name", "hotels", "--licence", "CC0-1.0"
+    code, out, err = run("bank", "pool.jsonl", "-o", "bank", *named, *USED)
+    assert (code, out) == (0, "")
+    made = dptext.TextBank.load("bank")
+    assert list(made.texts) == PUBLIC
+    assert made.fingerprint == dptext.TextBank(PUBLIC, encoder="words", cache=False).fingerprint
+    assert (made.name, made.licence) == ("hotels", "CC0-1.0")
+    assert "Wrote 9 texts to bank, similar by words (" in err
+    assert "Left out: 1 that were there before, 1 empty." in err
+    assert "licence" not in err
+    assert "dptext privatize IN -o OUT --mechanism bank --bank bank --epsilon 8" in err
+    assert max(map(len, err.splitlines())) <= 100
+    write("in.jsonl", ["The tea was dear."])
+    assert (
+        run("privatize", "in.jsonl", "-o", "out.jsonl", "--mechanism", "bank", "--bank", "bank", "--epsilon", 8)[0] == 0
+    )
+
+
+def test_documents_are_cut_into_sentences(work, run):
+    code, out, err = run("bank", "pool.jsonl", "-o", "bank", "--sentences", "--json", *USED)
+    assert code == 0
+    made = dptext.TextBank.load("bank")
+    assert list(made.texts) == list(dict.fromkeys(part + "." for text in PUBLIC for part in text[:-1].split(". ")))
+    assert "Cut 9 documents into 18 sentences." in err
+    assert "Left out: 7 that were there before, 1 empty." in err
+    assert "Warning: no licence is named (--licence)" in err
+    found = json.loads(out)
+    assert (found["texts"], found["bank_sha256"], found["bank_texts"]) == (12, made.fingerprint, 12)
+
+
+def test_how_near_texts_come_is_said_of_the_bank_and_of_a_public_sample(work, run):
+    sample = ["The tea was dear.", "My room is late."]
+    write("sample.jsonl", sample)
+    _, out, err = run("bank", "pool.jsonl", "-o", "bank", "--like", "sample.jsonl", "--json", *USED)
+    found = json.loads(out)["similarity"]
+    made = dptext.TextBank.load("bank")
+    assert list(found) == ["texts_like_the_bank", "texts_of_the_sample"]
+    for each, profile in zip(found.values(), (made.profile, made.profile_of(sample)), strict=True):
+        assert each["nearest"] == pytest.approx(profile.cumulative[0])
+        assert each["any"] == pytest.approx(profile.cumulative[-1] / profile.candidates)
+        assert [draw["epsilon"] for draw in each["draws"]] == [4, 8, 12]
+        sizes = [dptext.BankRewriter(made, epsilon=draw["epsilon"]).size for draw in each["draws"]]
+        assert [draw["size"] for draw in each["draws"]] == sizes
+        expected = [profile.expected(draw["size"], draw["epsilon"]) for draw in each["draws"]]
+        assert [draw["similarity"] for draw in each["draws"]] == expected
+    assert "any text    nearest  epsilon 4  epsilon 8 epsilon 12" in err
+    assert "-0.00" not in err
+
+
+def test_a_sample_s_similarity_is_what_draws_have(work):
+    """The mean over many draws, which is what the command promises nobody but shows to its owner."""
+    bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
+    texts = ["The tea was dear.", "My room is late."]
+    rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
+    exact = (rewriter.distributions(texts) * (bank.features.vectors(texts) @ bank.vectors.T)).sum(axis=1).mean()
+    assert bank.profile_of(texts).expected(2, 2.0) == pytest.approx(exact, abs=1e-6)
+
+
+def test_a_bank_is_thinned_and_replaced_when_it_is_asked_for(work, run):
+    assert run("bank", "pool.jsonl", "-o", "bank", "-q", *USED) == (0, "", "")
+    code, _, err = run("bank", "pool.jsonl", "-o", "bank", *USED)
+    assert (code, "'bank' is there already" in err) == (2, True)
+    assert run("bank", "pool.jsonl", "-o", "bank", "--thin", "1", "--force", *USED)[0] == 0
+    assert 3 <= len(dptext.TextBank.load("bank")) <= 9
+    assert dptext.TextBank.load("bank").name == "a public pool, thinned"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nothing.jsonl", "-o", "bank"], 4, "cannot open 'nothing.jsonl'"),
+        (["pool.jsonl"], 2, "--out"),
+        (["pool.jsonl", "-o", "nowhere/bank"], 4, "the folder around it is not there"),
+        (["pool.jsonl", "-o", "."], 2, "is there already"),
+        (["pool.jsonl", "-o", ".", "--force"], 2, "holds something besides a bank"),
+        (["pool.jsonl", "-o", "bank", "--text", "body"], 1, "expected a column 'body'"),
+        (["pool.jsonl", "-o", "bank", "--encoder", "nothing"], 2, "features"),
+        (["pool.jsonl", "-o", "bank", "--thin", "0", *USED], 2, "epsilon must be a number above 0"),
+        (["two.jsonl", "-o", "bank", *USED], 2, "a bank needs at least 3 distinct texts to choose from, got 2"),
+        (["pool.jsonl", "-o", "bank", "--like", "no.jsonl", *USED], 4, "cannot open 'no.jsonl'"),
+    ],
+)
+def test_bad_usage_gets_one_line_and_leaves_nothing(work, run, arguments, code, message):
+    write("two.jsonl", PUBLIC[:2])
+    found, out, err = run("bank", *arguments, "-q")
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert message in err
+    assert sorted(os.listdir()) == ["pool.jsonl", "two.jsonl"]
+
+
+def test_a_bank_does_not_take_the_place_of_what_it_is_made_of(work, run):
+    assert run("bank", "pool.jsonl", "-o", "bank", "-q", *USED)[0] == 0
+    code, _, err = run("bank", "bank/texts.txt", "-o", "bank", "--force", *USED)
+    assert (code, "holds a file of POOL" in err) == (2, True)
+    assert list(dptext.TextBank.load("bank").texts) == PUBLIC
