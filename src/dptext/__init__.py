@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from dptext.representations.unary import SymmetricUnary as SymmetricUnary
     from dptext.sentences.bank import TextBank as TextBank
     from dptext.sentences.rewriter import BankRewriter as BankRewriter
+    from dptext.sentences.sentence_privatizer import SentencePrivatizer as SentencePrivatizer
     from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
     from dptext.synthesis.distribution import TextDistribution as TextDistribution
     from dptext.synthesis.local_model import LocalModel as LocalModel
@@ -156,6 +157,7 @@ _HOME = {
         ),
         "sentences.bank": ("TextBank",),
         "sentences.rewriter": ("BankRewriter",),
+        "sentences.sentence_privatizer": ("SentencePrivatizer",),
         "synthesis.chat": ("ChatEndpoint",),
         "synthesis.distribution": ("TextDistribution",),
         "synthesis.local_model": ("LocalModel",),
@@ -183,7 +185,7 @@ _HOME = {
     }.items()
     for name in names
 }
-_WITH_SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "WordPrivatizer")
+_WITH_SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "WordPrivatizer")
 __all__ = [name for name in _HOME if name not in _WITH_SCIKIT_LEARN]  # so that ``import *`` does without it
 
 # Names of earlier versions and what they are now: they work for one more version, and say so.

@@ -149,6 +149,12 @@ class TextBank:
     def __repr__(self) -> str:
         return f"TextBank({self.name!r}, {len(self):,} texts, {self.features.name})"
 
+    def __copy__(self) -> TextBank:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> TextBank:
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_sets"}
 

@@ -1,0 +1,91 @@
+"""A bank of public texts as a scikit-learn transformer of texts (extra ``sklearn``)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+from dptext.checks import path
+from dptext.errors import ParameterError
+from dptext.features.features import Spec
+from dptext.release.text_privatizer import TextPrivatizer
+from dptext.sentences.bank import TextBank, announces_bank
+from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
+
+__all__ = ["SentencePrivatizer"]
+
+
+class SentencePrivatizer(TextPrivatizer):
+    """Replace every text, or each of its sentences, by a text of a public bank, as a step of a scikit-learn pipeline.
+
+    The constructor only stores. ``fit`` loads or makes the bank; it looks at no text, so nothing is learned from them.
+    ``transform`` is that of `dptext.release.text_privatizer.TextPrivatizer`: fresh noise each time.
+
+    **Guarantee** (unit document, substitution, local): of one call of ``transform``, as ``statement_`` says: of
+    `dptext.BankRewriter`. *Every call is a release of its own and costs again*, and pipelines call often: ``fit``
+    transforms what it trains on, ``predict`` what it predicts for, and a cross-validation of k folds privatizes each
+    text k times for each candidate. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
+
+    Args:
+        bank: a `dptext.TextBank`, the folder of one, or *public* texts to make one of (what a bank takes as ``texts``).
+            Where ``fit`` is called often, a `TextBank` saves the time.
+        epsilon, unit, max_sentences, size: see `dptext.BankRewriter`.
+        encoder: by which public texts are similar, where a bank is made of them (see `dptext.TextBank`); of a folder
+            what it cannot hold.
+        seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
+            texts (other texts or parameters still get other noise), and the statement says so.
+
+    Attributes:
+        mechanism_: the mechanism, frozen.
+        statement_: what the *last* call of ``transform`` promised for a document. It is there after the first call.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed (when the name is imported).
+        ParameterError: from ``fit``: a number out of range, an encoder for a bank that has one.
+        DataError, StorageError: from ``fit``: a bank that cannot be read or made.
+
+    >>> public = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due."]
+    >>> privatizer = SentencePrivatizer(public, encoder="words", epsilon=20.0, size=1, seed=1)
+    >>> privatizer.fit_transform(["Tea I like! Taxes are due.", None]).tolist()
+    ['I like tea. Taxes are due.', '']
+    >>> print(privatizer.statement_.guarantee)
+    40-differential privacy (pure)
+    """
+
+    mechanism_: BankRewriter
+
+    def __init__(
+        self,
+        bank: Any,
+        *,
+        epsilon: float = 8.0,
+        unit: UnitOfEpsilon = "sentence",
+        max_sentences: int | None = None,
+        size: int | None = None,
+        encoder: Spec = None,
+        seed: int | None = None,
+    ) -> None:
+        self.bank = bank
+        self.epsilon = epsilon
+        self.unit = unit
+        self.max_sentences = max_sentences
+        self.size = size
+        self.encoder = encoder
+        self.seed = seed
+
+    def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
+        """Load or make the bank, and build the mechanism; the texts are not looked at."""
+        self.mechanism_ = BankRewriter(
+            self._bank(), epsilon=self.epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size
+        )
+        return self
+
+    def _bank(self) -> TextBank:
+        if isinstance(self.bank, TextBank):
+            if self.encoder is not None:
+                raise ParameterError("a TextBank has its encoder: leave encoder out")
+            return self.bank
+        if isinstance(self.bank, str | os.PathLike) and announces_bank(path("bank", self.bank)):
+            given: Any = self.encoder
+            return TextBank.load(self.bank, encoder=given)
+        return TextBank(self.bank, encoder=self.encoder)

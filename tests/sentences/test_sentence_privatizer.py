@@ -1,0 +1,46 @@
+"""The scikit-learn transformer of a bank: where the bank comes from; contracts/test_estimators.py holds all else."""
+
+import pytest
+
+import dptext
+from dptext.errors import ParameterError, StorageError
+
+PUBLIC = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due.", "Dogs bark."]
+
+
+def test_a_bank_its_folder_and_the_texts_it_is_made_of_are_the_same(tmp_path):
+    bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
+    bank.save(tmp_path / "bank")
+    file = tmp_path / "public.txt"
+    file.write_text("\n".join(PUBLIC))
+    for given, encoder in (
+        (bank, None),
+        (tmp_path / "bank", None),
+        (str(file), "words"),
+        (dptext.Pool(PUBLIC), "words"),
+    ):
+        made = dptext.SentencePrivatizer(given, encoder=encoder, epsilon=2.0, size=1, seed=4).fit()
+        assert made.mechanism_.bank.fingerprint == bank.fingerprint
+        texts = made.transform(["Tea. Tax!", "Dogs"]).tolist()
+        assert texts == dptext.privatize(["Tea. Tax!", "Dogs"], made.mechanism_, seed=4).texts
+        assert made.statement_.guarantee == dptext.PureDP(4.0)
+
+
+def test_what_the_epsilon_is_for_is_handed_on():
+    bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
+    made = dptext.SentencePrivatizer(bank, epsilon=3.0, unit="document", max_sentences=2).fit()
+    assert made.transform(["", "One. Two. Three."]).shape == (2,)
+    assert made.statement_.guarantee == dptext.PureDP(3.0)
+    assert made.mechanism_.selection.epsilon == 1.5
+
+
+def test_what_is_no_bank_is_refused(tmp_path):
+    bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
+    with pytest.raises(ParameterError, match="a TextBank has its encoder: leave encoder out"):
+        dptext.SentencePrivatizer(bank, encoder="words").fit()
+    with pytest.raises(StorageError, match="cannot open"):
+        dptext.SentencePrivatizer(tmp_path / "nowhere.jsonl").fit()
+    with pytest.raises(ParameterError, match="bank must be a path"):
+        dptext.SentencePrivatizer("a\0b").fit()
+    with pytest.raises(ParameterError, match="unit must be one of"):
+        dptext.SentencePrivatizer(bank, unit="user").fit()
