@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+import numpy as np
 import pytest
 
 from dptext.errors import DataError, ParameterError, StorageError
@@ -27,6 +28,16 @@ def dying(value):
     if value == 3:
         os._exit(9)
     return value
+
+
+class Summing:
+    """Of an array that is in memory once."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __call__(self, value):
+        return os.getpid(), self.array.flags.owndata, float(self.array[value])
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -58,6 +69,19 @@ def test_an_error_of_the_work_is_raised_and_nothing_stays(processes, tmp_path, m
     assert list(tmp_path.iterdir()) == []
 
 
+def test_arrays_of_the_work_are_mapped_and_not_copied():
+    done = [found for _, found in in_order(Summing(np.arange(10_000.0)), ((None, n) for n in range(20)), processes=2)]
+    assert [number for _, _, number in done] == list(range(20))
+    assert {(process == os.getpid(), owned) for process, owned, _ in done} == {(False, False)}
+
+
+def test_work_that_no_other_process_can_import_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ParameterError, match="functions in it must be importable there"):
+        list(in_order(lambda value: value, [(None, 1)], processes=2))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_process_that_dies_is_said():
     with pytest.raises(StorageError, match="a worker process died"):
         list(in_order(dying, ((None, value) for value in range(10)), processes=2))
@@ -67,7 +91,7 @@ def test_work_that_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch, cap
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def pieces():
-        for path in tmp_path.glob("*/work"):
+        for path in tmp_path.glob("*/*.tables"):
             path.unlink()  # before the first process starts
         yield None, 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 from dptext.checks import whole
 from dptext.errors import StorageError
+from dptext.object_files import opened_object, write_object
 from dptext.own_files import scratch_folder
 from dptext.threads import available_cores, use_cores
 
@@ -35,12 +35,14 @@ def in_order(
 
     Args:
         work: a function or an object that can be pickled. It goes to each process once, through a file that only its
-            owner reads, and must hold neither a secret nor random state.
+            owner reads, and must hold neither a secret nor random state. Its large arrays are read-only there, and in
+            memory once for all of them.
         pieces: what stays here, and what goes to ``work``. Few pieces are ahead of the one that comes out, so memory
             does not grow with the input.
         processes: how many; 1 does the work in this one.
 
     Raises:
+        ParameterError: ``work`` holds a function that another process cannot import.
         StorageError: a process died (out of memory, most likely).
     """
     if whole("processes", processes, least=1) == 1:
@@ -72,10 +74,9 @@ def _first(waiting: deque[tuple[Kept, Future[Any]]]) -> tuple[Kept, Any]:
 def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
     share = max(1, available_cores() // processes)
     with scratch_folder() as folder:
-        # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever
-        path = folder / "work"
-        with path.open("wb") as stream:
-            pickle.dump(work, stream)
+        # by file, not by argument: to hand a lot to a process that dies as it starts blocks for ever; and the
+        # processes share the memory of its arrays
+        path = write_object(work, folder)
         pool = ProcessPoolExecutor(
             processes,
             # a forked process would share locks that threads of this one may hold, and its random state
@@ -103,9 +104,8 @@ def _start(path: str, cores: int) -> None:
     global _work
     begin_worker(cores)
     try:
-        with Path(path).open("rb") as stream:
-            _work = pickle.load(stream)  # noqa: S301  our own file
-    except OSError:
+        _work = opened_object(Path(path))
+    except StorageError:
         os._exit(1)
 
 

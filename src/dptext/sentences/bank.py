@@ -137,6 +137,7 @@ class TextBank:
                 "the bank's word vectors were released under a promise to the people in their training, which a local "
                 "release would not count in: use public vectors"
             )
+        vectors = np.asarray(vectors)  # a memory map, which pickle would copy, as the array that it is
         vectors.flags.writeable = False
         vars(self).update(texts=texts, vectors=vectors, features=features, name=name, licence=licence, **known)
 
@@ -384,7 +385,7 @@ class _Lines(Sequence[str]):
     that only while it is read."""
 
     def __init__(self, content: npt.NDArray[np.uint8]) -> None:
-        self._content = content
+        self._content = np.asarray(content)
         starts = range(0, content.size, _PART)
         ends = [np.flatnonzero(content[start : start + _PART] == ord("\n")) + start for start in starts]
         self._ends: Rows = np.concatenate([np.array([-1]), *ends])
