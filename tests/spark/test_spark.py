@@ -273,6 +273,39 @@ def test_private_vectors(spark, frame, glove, tmp_path, capsys):
     )
 
 
+def test_texts_of_a_bank(spark, frame, glove, tmp_path, capsys):
+    """Sent once, as arrays of a file; the rows are one release, and what is promised is what one machine promises."""
+    from pyspark import SparkFiles
+
+    words = dptext.load_vectors(glove, limit=300)
+    public = [f"{one} {other}" for one in words.words[:60] for other in words.words[:60]]
+    dptext.TextBank(public, encoder=dptext.MeanOfWords(words), cache=False).save(tmp_path / "bank")
+    bank = dptext.TextBank.load(tmp_path / "bank")
+    rewriter = dptext.BankRewriter(bank, epsilon=3.0, max_sentences=2)
+    sent = Path(SparkFiles.getRootDirectory()).parent
+    before = {*sent.glob("*.tables")}
+    release = privatize(numbered(frame), rewriter, keep=["stars"], id=["n", "copy"], seed=4)
+    [tables] = {*sent.glob("*.tables")} - before
+    assert tables.stat().st_size < 1.2 * (bank.vectors.nbytes + sum(map(len, public)) + 9 * len(bank)) + 200_000
+    once = collected(release)
+    again = privatize(numbered(frame).repartition(4), rewriter, keep=["stars"], id=["n", "copy"], seed=4, partitions=3)
+    assert collected(again) == once
+    assert {*sent.glob("*.tables")} - before == {tables}
+    assert len(once) == len(TEXTS) + 1
+    assert all(text is None or text == "" or text in bank.texts for text, _ in once)
+    fresh = privatize(frame, rewriter, keep=["stars"])
+    Ledger.create(tmp_path / "book", epsilon=100.0)
+    written = fresh.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "book"), ledger_key="n")
+    assert Ledger(tmp_path / "book").left("3").spent == 6.0  # of two sentences, which it may have
+    one_machine = dptext.privatize(TEXTS, rewriter).statement
+    assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', as it was")))
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:40]))
+    given = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "texts.parquet"), "--engine", "spark", "--epsilon", "3"]
+    assert main(["privatize", *given, "--mechanism", "bank", "--bank", str(tmp_path / "bank")]) == 0
+    assert "on the bank 'a public pool' (3,600 public texts)" in capsys.readouterr().err
+    assert set(pa.parquet.read_table(tmp_path / "texts.parquet")["text"].to_pylist()) <= {*public}
+
+
 def test_shared_vectors_are_those_of_one_machine_to_the_last_bit(spark, glove):
     import dptext.spark.frames
 
