@@ -1,0 +1,158 @@
+"""A bank goes every way of texts: tables, batches of datasets, processes, and runs that go on."""
+
+import json
+import pickle
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import ParameterError, RefusedError
+
+WORDS = ("tea", "milk", "tax", "fee", "dog", "cat")
+PUBLIC = [" ".join(each) for each in product(WORDS, repeat=2)]
+TEXTS = ["Tea. Milk!", None, "", "A dog? A cat. A tax."]
+
+
+def bank_of(texts, seed=3):
+    vectors = dptext.load_vectors((WORDS, np.random.default_rng(seed).normal(size=(len(WORDS), 4))))
+    return dptext.TextBank(texts, encoder=dptext.MeanOfWords(vectors), cache=False)
+
+
+@pytest.fixture(scope="module")
+def bank():
+    return bank_of(PUBLIC)
+
+
+@pytest.fixture(scope="module")
+def rewriter(bank):
+    return dptext.BankRewriter(bank, epsilon=2.0, max_sentences=2)
+
+
+def counts(texts):
+    """How many texts of the bank each private text is made of."""
+    found = [None if text is None else text.split() for text in texts]
+    assert all(word in WORDS for words in found for word in words or ())
+    return [None if words is None else len(words) // 2 for words in found]
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "datasets"])
+def test_a_table_comes_back_as_its_kind(kind, rewriter):
+    package = pytest.importorskip(kind)
+    rows = {"text": TEXTS, "stars": [1, 2, 3, 4], "name": ["A", "B", "C", "D"]}
+    table = {
+        "pandas": lambda: package.DataFrame(rows),
+        "polars": lambda: package.DataFrame(rows),
+        "pyarrow": lambda: package.table(rows),
+        "datasets": lambda: package.Dataset.from_dict(rows),
+    }[kind]()
+    release = dptext.privatize(table, rewriter, keep=["stars"])
+    assert type(release.table) is type(table)
+    texts = [None if each is None or each != each else each for each in list(release.table["text"])]
+    if kind == "pyarrow":
+        texts = release.table["text"].to_pylist()
+    assert counts(texts) == [2, None, 0, 2]
+    assert release.statement.guarantee == dptext.PureDP(4.0)
+    assert "the column 'stars', as it was" in release.statement.exposed
+    assert "which rows had no text (null)" in release.statement.exposed
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_batches_and_the_statement_that_follows_from_what_came_out(rewriter):
+    privatizer = dptext.batch_privatizer(rewriter)
+    private = privatizer({"text": TEXTS})["text"]
+    assert counts(private) == [2, None, 0, 2]
+    statement = privatizer.statement(private)
+    assert statement.parameters["sentences_counted"] == 2
+    assert statement.guarantee == dptext.PureDP(4.0)
+
+
+def test_how_many_sentences_there_were_is_not_guessed(bank):
+    privatizer = dptext.batch_privatizer(dptext.BankRewriter(bank, epsilon=2.0))
+    private = privatizer({"text": TEXTS})["text"]
+    assert counts(private) == [2, None, 0, 3]
+    with pytest.raises(RefusedError, match="give max_sentences, protect documents"):
+        privatizer.statement(private)
+    for options in ({}, {"max_sentences": 3}):
+        whole = dptext.batch_privatizer(dptext.BankRewriter(bank, epsilon=2.0, unit="document", **options))
+        statement = whole.statement(whole({"text": TEXTS})["text"])
+        assert statement.guarantee == dptext.PureDP(2.0)
+        assert statement.neighbours == "any two texts"
+
+
+def test_the_same_privatizer_finds_its_release_on_disk(bank, tmp_path):
+    """What is pickled does not change when it is used: a second ``map`` would be a second release."""
+    datasets = pytest.importorskip("datasets")
+    datasets.disable_progress_bars()
+    datasets.Dataset.from_dict({"text": TEXTS * 5}).save_to_disk(tmp_path / "stored")
+    stored = datasets.load_from_disk(tmp_path / "stored")
+    bank.save(tmp_path / "bank")
+    for each in (bank_of(PUBLIC), dptext.TextBank.load(tmp_path / "bank")):
+        privatizer = dptext.batch_privatizer(dptext.BankRewriter(each, epsilon=2.0, max_sentences=2, size=3))
+        fresh = pickle.dumps(privatizer)
+        first, again = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
+        assert counts(first) == [2, None, 0, 2] * 5
+        assert first == again
+        assert pickle.dumps(privatizer) == fresh
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """The run is cut off."""
+
+
+def stop(_reader, _rows):
+    raise Stop
+
+
+def test_a_run_goes_on_with_the_same_bank_set_and_unit_alone(bank, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dptext.files.blocks.BLOCK_ROWS", 10)
+    Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 10))
+
+    def release(of=bank, **options):
+        resume = {"resume": options.pop("resume", True), "progress": options.pop("progress", None)}
+        given = {"epsilon": 2.0, "size": 3, "max_sentences": 3, **options}
+        return dptext.privatize_file("in.jsonl", "out.jsonl", dptext.BankRewriter(of, **given), **resume)
+
+    with pytest.raises(Stop):
+        release(resume=False, progress=stop)
+    changed = {
+        "size": {"size": 4},
+        "unit_of_epsilon": {"unit": "document"},
+        "max_sentences": {"max_sentences": 2},
+        "epsilon": {"epsilon": 3.0},
+        "bank_sha256": {"of": bank_of(PUBLIC[:-1])},
+        "features_sha256": {"of": bank_of(PUBLIC, seed=4)},
+    }
+    for name, options in changed.items():
+        with pytest.raises(ParameterError, match=rf"was another one \(.*{name}.*changed\)"):
+            release(**options)
+    assert release().resumed == 10
+    assert counts(json.loads(line)["text"] for line in Path("out.jsonl").read_text().splitlines())[:4] == [
+        2,
+        None,
+        0,
+        3,
+    ]
+
+
+@pytest.mark.slow
+def test_processes_share_a_bank_and_change_nothing(bank, tmp_path):
+    bank.save(tmp_path / "bank")
+    rewriter = dptext.BankRewriter(dptext.TextBank.load(tmp_path / "bank"), epsilon=2.0)
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 900))
+    for processes in (1, 2):
+        dptext.privatize_file(
+            tmp_path / "in.jsonl", tmp_path / f"{processes}.jsonl", rewriter, seed=5, processes=processes
+        )
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
