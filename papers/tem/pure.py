@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ class Bench:
             return np.stack([np.mean([_word_vectors()[word] for word in text.split()], axis=0) for text in texts])
         if kept:
             return KeptSentences(self.work, tokens=128).encode(texts)
-        return _encoder().encode(texts).astype(np.float32)
+        return _encoded(tuple(texts))
 
 
 def mechanism_of(settings: Mapping[str, Any]) -> WordMechanism:
@@ -255,6 +255,12 @@ def _word_vectors() -> WordVectors:
 @cache
 def _encoder() -> SentenceEncoder:
     return SentenceEncoder(threads=1)
+
+
+@lru_cache(maxsize=16)  # the sentences themselves are asked for in every cell
+def _encoded(texts: tuple[str, ...]) -> Vectors:
+    found: Vectors = _encoder().encode(texts).astype(np.float32)
+    return found
 
 
 @cache

@@ -27,7 +27,7 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "truncated Gumbel as published",
         "subset selection, k by the input",
         "subset selection, ties included",
-        "subset selection, weights of half precision",
+        "subset selection, weights rounded up",
         "subset selection, weights by similarity",
         "OME",
         "DPNR",

@@ -74,8 +74,10 @@ class SubsetSelection(ShownMechanism):
     become ``"<unk>"`` without being looked at, or the document ends there (``beyond="drop"``). To spend E on n words,
     use epsilon = E / n.
 
-    Most words stay where epsilon is near ln N (10.8 at 50,000 words). Below that, the best is to choose among several;
-    how many, follows from how similarities fall with the rank (`dptext.noise.subset_selection.best_size`).
+    **k.** A word stays with probability 1 / (k + (N - k) e^-epsilon). Where epsilon is not far above ln N (10.8 at
+    50,000 words), a draw is most like its word if it is one of several; how many, follows from how similarities fall
+    with the rank (`dptext.noise.subset_selection.best_size`): at 50,000 words of GloVe 5,504 at epsilon 3, 184 at 8,
+    5 at 12.
 
     Args:
         epsilon: nats for a word, for any two words.
