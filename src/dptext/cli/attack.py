@@ -23,8 +23,21 @@ from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.errors import DataError, ParameterError
-from dptext.reports.file_attacks import aligned, by_layout, by_likelihood, channel_of, rebuilt
+from dptext.release.release import data_and_statement, read_statement
+from dptext.reports.file_attacks import (
+    aligned,
+    by_layout,
+    by_likelihood,
+    channel_of,
+    drawn_as_said,
+    link_bank,
+    rebuilt,
+    rebuilt_bank,
+)
 from dptext.reports.inputs import Rows, read_rows
+from dptext.reports.mechanisms import is_of_bank
+from dptext.sentences.origins import Likelihoods
+from dptext.sentences.rewriter import BankRewriter
 
 __all__ = ["attack"]
 
@@ -48,6 +61,7 @@ class PairOptions:
         str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
     ] = None
     vectors: options.MovedVectors = None
+    bank: options.BankBehind = None
     seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
@@ -83,11 +97,26 @@ def linkage_command(
     """Which original does a private row belong to?
 
     One attacker looks at the layout only, which no word mechanism hides; one at the words; with --informed a third
-    knows the mechanism and compares likelihoods.
+    knows the mechanism and compares likelihoods. Of texts of a bank (--bank) nobody does better than by likelihoods.
     """
+    rewriter = rebuilt_bank(files.private, files.bank)
     before, after = files.read()
     how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": files.seed}
     output.say(f"Linking {after.size:,} private rows to their originals ...")
+    if rewriter is not None:
+        scores, likely = link_bank(before, after, rewriter, files.private, how)
+        _answer(
+            scores,
+            did=(
+                f"The attacker holds all {before.size:,} originals, the bank and the statement. For each private row "
+                "they were ranked: "
+                + ("by the number of sentences, which is shown, " if rewriter.unit == "sentence" else "")
+                + "by the words that both share, and by how likely each was to become this row."
+            ),
+            meaning=[*_meaning_of_linkage(scores)[:-1], _BEST, *_meaning_of_draws(rewriter, likely)],
+            output=output,
+        )
+        return
     scores = [*by_layout(before, after, how), *linkage(before.texts, after.texts, **how)]
     if informed:
         mechanism = rebuilt(files.private, files.vectors)
@@ -178,7 +207,7 @@ def attribute_command(
             f"The attacker knew {label!r} for {folds - 1} of {folds} parts of the people, trained on their private "
             f"{kind} and named it for the others; each part had its turn."
         ),
-        meaning=_meaning_of_attribute(scores),
+        meaning=_meaning_of_attribute(scores, of_texts=_is_of_bank(file)),
         output=output,
     )
 
@@ -214,6 +243,10 @@ def _short(score: AttackScore) -> str:
     return "blind guess" if score.baseline_name.startswith("guessing") else score.baseline_name
 
 
+_BEST = (
+    "Nobody who holds all these originals for equally likely does better on average than by likelihoods; who knows "
+    "more may: what holds against them is the bound in the statement alone."
+)
 _STRONGER = "Another attacker may do better; what holds against all of them is the bound in the statement alone."
 
 
@@ -232,13 +265,24 @@ def _meaning_of_linkage(scores: Sequence[AttackScore]) -> list[str]:
         )
     else:
         lines.append("The attacker did no better than at random.")
-    layout = next(each for each in scores if each.attack == "linkage (layout alone)")
-    if layout.succeeded and layout.score.value > best.score.value / 2:
+    layout = next((each for each in scores if each.attack == "linkage (layout alone)"), None)
+    if layout is not None and layout.succeeded and layout.score.value > best.score.value / 2:
         lines.append(
             "The layout alone does much of it, at any epsilon: release texts cut to one length, or bags of words, "
             "if rows must not be linked."
         )
     return [*lines, _STRONGER]
+
+
+def _meaning_of_draws(rewriter: BankRewriter, likely: Likelihoods) -> list[str]:
+    seen, wanted, agree = drawn_as_said(rewriter, likely)
+    if agree:
+        return []
+    return [
+        f"What came out lies among the {rewriter.size:,} texts of the bank that are most similar to its original in "
+        f"{seen.value:.1%} of the cases, where the statement promises {wanted:.1%}: ORIGINAL is not what PRIVATE was "
+        "made from, or in another order, or the statement is not true."
+    ]
 
 
 def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
@@ -256,7 +300,12 @@ def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
     return [*lines, _STRONGER]
 
 
-def _meaning_of_attribute(scores: Sequence[AttackScore]) -> list[str]:
+def _is_of_bank(file: Path) -> bool:
+    beside = data_and_statement(file)[1]
+    return beside.exists() and is_of_bank(read_statement(beside))
+
+
+def _meaning_of_attribute(scores: Sequence[AttackScore], *, of_texts: bool = False) -> list[str]:
     best = max(
         (each for each in scores if each.measure == "accuracy"), key=lambda each: (each.succeeded, each.score.value)
     )
@@ -276,6 +325,12 @@ def _meaning_of_attribute(scores: Sequence[AttackScore]) -> list[str]:
         f"The best attacker names it for {100 * best.score.value:,.0f} of 100 rows, against "
         f"{100 * best.baseline:,.0f} without looking (papers print 1 - accuracy as 'empirical privacy': "
         f"{1 - best.score.value:.2f}; an attacker who sees nothing leaves {1 - best.baseline:.2f}).",
-        "The promise of a word mechanism is about words: it does not forbid that a whole text tells who wrote it. "
+        (
+            "The promise bounds what one text of a person tells. That texts about one thing come out as texts about "
+            "it is what they are good for, and it tells of many people together. "
+            if of_texts
+            else "The promise of a word mechanism is about words: it does not forbid that a whole text tells who wrote "
+            "it. "
+        )
         + _STRONGER,
     ]

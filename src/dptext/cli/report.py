@@ -74,6 +74,7 @@ class QuestionOptions:
     rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen at random.")] = 3000
     folds: options.Folds = 5
     vectors: options.MovedVectors = None
+    bank: options.BankBehind = None
     samples: options.Samples = 200_000
     seed: options.AnalysisSeed = None
 
@@ -187,6 +188,8 @@ def _as_json(made: Report, out: Path, card: Path | None) -> dict[str, Any]:
             *(_attack(each, owner_only=True) for each in made.owner_attacks),
             *(_attack(each, owner_only=False) for each in made.attacks),
         ],
+        "controls": [_attack(each, owner_only=True) for each in made.controls],
+        "relinking": [asdict(each) for each in made.relinking],
         "utility": [_measured(each) for each in made.utility],
         "fairness": [_measured(each) for each in made.fairness],
         "gaps": [asdict(each) for each in made.gaps],

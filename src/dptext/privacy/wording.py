@@ -45,6 +45,7 @@ __all__ = [
     "before_synthesis",
     "before_vectors",
     "before_words",
+    "done_by_bank",
     "explanation_html",
     "explanation_text",
     "filled",
@@ -256,6 +257,13 @@ def not_protected(statement: PrivacyStatement) -> list[str]:
     by_sentence = of_bank(statement) and statement.parameters.get("unit_of_epsilon") == "sentence"
     values = {"words": of_words(statement), "by_sentence": by_sentence}
     return paragraphs("privacy/templates/not_protected.txt", statement=statement, **values)
+
+
+def done_by_bank(statement: PrivacyStatement) -> str:
+    """What became of texts that became texts of a bank, for somebody who knows nothing of differential privacy."""
+    said = {name: statement.parameters.get(name) for name in ("bank", "bank_texts", "size", "chance_of_the_set")}
+    whole = statement.parameters.get("unit_of_epsilon") == "document" and not statement.parameters.get("max_sentences")
+    return paragraphs("privacy/templates/done_by_bank.txt", part="text" if whole else "sentence", **said)[0]
 
 
 def of_bank(statement: PrivacyStatement) -> bool:

@@ -24,11 +24,18 @@ from dptext.attacks import (
     sequence_likelihoods,
 )
 from dptext.attacks.learners import Attacker
+from dptext.attacks.rows import as_people
 from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.outcomes import distributions_of
-from dptext.errors import DataError
+from dptext.errors import DataError, ParameterError
+from dptext.estimates import Estimate, mean_of_people, share
+from dptext.privacy.vulnerability import rate_at_most
+from dptext.privacy.wording import percent_at_most
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows
+from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
+from dptext.sentences.origins import Likelihoods
+from dptext.sentences.rewriter import BankRewriter
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
@@ -38,14 +45,34 @@ __all__ = [
     "by_layout",
     "by_likelihood",
     "channel_of",
+    "drawn_as_said",
     "expect_recovery",
     "infer",
     "link",
+    "link_bank",
     "rebuilt",
+    "rebuilt_bank",
     "recover",
 ]
 
+_FALSE_ALARM = 1e-6
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
+
+
+def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
+    """The rewriter of which the statement beside a private file speaks; None: it has no statement, or is of words.
+
+    Raises:
+        ParameterError: a bank for what is none.
+        DataError, StorageError: as `dptext.reports.mechanisms.rewriter_from_statement`.
+    """
+    beside = data_and_statement(private)[1]
+    statement = read_statement(beside) if beside.exists() else None
+    if statement is not None and is_of_bank(statement):
+        return rewriter_from_statement(statement, bank)
+    if bank is not None:
+        raise ParameterError(f"{private.name} has no statement of texts of a bank beside it: leave the bank out")
+    return None
 
 
 def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
@@ -147,6 +174,83 @@ def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
     how: dict[str, Any] = {"people": before.people, "seed": seed}
     by_words = linkage(before.texts, after.texts, **how)
     return [*by_layout(before, after, how), *(replace(each, attack="linkage (shared words)") for each in by_words)]
+
+
+def link_bank(
+    before: Rows, after: Rows, rewriter: BankRewriter, private: Path, how: dict[str, Any]
+) -> tuple[list[AttackScore], Likelihoods]:
+    """Rows of texts of a bank linked to their originals: by the number of sentences, where it is shown; by the words
+    that both share; and by the likelihoods, with which nobody does better. And the likelihoods.
+
+    Args:
+        before, after: both sides.
+        rewriter: what was between them.
+        private: the name of the private file, for errors.
+        how: options of `dptext.attacks.linkage_of_scores`.
+
+    Raises:
+        DataError: a private row cannot have been made from the original row.
+    """
+    likely = Likelihoods(rewriter, before.texts, after.texts)
+    parts = likely.own()[0]
+    if (parts < 0).any():
+        row = after.chosen[int(np.argmin(parts))] + 1
+        raise DataError(
+            f"{private.name}, row {row}: the private text is not made of as many texts of the bank as the original has "
+            "parts, so it was not made from it: name the file it was made from, in its order"
+        )
+    scores: list[AttackScore] = []
+    if rewriter.unit == "sentence":
+        scores += linkage_of_scores(
+            lambda start, stop: (likely(start, stop) > -np.inf).astype(np.int8),
+            shape=likely.shape,
+            attack="linkage (number of sentences alone)",
+            **how,
+        )
+    by_words = linkage(before.texts, after.texts, **how)
+    scores += [replace(each, attack="linkage (shared words)") for each in by_words]
+    best = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **how)
+    expected, limits = _expected(before, rewriter, likely, int(parts.max()))
+    best[0] = replace(best[0], detail=f"{best[0].detail}; {limits}")
+    return [*scores, *best, expected], likely
+
+
+def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest: int) -> tuple[AttackScore, str]:
+    """How often the best attacker is right on average over the noise: exactly where one part is drawn, else by how
+    sure they are of what they name. And what is proved of any such attacker."""
+    people = likely.shape[1]
+    if rewriter.unit == "document" and rewriter.longest_document == 1:
+        exact = rewriter.relinking(people, before.texts)
+        score, found = Estimate(exact, exact, exact, people, "rows"), "exactly, by the sets of all originals"
+    else:
+        whose = before.people or range(likely.shape[0])
+        score = mean_of_people(likely.posteriors(), as_people(whose, likely.shape[0]))
+        found = "how sure of the likeliest original they are"
+    most = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
+    pure = percent_at_most(rate_at_most(rewriter.document_statement(longest).epsilon, people))
+    expected = AttackScore(
+        attack="linkage (likelihood)",
+        measure="share linked, expected",
+        score=score,
+        baseline=1 / people,
+        baseline_name="chance",
+        detail=f"on average over the noise: {found}",
+    )
+    return expected, f"at most {most} among any {people:,} texts, {pure} under any mechanism of this epsilon"
+
+
+def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate, float, bool]:
+    """How often what came out lies in the set of its original, how often it should, and whether the two agree.
+
+    If they do, they are found to disagree with a probability of at most 1e-6: the draws are independent, and each lies
+    in the set of its original with one chance, whatever the original is.
+    """
+    parts, least, most = likely.own()
+    total = int(parts[parts > 0].sum())
+    wanted = rewriter.size * rewriter.selection.probabilities[0]
+    low, high = (share(int(each.sum()), total, confidence=1 - _FALSE_ALARM) for each in (least, most))
+    seen = share(int(least.sum()), total)
+    return seen, wanted, low.low <= wanted <= high.high
 
 
 def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:

@@ -16,7 +16,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.file_audit import Check
-from dptext.reports.page import Corpus, GroupGap, Measurement, Picture, Report, Sample, main_scores
+from dptext.reports.page import Corpus, GroupGap, Measurement, Picture, Relinking, Report, Sample, main_scores
 
 __all__ = ["SHARES", "Making", "Question", "picture_of_attacks"]
 
@@ -44,6 +44,7 @@ class Question:
         held_out: of a synthetic corpus, a file like the original of people who had no part in it.
         rows: look at this many rows at most, chosen at random.
         vectors: name or path of the public word vectors, if they are not where they were.
+        bank: of texts of a bank, its folder.
         samples, error: of an audit that has to sample.
         attackers: who infers the attribute.
         folds: of training and test.
@@ -64,6 +65,7 @@ class Question:
     held_out: Path | None = None
     rows: int = 3000
     vectors: str | None = None
+    bank: Path | None = None
     samples: int = 200_000
     error: float = 1e-6
     attackers: Sequence[Attacker] = ATTACKERS
@@ -107,6 +109,7 @@ class Making(ABC):
         self.notes: list[str] = []
         self.attacks: list[AttackScore] = []
         self.owner_attacks: list[AttackScore] = []
+        self.controls: list[AttackScore] = []
         self.utility: list[Measurement] = []
         self.fairness: list[Measurement] = []
         self.gaps: list[GroupGap] = []
@@ -123,6 +126,10 @@ class Making(ABC):
     def stays(self) -> float | None:
         """The share of words that stay as they are."""
         return None
+
+    def relinking(self) -> Sequence[Relinking]:
+        """How often a text is given back to its author, of several numbers of people."""
+        return ()
 
     def corpus(self) -> Corpus | None:
         """What a synthetic corpus holds."""
@@ -143,6 +150,8 @@ class Making(ABC):
             verdicts=[verdict],
             attacks=self.attacks,
             owner_attacks=self.owner_attacks,
+            controls=self.controls,
+            relinking=self.relinking(),
             utility=self.utility,
             fairness=self.fairness,
             gaps=self.gaps,
@@ -163,7 +172,7 @@ def _picture_of_promise(verdict: Verdict) -> Picture | None:
     if verdict.allowed >= 1e6:
         return None
     return (
-        "For the pair of words (or vectors) that comes closest: the most it may give away, and what the audit showed",
+        "For the pair of words, texts or vectors that comes closest: what it may give away, and what the audit showed",
         promise_figure([(f"worst pair found, {verdict.method.partition(',')[0]}", verdict)]),
     )
 
@@ -181,7 +190,8 @@ def picture_of_attacks(scores: Sequence[AttackScore], *, measure: str = "share o
 
 def _picture_of_use(found: Sequence[Measurement]) -> Picture | None:
     """The accuracy of each model beside the best blind guess."""
-    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in found]
+    accuracies = [each for each in found if each.measure == "accuracy"]
+    drawn = [(each.what.replace(", ", ",\n"), each.score, each.baseline) for each in accuracies]
     if len(drawn) < 2:
         return None
     return (

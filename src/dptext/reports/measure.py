@@ -22,25 +22,33 @@ from dptext.attacks import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
 from dptext.errors import DataError, ParameterError, extra
+from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.files.documents import PathLike
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.vulnerability import rate_at_most
+from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports.file_attacks import expect_recovery, infer, link, recover
-from dptext.reports.file_audit import Check, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.reports.file_attacks import drawn_as_said, expect_recovery, infer, link, link_bank, recover
+from dptext.reports.file_audit import Check, audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.reports.making import Making, Question
-from dptext.reports.page import GroupGap, Measurement, Report, Sample
+from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
+from dptext.reports.page import GroupGap, Measurement, Relinking, Report, Sample
 from dptext.reports.synthetic import OfSynthetic
+from dptext.sentences.origins import Likelihoods, alike
+from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import announces_description, is_described
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["Question", "report"]
 
+_PEOPLE = (10, 100, 1_000, 10_000)
+_MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _SENTENCES = (
     "The doctor said that my knee will be fine in three weeks.",
@@ -92,7 +100,7 @@ def report(
     if isinstance(private, Question):
         private = replace(private, **asked)
     else:
-        for name in ("original", "distribution", "held_out"):
+        for name in ("original", "distribution", "held_out", "bank"):
             if asked.get(name) is not None:
                 asked[name] = Path(asked[name])
         private = Question(private=Path(private), **asked)
@@ -103,8 +111,17 @@ def report(
         )
     data, beside = data_and_statement(private.private)
     statement = read_statement(beside)
-    kind = OfSynthetic if is_described(statement) else _OfVectors if is_of_vectors(statement) else _OfWords
-    return kind(private, data, statement, say).report(title, command)
+    if private.bank is not None and not is_of_bank(statement):
+        raise ParameterError(f"{shown(data)} is not made of texts of a bank: leave bank out")
+    return _kind(statement)(private, data, statement, say).report(title, command)
+
+
+def _kind(statement: PrivacyStatement) -> type[Making]:
+    if is_described(statement):
+        return OfSynthetic
+    if is_of_vectors(statement):
+        return _OfVectors
+    return _OfBank if is_of_bank(statement) else _OfWords
 
 
 class _RowByRow(Making):
@@ -140,7 +157,7 @@ class _RowByRow(Making):
         if rows is not None:
             if raw is not None:
                 self.attack_texts(rows, raw, is_its_data=checks[0].held is not False)
-            self._infer(rows)
+            self._infer(rows, raw)
             self._measure_use(rows, raw)
         return checks, verdict
 
@@ -204,26 +221,39 @@ class _RowByRow(Making):
             )
         return [place for place, stays in enumerate(kept) if stays]
 
+    def models(
+        self, private: Any, raw: Any, labels: Sequence[str], *, people: Sequence[str] | None, comparable: bool
+    ) -> list[_Form]:
+        """Models that show what the release is good for, the one that speaks for it first."""
+        asked = self.asked
+        return _useful(private, raw, labels, people=people, folds=asked.folds, seed=asked.seed, comparable=comparable)
+
     # -- what is asked ------------------------------------------------------------------------------------
 
-    def _infer(self, rows: Rows) -> None:
+    def _infer(self, rows: Rows, raw: Rows | None) -> None:
         asked = self.asked
         if asked.attribute is None:
             return
         places = self._frequent(rows, asked.attribute, asked.folds)
         people = self._column(rows, asked.person)
         self.say(f"Training attackers on {len(places):,} private rows ...")
-        scores = infer(
-            _at(rows.features, places),
-            _at(self._column(rows, asked.attribute), places),
-            asked.attribute,
-            people=_at(people, places),
-            attackers=asked.attackers,
-            folds=asked.folds,
-            seed=asked.seed,
+        scores, control = (
+            infer(
+                _at(each.features, places),
+                _at(self._column(rows, asked.attribute), places),
+                asked.attribute,
+                people=_at(people, places),
+                attackers=asked.attackers,
+                folds=asked.folds,
+                seed=asked.seed,
+            )
+            if each is not None
+            else []
+            for each in (rows, raw)
         )
         private = self._is_private(asked.attribute, asked.person)
         (self.owner_attacks if private else self.attacks).extend(scores)
+        self.controls += control
 
     def _measure_use(self, rows: Rows, raw: Rows | None) -> None:
         asked = self.asked
@@ -234,22 +264,20 @@ class _RowByRow(Making):
         labels = _at(self._column(rows, asked.label), places)
         self.say(f"Training models on {len(places):,} rows ...")
         comparable = raw is not None and _widths(raw) == _widths(rows)
-        forms = _useful(
+        forms = self.models(
             _at(rows.features, places),
             None if raw is None else _at(raw.features, places),
             labels,
             people=people,
-            folds=asked.folds,
-            seed=asked.seed,
             comparable=comparable,
         )
         private = self._is_private(asked.label, asked.person)
         task = f"naming {asked.label!r}, {len(set(labels))} classes"
-        self.utility = [_as_measurement(each, task, owner_only=private) for each in forms]
+        self.utility = [*(_as_measurement(each, task, owner_only=private) for each in forms), *self.utility]
         if asked.group is None:
             return
         names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
-        for form in (forms[0], *forms[-1:]) if len(forms) > 1 else forms:
+        for form in (forms[0], *(each for each in forms if each.trained_on == "raw")):
             measured, gap = _served(form, names, people, owner_only=private or hidden)
             self.fairness += measured
             self.gaps.append(gap)
@@ -306,12 +334,85 @@ class _OfWords(_RowByRow):
 
     def samples(self) -> list[Sample]:
         """Sentences that were made up, drawn afresh."""
-        after = privatize(_SENTENCES, self._mechanism).texts
-        return [Sample(before, out or "") for before, out in zip(_SENTENCES, after, strict=True)]
+        return _drawn_afresh(self._mechanism)
 
     def stays(self) -> float | None:
         """At public frequencies."""
         return deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
+
+
+class _OfBank(_RowByRow):
+    """Private texts, each a text of a public bank or several."""
+
+    def __init__(self, asked: Question, data: Path, statement: PrivacyStatement, say: Callable[[str], None]) -> None:
+        super().__init__(asked, data, statement, say)
+        if asked.vectors is not None:
+            raise ParameterError(f"{shown(data)} is made of texts of a bank, without word vectors: leave vectors out")
+        self._rewriter = rewriter_from_statement(statement, asked.bank)
+
+    def look(self) -> tuple[list[Check], Verdict]:
+        """As its base says; and, where the originals are at hand, whether the draws were those of the statement."""
+        checks, verdict = super().look()
+        return [*checks, *self._drawn], verdict
+
+    def audit(self, **how: Any) -> tuple[list[Check], Verdict]:
+        """As its base says."""
+        self._drawn: list[Check] = []
+        return audit_bank_file(self.statement, self.data, self._rewriter, text=self.asked.text, **how)
+
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        """Rows linked to their originals, and how alike the two are."""
+        if not is_its_data:
+            self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
+            return
+        before = replace(raw, people=self._column(rows, self.asked.person))
+        self.say(f"Linking {before.size:,} private rows to their originals ...")
+        how = {"people": before.people, "seed": self.asked.seed}
+        scores, likely = link_bank(before, rows, self._rewriter, self.data, how)
+        self.owner_attacks += scores
+        self._drawn = _drawn(self._rewriter, likely)
+        self.utility += _alike(self._rewriter, raw.texts, rows.texts)
+
+    def relinking(self) -> list[Relinking]:
+        """By the mechanism, for a document of as many sentences as the longest has."""
+        rewriter, said = self._rewriter, self.statement.parameters.get("sentences_counted")
+        longest = said if isinstance(said, int) and said > 0 else 1
+        parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
+        return [
+            Relinking(
+                people=people,
+                parts=parts,
+                exact=_among_public(rewriter, people) if parts == 1 else None,
+                most=rewriter.relinking(people, parts=parts),
+                pure=rate_at_most(self.statement.epsilon, people),
+            )
+            for people in _PEOPLE
+        ]
+
+    def models(
+        self, private: Any, raw: Any, labels: Sequence[str], *, people: Sequence[str] | None, comparable: bool
+    ) -> list[_Form]:
+        """Tested on original rows first, where they are at hand; and beside them one that saw texts of the bank, drawn
+        at random, with the labels of the rows."""
+        forms = super().models(private, raw, labels, people=people, comparable=comparable)
+        texts = self._rewriter.bank.texts
+        rows = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
+        random = [texts[row] for row in rows.tolist()]
+        tested_on = private if raw is None else raw
+        answers = predictions(
+            random,
+            np.asarray(labels),
+            test_rows=tested_on,
+            people=None if people is None else np.asarray([str(each) for each in people]),
+            folds=self.asked.folds,
+            seed=self.asked.seed,
+        )
+        blind = _Form("random", "private" if raw is None else "raw", answers)
+        return [*sorted(forms, key=lambda each: (each.trained_on != "private", each.tested_on == "private")), blind]
+
+    def samples(self) -> list[Sample]:
+        """Sentences that were made up, drawn afresh."""
+        return _drawn_afresh(self._rewriter)
 
 
 class _OfVectors(_RowByRow):
@@ -324,6 +425,58 @@ class _OfVectors(_RowByRow):
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
         """Nothing: it takes the encoder."""
         self.notes.append(_NO_ENCODER)
+
+
+def _drawn_afresh(mechanism: TextMechanism) -> list[Sample]:
+    after = privatize(_SENTENCES, mechanism).texts
+    return [Sample(before, out or "") for before, out in zip(_SENTENCES, after, strict=True)]
+
+
+# -- texts of a bank ----------------------------------------------------------------------------------------------
+
+
+def _among_public(rewriter: BankRewriter, people: int) -> float | None:
+    """The exact chance among so many texts of the bank, of which one part is drawn each; None: there are not so many,
+    or too many to look at."""
+    bank = rewriter.bank
+    if people > len(bank) or people * len(bank) > _MOST_SIMILARITIES:
+        return None
+    rows = np.arange(people, dtype=np.int64) * len(bank) // people
+    return rewriter.relinking(people, [bank.texts[row] for row in rows.tolist()], parts=1)
+
+
+def _drawn(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
+    """A check that fails, where what came out is not near the originals as often as the statement says. One that holds
+    says nothing of the originals."""
+    _, _, agree = drawn_as_said(rewriter, likely)
+    if agree:
+        return []
+    seen = "it does not: these are not its originals, or the statement is not true"
+    return [Check("what came out lies in the sets of the originals as often as the statement says", False, seen)]
+
+
+def _alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> list[Measurement]:
+    """How similar what came out is to what it was made from, in the features of the bank."""
+    found = alike(rewriter, originals, private)
+    if len(np.unique(found.whose)) < 2:
+        return []
+    share = mean_of_people((1 + found.drawn) / 2, found.whose)  # a similarity lies between -1 and 1
+    drawn = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
+    expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
+    return [
+        Measurement(
+            what="what came out, beside its original",
+            measure="similarity in the public features",
+            score=drawn,
+            baseline=float(found.random.mean()),
+            baseline_name="texts of the bank at random",
+            owner_only=True,
+            detail=(
+                f"the most similar text of the bank: {found.nearest.mean():.3f}; expected of public texts: "
+                f"{expected:.3f}"
+            ),
+        )
+    ]
 
 
 def _widths(rows: Rows) -> int | None:
@@ -341,7 +494,7 @@ def _at(values: Any, places: list[int]) -> Any:
 # -- use and fairness ---------------------------------------------------------------------------------------------
 
 Mask = npt.NDArray[np.bool_]
-_WORDS = {"private": "private rows", "raw": "original rows"}
+_WORDS = {"private": "private rows", "raw": "original rows", "random": "texts of the bank at random"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,6 +570,7 @@ def _as_measurement(form: _Form, task: str, *, owner_only: bool) -> Measurement:
         baseline_name=found.baseline_name,
         gain=found.gain,
         owner_only=owner_only or form.owner_only,
+        is_rival=form.trained_on == "random",
         detail=f"{task}: {found.rows:,} rows, {found.folds} folds, {found.model}, {found.features}",
     )
 

@@ -62,7 +62,7 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
     if bank is None:
         raise DataError(
             f"the statement is of texts of the bank {str(said.get('bank'))!r}, of which it holds the fingerprint: say "
-            "in which folder the bank is"
+            "in which folder the bank is (--bank)"
         )
     if not isinstance(bank, TextBank):
         bank = TextBank.load(bank)

@@ -17,7 +17,17 @@ from dptext.audits.verdict import Outcome, Verdict
 from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import explanation_html, filled, not_protected, of_words, protected, strength_in_brief
+from dptext.privacy.wording import (
+    done_by_bank,
+    explanation_html,
+    filled,
+    not_protected,
+    of_bank,
+    of_words,
+    percent_at_most,
+    protected,
+    strength_in_brief,
+)
 from dptext.reports.file_audit import Check
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
@@ -29,6 +39,7 @@ __all__ = [
     "LabelOfCorpus",
     "Measurement",
     "Picture",
+    "Relinking",
     "Report",
     "Sample",
     "Spread",
@@ -174,6 +185,26 @@ class Corpus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Relinking:
+    """How often the best attacker names the right one of so many people, whose texts they know and hold for equally
+    likely before. All of it is public.
+
+    Attributes:
+        people: how many.
+        parts: how many texts of a bank came out for a text.
+        exact: among so many public texts, on average over the noise; None: it was not computed.
+        most: by this mechanism, among any.
+        pure: under any mechanism of this epsilon.
+    """
+
+    people: int
+    parts: int
+    exact: float | None
+    most: float
+    pure: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that one page says. Frozen; `html` and `card` only put it into words.
 
@@ -184,6 +215,9 @@ class Report:
         verdicts: audits of the promise.
         attacks: what an adversary got from what was released.
         owner_attacks: what one got, measured with the original texts: the promise does not cover these numbers.
+        controls: the same attackers on original texts, where they should succeed: an attack that fails there too says
+            nothing.
+        relinking: how often a text is given back to its author, of several numbers of people.
         utility: what the release is still good for.
         fairness: how good it is for each group.
         gaps: how far groups lie apart, for one model or several.
@@ -202,6 +236,8 @@ class Report:
     verdicts: Sequence[Verdict] = ()
     attacks: Sequence[AttackScore] = ()
     owner_attacks: Sequence[AttackScore] = ()
+    controls: Sequence[AttackScore] = ()
+    relinking: Sequence[Relinking] = ()
     utility: Sequence[Measurement] = ()
     fairness: Sequence[Measurement] = ()
     gaps: Sequence[GroupGap] = ()
@@ -228,7 +264,7 @@ class Report:
         """Whether original texts had a part in any number."""
         measured = (*self.utility, *self.fairness)
         of_corpus = self.corpus is not None and self.corpus.has_owner_numbers
-        return bool(self.owner_attacks or of_corpus or any(each.owner_only for each in measured))
+        return bool(self.owner_attacks or self.controls or of_corpus or any(each.owner_only for each in measured))
 
     def html(self) -> str:
         """The page."""
@@ -240,16 +276,24 @@ class Report:
             answers=answers(self),
             protected=protected(self.statement),
             not_protected=not_protected(self.statement),
-            samples=[(each.before, list(_new_words(each))) for each in self.samples],
+            samples=[(each.before, list(self._shown(each))) for each in self.samples],
             attacks=[_attack_row(each, owner) for each, owner in marked if id(each) in main],
             more_attacks=[_attack_row(each, owner) for each, owner in marked if id(each) not in main],
+            controls=[_attack_row(each, owner_only=True) for each in main_scores(self.controls)],
+            bank=of_bank(self.statement),
             utility=[_measured_row(each, _BLIND if self.corpus else _NO_TEXTS) for each in self.utility],
             fairness=[_measured_row(each) for each in self.fairness],
             explanation=explanation_html(self.statement),
             headline=_headline,
             percent=_percent,
+            percent_at_most=percent_at_most,
             base64=lambda picture: base64.b64encode(picture).decode(),
         )
+
+    def _shown(self, sample: Sample) -> Iterator[tuple[str, bool]]:
+        """The tokens of the text after, and whether each is a new word: of a text of a bank all are, and none is said
+        to be."""
+        return iter([(sample.after, False)]) if of_bank(self.statement) else _new_words(sample)
 
     def card(self) -> str:
         """The same in Markdown, short, for the folder that is shared: without what only its owner should see."""
@@ -267,6 +311,7 @@ class Report:
             fence="`" * (2 + max(map(len, re.findall("`+", command)), default=1)),  # longer than any in a name
             headline=_headline,
             percent=_percent,
+            percent_at_most=percent_at_most,
         )
 
 
@@ -360,7 +405,7 @@ def _measured_row(found: Measurement, against: str = _NO_TEXTS) -> _Row:
 def _row(
     found: AttackScore | Measurement, name: str, measure: str, words: str, *, good: bool | None, owner_only: bool
 ) -> _Row:
-    shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else "{:.3f}".format
+    shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else _three_digits
     score: Estimate = found.score
     exact = score.high - score.low < _EXACT
     return _Row(
@@ -379,6 +424,10 @@ def _row(
 
 
 _KINDS = ("membership", "linkage", "word recovery", "attribute inference")
+
+
+def _three_digits(value: float) -> str:
+    return f"{round(value, 3) + 0.0:.3f}"  # no minus before a zero
 
 
 def _percent(value: float) -> str:
@@ -445,6 +494,8 @@ def _what_was_done(report: Report) -> Answer:
             )
             + " No text of the people who were described is in the corpus, unless the same stands in public."
         )
+    elif of_bank(statement):
+        words = done_by_bank(statement)
     elif of_words(statement):
         words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
         if report.stays is not None:
@@ -470,9 +521,9 @@ def _held(report: Report) -> Answer:
             question,
             "It was put to the test and held: computed exactly, for "
             + (
-                "all pairs of words that were looked at."
-                if report.corpus is None
-                else f"every {report.statement.unit}."
+                f"every {report.statement.unit}."
+                if report.corpus is not None
+                else f"all pairs of {'texts' if of_bank(report.statement) else 'words'} that were looked at."
             ),
             good=True,
         )
@@ -565,6 +616,10 @@ def _use(report: Report) -> list[Answer]:
     other = [each for each in report.utility if each.what.startswith("trained on original")]
     if other:
         words += f"; one that learns from the originals, for {_of_hundred(other[0].score.value)}"
+    rivals = [each for each in report.utility if each.is_rival]
+    if rivals:
+        words += f"; one that learns from {rivals[0].what.removeprefix('trained on ').partition(',')[0]}, for "
+        words += _of_hundred(rivals[0].score.value)
     words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
     return [Answer("Is it still useful?", words, good=ours.is_useful)]
 

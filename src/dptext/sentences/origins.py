@@ -1,5 +1,5 @@
-"""Where a private text can come from: the texts of the bank that it is made of (`Parting`), and how likely each of some
-texts is to have become it (`Likelihoods`).
+"""Where a private text can come from: the texts of the bank that it is made of (`Parting`), how likely each of some
+texts is to have become it (`Likelihoods`), and how alike a text and its private form are (`alike`).
 
 Whoever has the bank can ask both; audits and attacks do.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.sentences.rewriter import BankRewriter
 
-__all__ = ["Likelihoods", "Parting"]
+__all__ = ["Alike", "Likelihoods", "Parting", "alike"]
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -115,6 +116,50 @@ def _backwards(
         todo += [(before, left - 1, (row, *way)) for before, row in steps[at] if reached[before] >> (left - 1) & 1]
 
 
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """How similar texts of a bank are to parts of texts, in the features of the bank.
+
+    Attributes:
+        whose: (parts,) of which text each part is.
+        drawn: (parts,) what came out for it.
+        nearest: (parts,) the most similar text of the bank.
+        random: (parts,) the mean of all texts of the bank.
+    """
+
+    whose: Rows
+    drawn: Floats
+    nearest: Floats
+    random: Floats
+
+
+def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> Alike:
+    """How similar what came out is to what it was made from, text by text; those that cannot belong together, and
+    missing ones, are left out."""
+    bank, parting = rewriter.bank, Parting(rewriter.bank.texts)
+    parts: list[str] = []
+    rows: list[int] = []
+    whose: list[int] = []
+    for place, (original, out) in enumerate(zip(originals, private, strict=True)):
+        if original is None or out is None:
+            continue
+        mine = rewriter.parts(original)
+        way = next(iter(parting.ways(out, len(mine))), None)
+        if way is not None:
+            parts.extend(mine)
+            rows.extend(way)
+            whose.extend([place] * len(mine))
+    if not parts:
+        return Alike(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(3)))
+    distinct = {part: at for at, part in enumerate(dict.fromkeys(parts))}
+    at = np.array([distinct[part] for part in parts], dtype=np.int64)
+    vectors = bank.features.vectors([*distinct])
+    drawn = bank.similarities(vectors[at], np.array(rows, dtype=np.int64)[:, None])[:, 0]
+    nearest = bank.similarities(vectors, bank.nearest(vectors, 1))[:, 0]
+    random = vectors.astype(np.float64) @ np.mean(bank.vectors, axis=0, dtype=np.float64)
+    return Alike(np.array(whose, dtype=np.int64), drawn, nearest[at], random[at])
+
+
 class Likelihoods:
     """ln P(private text | text), for all pairs of private texts and texts that they may have been made from.
 
@@ -194,6 +239,21 @@ class Likelihoods:
                 row = found[rows[way] - start]
                 row[whose] = np.logaddexp(row[whose], hits[way] * gap + count * low)
         return found
+
+    def own(self) -> tuple[Rows, Rows, Rows]:
+        """Of private text i and text i, from which it was made: of how many parts it is (-1: it cannot have been made
+        from it), and how many of these lie in their sets, at least and at most (it may part in several ways)."""
+        parts, most = np.full(self.shape[0], -1), np.zeros(self.shape[0], dtype=np.int64)
+        least = np.full(self.shape[0], np.iinfo(np.int64).max)
+        parts[self._missing & (self._counts == -1)] = 0
+        for count, rows, whose, hits in self._hits:
+            at = np.searchsorted(whose, rows)
+            mine = np.flatnonzero(whose[np.minimum(at, len(whose) - 1)] == rows)
+            inside = hits[mine, at[mine]].astype(np.int64)
+            parts[rows[mine]] = count
+            np.minimum.at(least, rows[mine], inside)
+            np.maximum.at(most, rows[mine], inside)
+        return parts, np.minimum(least, most), most
 
     def posteriors(self) -> Floats:
         """(m,) how sure somebody is of the likeliest text who held all of them for equally likely: on average, how

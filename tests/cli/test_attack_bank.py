@@ -1,0 +1,111 @@
+"""`dptext attack` and `dptext report` on texts of a bank, as a user meets them."""
+
+import json
+
+import pytest
+
+import dptext
+from sentences.banks import bank, documents
+
+SECRET = "Zebulon"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bank")
+    bank().save(folder / "bank")
+    texts, about = documents(120)
+    rows = [{"text": f"{text} {SECRET}.", "about": each} for text, each in zip(texts, about, strict=True)]
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, options in {
+        "open": {"epsilon": 20.0, "size": 1},
+        "closed": {"epsilon": 1e-4, "unit": "document"},
+    }.items():
+        rewriter = dptext.BankRewriter(bank(), **options)
+        dptext.privatize_file(folder / "in.jsonl", folder / f"{name}.jsonl", rewriter, keep=("about",))
+    return folder
+
+
+def scores_of(text):
+    return {(each["attack"], each["measure"]): each for each in json.loads(text)["scores"]}
+
+
+def linkage(run, folder, name, *options, original="in.jsonl"):
+    files = [folder / original, folder / f"{name}.jsonl"]
+    return run("attack", "linkage", *files, "--bank", folder / "bank", "--seed", 1, *options)
+
+
+def test_relinking_succeeds_on_an_open_release_and_not_on_a_closed_one(run, folder):
+    first = "share linked at first guess"
+    code, out, err = linkage(run, folder, "open", "--json")
+    assert code == 0, err
+    found = scores_of(out)
+    assert found["linkage (likelihood)", first]["score"]["value"] > 0.8
+    expected = found["linkage (likelihood)", "share linked, expected"]["score"]["value"]
+    assert abs(expected - found["linkage (likelihood)", first]["score"]["value"]) < 0.1
+    assert found["linkage (number of sentences alone)", first]["score"]["value"] < 0.2
+    assert ("linkage (layout alone)", first) not in found
+    code, out, _ = linkage(run, folder, "closed", "--json")
+    found = scores_of(out)
+    # 1 of 120 by chance: more than 12 in less than one case of 10^6
+    assert found["linkage (likelihood)", first]["score"]["value"] <= 12 / 120
+    assert ("linkage (number of sentences alone)", first) not in found
+
+
+def test_what_it_means_is_said_without_any_text(run, folder):
+    code, out, _ = linkage(run, folder, "open")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "by the number of sentences, which is shown" in said
+    assert "Nobody who holds all these originals for equally likely does better on average" in said
+    assert "Another attacker may do better" not in said
+    assert SECRET not in out
+    assert not any(text in out for text in bank().texts)
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_originals_in_another_order_are_noticed(run, folder):
+    lines = (folder / "in.jsonl").read_text().splitlines()
+    (folder / "other.jsonl").write_text("\n".join(lines[3:] + lines[:3]) + "\n")
+    code, out, _ = linkage(run, folder, "closed", original="other.jsonl")
+    assert code == 0
+    assert "where the statement promises" not in " ".join(out.split())  # nothing tells, at this epsilon
+    rewriter = dptext.BankRewriter(bank(), epsilon=8.0, unit="document")
+    if not (folder / "some.jsonl").exists():
+        dptext.privatize_file(folder / "in.jsonl", folder / "some.jsonl", rewriter)
+    _, out, _ = linkage(run, folder, "some", original="other.jsonl")
+    assert "or in another order, or the statement is not true" in " ".join(out.split())
+    _, out, _ = linkage(run, folder, "some")
+    assert "or in another order" not in " ".join(out.split())
+
+
+def test_a_release_of_a_bank_asks_for_the_bank_and_others_refuse_it(run, folder, tmp_path):
+    code, _, err = run("attack", "linkage", folder / "in.jsonl", folder / "open.jsonl")
+    assert code == 1
+    assert "in which folder the bank is (--bank)" in err
+    code, _, err = run("attack", "linkage", folder / "in.jsonl", folder / "in.jsonl", "--bank", folder / "bank")
+    assert code == 2
+    assert "no statement of texts of a bank beside it" in err
+    code, _, err = run("report", folder / "open.jsonl", "-o", tmp_path / "page.html")
+    assert code == 1
+    assert "in which folder the bank is (--bank)" in err
+
+
+def test_an_attribute_is_said_to_be_what_texts_are_good_for(run, folder):
+    code, out, _ = run(
+        *("attack", "attribute", folder / "open.jsonl", "--label", "about", "--attacker", "linear", "--seed", 1)
+    )
+    assert code == 0
+    assert "it is what they are good for" in " ".join(out.split())
+
+
+def test_a_page_its_card_and_the_command_that_makes_them(run, folder, tmp_path):
+    page, card = tmp_path / "page.html", tmp_path / "card.md"
+    asked = ["--bank", folder / "bank", "-o", page, "--card", card, "--samples", 1000, "--seed", 1]
+    code, out, err = run("report", folder / "open.jsonl", *asked, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert [each["people"] for each in found["relinking"]] == [10, 100, 1000, 10000]
+    assert found["controls"] == []
+    assert "--bank bank" in card.read_text()
+    assert str(folder) not in card.read_text() + page.read_text()

@@ -1,0 +1,200 @@
+"""A report on texts of a bank: what is asked of them, whose numbers these are, and no text of anybody."""
+
+import json
+import re
+
+import pytest
+
+import dptext
+from dptext.errors import DataError, ParameterError
+from dptext.privacy.vulnerability import rate_at_most
+from sentences.banks import bank, documents
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+SECRET = "Zebulon"
+ROWS = 160
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """160 texts about four things, as texts of a bank in three ways; a column that stays at home."""
+    folder = tmp_path_factory.mktemp("report")
+    bank().save(folder / "bank")
+    texts, about = documents(ROWS)
+    rows = [
+        {"text": f"{text} {SECRET}.", "about": thing, "side": ("left", "right")[number % 2]}
+        for number, (text, thing) in enumerate(zip(texts, about, strict=True))
+    ]
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, options in {
+        "whole": {"unit": "document", "epsilon": 6.0},
+        "three": {"unit": "document", "max_sentences": 3, "epsilon": 9.0},
+        "sentences": {"epsilon": 4.0},
+        "open": {"unit": "document", "epsilon": 25.0, "size": 1},
+        "closed": {"unit": "document", "epsilon": 1e-4},
+    }.items():
+        rewriter = dptext.BankRewriter(bank(), **options)
+        dptext.privatize_file(folder / "in.jsonl", folder / f"{name}.jsonl", rewriter, keep=("about",))
+    return folder
+
+
+def made(folder, name, **asked):
+    how = {"bank": folder / "bank", "seed": 1, "samples": 1000, "attackers": ("linear",)}
+    return dptext.report(folder / f"{name}.jsonl", **how | asked)
+
+
+@pytest.fixture(scope="module")
+def everything(folder):
+    return made(folder, "whole", original=folder / "in.jsonl", label="about", attribute="about")
+
+
+def first(report, attack, among="owner_attacks"):
+    return next(each for each in getattr(report, among) if each.attack == attack)
+
+
+def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(everything):
+    assert not everything.refuted
+    assert [each.held for each in everything.checks] == [True] * 4
+    assert {each.attack for each in everything.owner_attacks} == {"linkage (shared words)", "linkage (likelihood)"}
+    assert {each.attack for each in everything.attacks} == {"attribute inference of 'about' (linear)"}
+    assert {each.attack for each in everything.controls} == {"attribute inference of 'about' (linear)"}
+    assert [each.what for each in everything.utility] == [
+        "trained on private rows, tested on original rows",
+        "trained on private rows, tested on private rows",
+        "trained on original rows, tested on original rows",
+        "trained on texts of the bank at random, tested on original rows",
+        "what came out, beside its original",
+    ]
+    assert [each.owner_only for each in everything.utility] == [True, False, True, True, True]
+    assert [each.is_useful for each in everything.utility] == [True, True, True, False, True]
+    assert [each.people for each in everything.relinking] == [10, 100, 1_000, 10_000]
+    assert re.findall(r"<h2>(.*?)</h2>", everything.html()) == [
+        "Before and after",
+        "What an attacker gets",
+        "Traced back, among how many people?",
+        "What it is still good for",
+        "Was the promise put to the test?",
+        "What was promised, in full",
+        "Words on this page",
+        "How to make this page again",
+    ]
+    page = " ".join(everything.html().split())
+    for said in (
+        "Each text was replaced by a text of the public bank four things",
+        "The words are the bank&#39;s: names, numbers and claims in them are those of its authors",
+        "one that learns from texts of the bank at random",
+        "finds the right one for",
+        "for all pairs of texts that were looked at",
+        "This page is for the owner of the data",
+    ):
+        assert said in page
+    assert "New words are in bold" not in page
+
+
+def test_relinking_stands_beside_what_was_expected_and_what_is_proved(everything, folder):
+    score = first(everything, "linkage (likelihood)")
+    [expected] = [each for each in everything.owner_attacks if each.measure == "share linked, expected"]
+    texts = [json.loads(line)["text"] for line in (folder / "in.jsonl").read_text().splitlines()]
+    rewriter = dptext.BankRewriter(bank(), epsilon=6.0, unit="document")
+    assert expected.score.value == rewriter.relinking(ROWS, texts)
+    assert score.score.low <= expected.score.value <= score.score.high
+    assert score.score.value <= rewriter.relinking(ROWS) + 0.15
+    assert "at most" in score.detail
+    for each in everything.relinking:
+        assert each.most == rewriter.relinking(each.people)
+        assert each.pure == rate_at_most(6.0, each.people)
+        assert (each.exact is None) == (each.people > len(bank()))
+        assert each.exact is None or 1 / each.people < each.exact <= each.most <= each.pure
+
+
+@pytest.mark.slow
+def test_relinking_succeeds_where_nothing_protects_and_is_at_chance_where_nothing_comes_out(folder):
+    chances = {}
+    for name in ("open", "closed"):
+        score = first(made(folder, name, original=folder / "in.jsonl"), "linkage (likelihood)")
+        chances[name] = score
+    assert chances["open"].score.value > 0.4
+    assert chances["open"].succeeded
+    # 1 of 160 by chance: more than 12 of them in less than one case of 10^6
+    assert chances["closed"].score.value <= 12 / ROWS
+
+
+@pytest.mark.slow
+def test_the_card_and_a_page_of_the_release_alone_are_for_everybody(everything, folder):
+    card = everything.card()
+    assert "Traced back, among how many people" in card
+    assert "names, numbers and claims in them are those of the bank's authors" in card
+    for word in ("linkage", "original rows", "beside its original", "share linked"):
+        assert word not in card
+    alone = made(folder, "whole", label="about", attribute="about")
+    assert not alone.has_owner_numbers
+    assert [each.what for each in alone.utility] == [
+        "trained on private rows, tested on private rows",
+        "trained on texts of the bank at random, tested on private rows",
+    ]
+    assert not alone.controls
+    assert 'class="owner"' not in alone.html()
+    assert "for the owner of the data" not in alone.html()
+
+
+def test_no_text_of_the_data_is_on_page_or_card(everything, folder):
+    shown = everything.html() + everything.card()
+    assert SECRET not in shown
+    private = [json.loads(line)["text"] for line in (folder / "whole.jsonl").read_text().splitlines()]
+    before_and_after = shown[shown.index("<h2>Before") : shown.index("<h2>What an attacker")]
+    assert not any(text in shown.replace(before_and_after, "") for text in private)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "parts"), [("three", 3), ("sentences", 4)])
+def test_several_sentences_of_a_document_count_together(folder, name, parts):
+    report = made(folder, name, original=folder / "in.jsonl")
+    assert {each.parts for each in report.relinking} == {parts}
+    assert all(each.exact is None for each in report.relinking)
+    rewriter = dptext.BankRewriter(bank(), epsilon=3.0 if name == "three" else 4.0)
+    for each in report.relinking:
+        assert each.most == pytest.approx(rewriter.relinking(each.people, parts=parts))
+        assert each.most <= each.pure == rate_at_most(report.statement.epsilon, each.people)
+    attacks = {each.attack for each in report.owner_attacks}
+    assert ("linkage (number of sentences alone)" in attacks) == (name == "sentences")
+    assert f"({parts} sentences, as many as the longest has)" in " ".join(report.html().split())
+    measured = [each for each in report.owner_attacks if each.attack == "linkage (likelihood)"]
+    assert abs(measured[0].score.value - measured[-1].score.value) < 0.2
+    assert measured[-1].measure == "share linked, expected"
+
+
+@pytest.mark.slow
+def test_draws_that_are_not_those_of_the_statement_are_refuted_with_the_originals(folder, tmp_path):
+    """Rows in another order, or a release that always has the nearest text."""
+    lines = (folder / "in.jsonl").read_text().splitlines()
+    other = tmp_path / "other.jsonl"
+    other.write_text("\n".join(lines[1:] + lines[:1]) + "\n")
+    report = made(folder, "whole", original=other)
+    assert report.refuted
+    assert "as often as the statement says" in report.checks[-1].name
+    assert not made(folder, "whole").refuted
+    assert "%" not in report.checks[-1].seen
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "says"),
+    [
+        ({"bank": None}, DataError, "in which folder the bank is"),
+        ({"vectors": "x.txt"}, ParameterError, "leave vectors out"),
+        ({"distribution": "x"}, ParameterError, "no synthetic corpus"),
+        ({"label": "nothing"}, DataError, "expected a column 'nothing'"),
+    ],
+)
+def test_what_cannot_be_is_said(folder, asked, error, says):
+    with pytest.raises(error, match=says):
+        made(folder, "whole", **asked)
+
+
+def test_a_private_text_that_was_not_made_from_its_original_is_named_by_its_row(folder, tmp_path):
+    lines = (folder / "in.jsonl").read_text().splitlines()
+    other = tmp_path / "other.jsonl"
+    other.write_text("\n".join([json.dumps({"text": "One. Two. Three. Four. Five."}), *lines[1:]]) + "\n")
+    with pytest.raises(DataError, match=r"sentences.jsonl, row 1: the private text is not made of as many"):
+        made(folder, "sentences", original=other)
