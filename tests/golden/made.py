@@ -221,8 +221,18 @@ COMMANDS = (
     "report a.jsonl -o owner.html --seed 1 --original in.jsonl --attribute topic --attacker linear --card owner.md",
     "report vectors.parquet -o vectors.html --seed 1 --label topic {few}",
     "report shared -o shared.html --seed 1",
+    "bank in.txt -o bank --encoder small.txt --name texts",
+    "privatize in.jsonl -o bank.jsonl --keep topic {bank} --unit document --epsilon 8 --set size=1 --seed 1",
+    "privatize in.jsonl -o sentences.jsonl {bank} --epsilon 2 --set size=2 --seed 1",
+    "explain bank.jsonl",
+    "explain sentences.jsonl",
+    "audit bank.jsonl --seed 1 {few}",
+    "audit bank.jsonl --bank bank --seed 1 {few}",
+    "attack linkage in.jsonl bank.jsonl --bank bank --seed 1",
+    "report bank.jsonl -o bank.html --bank bank --seed 1 --label topic --original in.jsonl --card bank.md {few}",
 )
 FILLED = {
+    "bank": "--text text --mechanism bank --bank bank",
     "delta": "--delta 1e-6",
     "few": "--samples 2000",
     "text": "--text text --encoder small.txt --seed 1",
@@ -231,6 +241,7 @@ FILLED = {
 }
 PAGES = (
     *("page.html", "page.md", "owner.html", "owner.md", "vectors.html", "tem.txt.privacy.json"),
+    *("bank.html", "bank.md", "bank/README.md"),
     *(f"{each}/README.md" for each in ("shared", "levels", "learnt", "skip")),
     "shared/config.json",
 )

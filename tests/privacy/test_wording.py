@@ -431,10 +431,8 @@ def test_what_a_mechanism_says_of_a_guess_goes_with_its_guarantee():
 def test_a_bank_release_says_whose_the_words_are():
     made = statement(guarantee=PureDP(8.0), unit=Unit.DOCUMENT, parameters=BANK)
     text = said(made)
-    assert (
-        "WHAT CAME OUT Texts of the public bank a bank, word for word. Names, numbers and claims in them are the bank's"
-        in text
-    )
+    assert "WHAT CAME OUT Texts of the public bank 'a bank', word for word." in text
+    assert "Names, numbers and claims in them are the bank's" in text
     assert "whose documents went in" in text
     assert "WHAT CAME OUT" not in said(statement(guarantee=PureDP(8.0)))
     assert any("each sentence tells a little" in each for each in not_protected(made))

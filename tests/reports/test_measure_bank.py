@@ -82,7 +82,7 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
     ]
     page = " ".join(everything.html().split())
     for said in (
-        "Each text was replaced by a text of the public bank four things",
+        "Each text was replaced by a text of the public bank &#39;four things&#39;",
         "The words are the bank&#39;s: names, numbers and claims in them are those of its authors",
         "one that learns from texts of the bank at random",
         "finds the right one for",
@@ -91,6 +91,7 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
     ):
         assert said in page
     assert "New words are in bold" not in page
+    assert "the attack works" in page
 
 
 def test_relinking_stands_beside_what_was_expected_and_what_is_proved(everything, folder):

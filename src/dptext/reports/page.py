@@ -279,7 +279,7 @@ class Report:
             samples=[(each.before, list(self._shown(each))) for each in self.samples],
             attacks=[_attack_row(each, owner) for each, owner in marked if id(each) in main],
             more_attacks=[_attack_row(each, owner) for each, owner in marked if id(each) not in main],
-            controls=[_attack_row(each, owner_only=True) for each in main_scores(self.controls)],
+            controls=[_control_row(each) for each in main_scores(self.controls)],
             bank=of_bank(self.statement),
             utility=[_measured_row(each, _BLIND if self.corpus else _NO_TEXTS) for each in self.utility],
             fairness=[_measured_row(each) for each in self.fairness],
@@ -390,6 +390,11 @@ def _attack_row(score: AttackScore, owner_only: bool) -> _Row:
     if _kind(score) == "membership" and score.score.high - score.score.low < _EXACT:
         words, good = "nobody does better: so much does the promise allow", None
     return _row(score, score.attack, score.measure, words, good=good, owner_only=owner_only)
+
+
+def _control_row(score: AttackScore) -> _Row:
+    words = "the attack works" if score.succeeded else "the attack fails here too: above it says nothing"
+    return _row(score, score.attack, score.measure, words, good=None, owner_only=True)
 
 
 _NO_TEXTS, _BLIND = "without the texts", "a blind guess"
