@@ -2,6 +2,10 @@
 
 import json
 import os
+import re
+import shlex
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -67,8 +71,10 @@ def test_how_near_texts_come_is_said_of_the_bank_and_of_a_public_sample(work, ru
         assert each["nearest"] == pytest.approx(profile.cumulative[0])
         assert each["any"] == pytest.approx(profile.cumulative[-1] / profile.candidates)
         assert [draw["epsilon"] for draw in each["draws"]] == [4, 8, 12]
-        sizes = [dptext.BankRewriter(made, epsilon=draw["epsilon"]).size for draw in each["draws"]]
-        assert [draw["size"] for draw in each["draws"]] == sizes
+        for draw in each["draws"]:
+            rewriter = dptext.BankRewriter(made, epsilon=draw["epsilon"])
+            assert draw["size"] == rewriter.size
+            assert draw["share"] == rewriter.statement.parameters["chance_of_the_set"]
         expected = [profile.expected(draw["size"], draw["epsilon"]) for draw in each["draws"]]
         assert [draw["similarity"] for draw in each["draws"]] == expected
     assert "any text    nearest  epsilon 4  epsilon 8 epsilon 12" in err
@@ -121,3 +127,16 @@ def test_a_bank_does_not_take_the_place_of_what_it_is_made_of(work, run):
     code, _, err = run("bank", "bank/texts.txt", "-o", "bank", "--force", *USED)
     assert (code, "holds a file of POOL" in err) == (2, True)
     assert list(dptext.TextBank.load("bank").texts) == PUBLIC
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_the_command_says(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "sentences.md").read_text(encoding="utf-8")
+    [command, shown] = re.search(r"```console\n\$ (dptext bank .*?)\n(.*?)```", page, re.DOTALL).groups()
+    os.mkdir("dptext-demo")
+    bundled = str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz")
+    write("dptext-demo/pool.jsonl", [each.text for each in dptext.read_documents(bundled)][1::2])  # as the demo does
+    code, _, err = run(*shlex.split(command)[1:])
+    assert code == 0
+    assert err.startswith(shown)

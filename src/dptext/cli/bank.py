@@ -14,7 +14,7 @@ from dptext.cli.console import print_json, progress_bar
 from dptext.errors import ParameterError
 from dptext.features.features import NAMES
 from dptext.features.pool import Pool
-from dptext.noise.subset_selection import Profile, best_size
+from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.sentences.bank import TextBank, check_place
 
 __all__ = ["bank"]
@@ -144,8 +144,12 @@ def _table(made: TextBank, kinds: dict[str, Profile]) -> list[str]:
         lines.append(
             f"  {name:<{_WIDTH - 2}}" + "".join(f"{each + 0.0:>11.2f}" for each in np.round(numbers, 2).tolist())
         )
-    sizes = [f"{each['size']:,}" for each in _as_data(made, made.profile)["draws"]]
-    lines.append(f"  {'mostly one of':<{_WIDTH - 2}}" + "".join(f"{each:>11}" for each in ("", "", *sizes)))
+    draws = _as_data(made, made.profile)["draws"]
+    for name, cells in (
+        ("one of so many", [f"{each['size']:,}" for each in draws]),
+        ("in so many draws", [f"{each['share']:.0%}" for each in draws]),
+    ):
+        lines.append(f"  {name:<{_WIDTH - 2}}" + "".join(f"{each:>11}" for each in ("", "", *cells)))
     lines += ["", "Epsilon is that of one draw: of a document, divided by its sentences (--max-sentences)."]
     return lines
 
@@ -154,6 +158,7 @@ def _as_data(made: TextBank, profile: Profile) -> dict[str, Any]:
     draws = []
     for epsilon in _EPSILONS:
         size = min(best_size(epsilon, made.profile), profile.candidates - 1)
-        draws.append({"epsilon": epsilon, "size": size, "similarity": profile.expected(size, epsilon)})
+        share = size * SubsetSelection(len(made), size, epsilon).probabilities[0]
+        draws.append({"epsilon": epsilon, "size": size, "share": share, "similarity": profile.expected(size, epsilon)})
     first, last = (float(profile.cumulative[each] / profile.ranks[each]) for each in (0, -1))
     return {"any": last, "nearest": first, "draws": draws}
