@@ -49,7 +49,7 @@ Similarity: TypeAlias = Literal["cosine", "euclidean"]
 _BLOCK = 512
 _TILE = 4 * _BLOCK  # columns in a tile, which stays in the cache
 _BATCH = 256  # words whose sets are sought together
-_ENTRIES = 2**21  # candidates for them, about
+_ENTRIES = 2**22  # distances kept meanwhile, at most: more (words on one point, say), and they are sought in two parts
 _PROBED = 8192  # rows that give the first bound
 _CACHE_BYTES = 256 << 20
 _PAIRS = 256  # (word, block) of which distances are computed together
@@ -308,8 +308,7 @@ class _Sets:
             self._used = 0
             missing = rows
         slots = np.arange(self._used, self._used + missing.size)
-        at_once = int(min(_BATCH, max(16, _ENTRIES // self._size)))
-        parts = [slice(start, start + at_once) for start in range(0, missing.size, at_once)]
+        parts = [slice(start, start + _BATCH) for start in range(0, missing.size, _BATCH)]
         for_each_block(lambda part: self._find(missing[part], slots[part]), parts)
         self._slots[missing] = slots
         self._used += missing.size
@@ -321,7 +320,7 @@ class _Sets:
         room = np.empty((rows.size, _TILE), dtype=left.dtype)
         below, between = np.zeros((2, rows.size, _TILE), dtype=np.bool_)
         counts = np.empty((rows.size, self._blocks), dtype=np.int64)
-        found = []
+        found, entries = [], 0
         for start in range(0, len(self._table), _TILE):
             stop = min(start + _TILE, len(self._table))
             width = stop - start
@@ -336,6 +335,11 @@ class _Sets:
             which, column = flat // _TILE, flat % _TILE
             distances = apart.reshape(-1)[which * width + column]
             found.append((which.astype(np.uint16), (column + start).astype(np.int32), distances))
+            entries += flat.size
+            if entries > _ENTRIES and rows.size > 1:
+                for part in (slice(rows.size // 2), slice(rows.size // 2, None)):
+                    self._find(rows[part], slots[part], bounded=bounded)
+                return
         which, columns, apart = (np.concatenate(each) for each in zip(*found, strict=True))
         order = np.argsort(which, kind="stable")  # by row; columns stay in order
         which, columns, apart = which[order], columns[order], apart[order]
