@@ -74,7 +74,7 @@ def test_arguments_are_checked_by_fit(small):
     with pytest.raises(NotFittedError):
         WordPrivatizer(vectors=small).transform(["a"])
     for mechanism in ("tme", dict, None):
-        with pytest.raises(ParameterError, match="mechanism must be one of 'tem', 'madlib'"):
+        with pytest.raises(ParameterError, match="mechanism must be one of 'tem', 'subsetselection'"):
             WordPrivatizer(mechanism, vectors=small).fit()
     with pytest.raises(ParameterError, match="epsilon must be a finite number above 0"):
         WordPrivatizer(epsilon=0, vectors=small).fit()

@@ -28,7 +28,7 @@ class WordPrivatizer(TextPrivatizer):
 
     Args:
         mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), or a subclass of `WordMechanism`.
-        epsilon: nats a unit of distance.
+        epsilon: nats a unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`).
         vectors: what `dptext.load_vectors` reads; public.
         limit: at most this many words, the most frequent ones; None: all.
         mechanism_params: further keyword arguments of the mechanism (``{"threshold": 3.0}``).
