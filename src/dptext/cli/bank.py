@@ -126,10 +126,7 @@ def _said(made: TextBank, documents: Pool, texts: Pool, out: Path, *, sentences:
     if parts:
         lines.append(f"Left out: {', '.join(parts)}.")
     if made.licence is None:
-        lines.append(
-            "Warning: no licence is named (--licence): texts of the bank come out word for word, and whoever gets them "
-            "has to know on what terms."
-        )
+        lines.append("Warning: no licence is named (--licence), and texts of the bank come out word for word.")
     return lines
 
 
