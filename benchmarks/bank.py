@@ -35,11 +35,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Sentences through a bank.")
     parser.add_argument("--quick", action="store_true", help="a fifth of the bank, a twentieth of the large one")
     parser.add_argument("--model", help="an encoder to measure from end to end as well, such as 'sentences'")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)  # in a process of its own
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     if options.child:
-        what, folder, count = options.child
-        CHILDREN[what](Path(folder), int(count))
+        what, folder = options.child
+        CHILDREN[what](Path(folder))
         return
     texts, large = (QUICK_TEXTS, QUICK_LARGE) if options.quick else (TEXTS, LARGE)
     print(f"load {os.getloadavg()[0]:.2f}; CPU seconds of all threads\n")
@@ -113,7 +113,7 @@ def memory(size: int) -> None:
         for what in CHILDREN:
             command = [sys.executable, str(Path(__file__).with_name("child.py")), sys.executable, __file__]
             done = subprocess.run(
-                [*command, "--child", what, str(folder), str(size)], stdout=subprocess.PIPE, text=True, check=True
+                [*command, "--child", what, str(folder)], stdout=subprocess.PIPE, text=True, check=True
             )
             used = json.loads(done.stdout)
             if used["exit"]:
@@ -126,25 +126,25 @@ def memory(size: int) -> None:
             )
 
 
-def nothing(folder: Path, size: int) -> None:
+def nothing(folder: Path) -> None:
     """What the interpreter and its modules take by themselves."""
     rewrite(TextBank(SMALL, encoder=mean_features_of(SMALL), cache=False), folder, 8.0)
 
 
-def build(folder: Path, size: int) -> None:
+def build(folder: Path) -> None:
     """Also what the interpreter, the encoder and its words take."""
     TextBank(folder.with_name("public.txt"), encoder=mean_features(known_words()), cache=False).save(folder)
 
 
-def load(folder: Path, size: int) -> None:
+def load(folder: Path) -> None:
     TextBank.load(folder)
 
 
-def draw(folder: Path, size: int) -> None:
+def draw(folder: Path) -> None:
     rewrite(TextBank.load(folder), folder, 8.0)
 
 
-def draw_much(folder: Path, size: int) -> None:
+def draw_much(folder: Path) -> None:
     rewrite(TextBank.load(folder), folder, 2.0)
 
 

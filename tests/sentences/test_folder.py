@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import mmap
+import pickle
 import shutil
 
 import numpy as np
@@ -86,6 +87,9 @@ def test_vectors_and_texts_are_mapped_and_a_draw_copies_neither(saved):
     assert is_mapped(loaded.vectors) and not loaded.vectors.flags.writeable
     assert is_mapped(loaded.texts._content)
     assert np.shares_memory(loaded._sets._matrix, loaded.vectors)
+    apart = []
+    assert b"She drinks tea." not in pickle.dumps(loaded, protocol=5, buffer_callback=apart.append)
+    assert any(np.shares_memory(np.asarray(each), loaded.vectors) for each in apart)  # processes share them
 
 
 def test_a_bank_may_take_the_place_of_its_own_folder(bank, saved):

@@ -319,8 +319,8 @@ class TextBank:
         features = PublicFeatures.from_parts(config.get("features", {}), own, source, given=encoder)
         bank = cls.__new__(cls)
         try:
-            vectors = np.lib.format.open_memmap(place / _VECTORS, mode="r")
-            lines = _Lines(np.memmap(place / _TEXTS, dtype=np.uint8, mode="r"))
+            vectors = np.asarray(np.lib.format.open_memmap(place / _VECTORS, mode="r"))
+            lines = _Lines(np.asarray(np.memmap(place / _TEXTS, dtype=np.uint8, mode="r")))
             lines.check()
             profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
             shape = (len(lines), features.dimension)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, pairwise
 from typing import Literal, TypeAlias, get_args
@@ -229,8 +229,10 @@ class BankRewriter(TextMechanism):
         theirs = checked_texts(texts)
         if len(theirs) != whole("people", people, least=1):
             raise ParameterError(f"expected a text of each of {people:,} people, got {len(theirs):,}: give one each")
-        sets = self._sets(theirs)
-        return self.selection.relinking(people, int(np.unique(sets).size))
+        is_in_one = np.zeros(len(self.bank), dtype=np.bool_)
+        for _, _, sets in self._sets(theirs):
+            is_in_one[sets] = True
+        return self.selection.relinking(people, int(np.count_nonzero(is_in_one)))
 
     # -- the work ---------------------------------------------------------------------------------------------
 
@@ -263,22 +265,27 @@ class BankRewriter(TextMechanism):
 
     def distributions(self, texts: Iterable[str | None]) -> Floats:
         """(n, N) float64: what is really drawn from for each of n parts."""
-        return self.selection.distributions(self._sets(checked_texts(texts)))
-
-    def _sets(self, parts: Sequence[str]) -> Rows:
-        distinct = {part: place for place, part in enumerate(dict.fromkeys(parts))}
-        sets = self.bank.nearest(self.bank.features.vectors([*distinct]), self.size)
-        found: Rows = sets[[distinct[part] for part in parts]]
+        parts = checked_texts(texts)
+        found = np.empty((len(parts), len(self.bank)))
+        for start, which, sets in self._sets(parts):
+            found[start : start + len(which)] = self.selection.distributions(sets)[which]
         return found
+
+    def _sets(self, parts: Sequence[str]) -> Iterator[tuple[int, Rows, Rows]]:
+        """Of the parts from a place on: which of the sets is that of each, and the sets of those that differ."""
+        at_once = max(1, min(_AT_ONCE, _MEMBERS // self.size))
+        for start in range(0, len(parts), at_once):
+            mine = parts[start : start + at_once]
+            distinct = {part: place for place, part in enumerate(dict.fromkeys(mine))}
+            which = np.fromiter((distinct[part] for part in mine), dtype=np.int64, count=len(mine))
+            yield start, which, self.bank.nearest(self.bank.features.vectors([*distinct]), self.size)
 
     def _drawn(self, parts: Sequence[str], bits: RandomBits) -> list[str]:
         rows, places = self.selection.choose(bits, len(parts))
-        at_once = max(1, min(_AT_ONCE, _MEMBERS // self.size))
-        for start in range(0, len(parts), at_once):
+        for start, which, sets in self._sets(parts):
             # for all parts, also where the draw needs no set: the time that it takes does not tell which these are
-            sets = self._sets(parts[start : start + at_once])
-            inside = np.flatnonzero(places[start : start + at_once] >= 0)
-            rows[start + inside] = sets[inside, places[start + inside]]
+            inside = np.flatnonzero(places[start : start + len(which)] >= 0)
+            rows[start + inside] = sets[which[inside], places[start + inside]]
         return [self.bank.texts[row] for row in rows.tolist()]
 
     # -- what a private text shows ----------------------------------------------------------------------------
