@@ -1,4 +1,4 @@
-"""Texts as texts of a public bank: sentences a second, what of the product they take, and memory of a large bank.
+"""Texts as texts of a public bank: sentences a second, what of it the product takes, and memory of a large bank.
 
 Command: ``python benchmarks/bank.py [--quick] [--model sentences]``; see benchmarks/README.md.
 """
@@ -26,7 +26,8 @@ from dptext.sentences.bank import TextBank
 SOURCE, VOCABULARY = "glove-6b-50d", 20_000
 DIMENSION = 384
 LENGTH, SENTENCES_A_DOCUMENT = 12, 4
-TEXTS, LARGE, QUERIES, MODEL_QUERIES = 100_000, 1_000_000, 4096, 256
+TEXTS, LARGE, QUERIES = 100_000, 1_000_000, 4096
+WORDS_TEXTS, MODEL_TEXTS, MODEL_QUERIES = 20_000, 1000, 256
 QUICK_TEXTS, QUICK_LARGE = 20_000, 50_000
 EPSILONS = (4.0, 8.0, 12.0)
 
@@ -57,8 +58,7 @@ def speed(size: int, model: str | None) -> None:
     documents = [". ".join(private[at : at + SENTENCES_A_DOCUMENT]) for at in range(0, QUERIES, SENTENCES_A_DOCUMENT)]
     _ = bank.profile, bank.fingerprint
     encode = cpu_seconds(lambda: bank.features.vectors(private))
-    vectors = bank.features.vectors(private)
-    product = cpu_seconds(lambda: limit.matmul_seconds(QUERIES, DIMENSION, len(bank), repeats=1)) / 4  # four shapes
+    _, product = limit.matmul_costs(QUERIES, DIMENSION, len(bank), repeats=3)
     print(f"a bank of {len(bank):,} x {DIMENSION}, {QUERIES:,} sentences of {LENGTH} words")
     print("| what | epsilon | k | CPU seconds | sentences a CPU second | the product takes |")
     print("|---|---:|---:|---:|---:|---:|")
@@ -72,17 +72,17 @@ def speed(size: int, model: str | None) -> None:
     for epsilon in EPSILONS:
         rewriter = dptext.BankRewriter(bank, epsilon=epsilon)
         k = rewriter.size
-        report("nearest sets", f"{epsilon:g}", k, cpu_seconds(lambda k=k: bank.nearest(vectors, k)))
         whole = cpu_seconds(lambda rewriter=rewriter: dptext.privatize(documents, rewriter))
         report("`privatize`, less the encoder", f"{epsilon:g}", k, whole - encode)
-    for encoder in ("words", *([model] if model else [])):
-        other = TextBank(bank.texts[:20_000], encoder=encoder)
-        count = QUERIES if encoder == "words" else MODEL_QUERIES
+    for encoder, size, count in (("words", WORDS_TEXTS, QUERIES), (model, MODEL_TEXTS, MODEL_QUERIES)):
+        if encoder is None:
+            continue
+        other = TextBank(bank.texts[:size], encoder=encoder, cache=False)
         rewriter = dptext.BankRewriter(other, epsilon=8.0)
         _ = rewriter.statement
         taken = documents[: count // SENTENCES_A_DOCUMENT]
         seconds = cpu_seconds(lambda taken=taken, rewriter=rewriter: dptext.privatize(taken, rewriter), repeats=1)
-        report(f"`privatize` with the encoder, {encoder}, 20,000 texts", "8", rewriter.size, seconds, count)
+        report(f"`privatize` with the encoder, {encoder}, {len(other):,} texts", "8", rewriter.size, seconds, count)
     print()
 
 
