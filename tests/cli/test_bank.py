@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dptext
+from dptext.files.streams import file_digest
 
 PUBLIC = [
     f"The {what} was {how}. It is {how} now." for what in ("tea", "room", "staff") for how in ("good", "bad", "late")
@@ -36,7 +37,7 @@ def test_a_bank_of_documents_is_the_library_s(work, run):
     made = dptext.TextBank.load("bank")
     assert list(made.texts) == PUBLIC
     assert made.fingerprint == dptext.TextBank(PUBLIC, encoder="words", cache=False).fingerprint
-    assert (made.name, made.licence) == ("hotels", "CC0-1.0")
+    assert (made.name, made.licence, made.files) == ("hotels", "CC0-1.0", (file_digest("pool.jsonl"),))
     assert "Wrote 9 texts to bank, similar by words (" in err
     assert "Left out: 1 that were there before, 1 empty." in err
     assert "licence" not in err

@@ -141,3 +141,21 @@ def test_bad_usage_gets_one_line_and_leaves_nothing(work, privatize, options, co
     assert (found, out, err.count("\n")) == (code, "", 1)
     assert message in err
     assert sorted(os.listdir()) == ["in.jsonl"]
+
+
+def test_the_private_file_is_no_bank(work, run):
+    """Nothing else than the file is known: a copy of its texts under another form is not recognised."""
+    os.rename("in.jsonl", "notes.jsonl")
+    write("more.jsonl")
+    os.mkdir("texts")
+    os.rename("more.jsonl", "texts/more.jsonl")
+    assert run("bank", "notes.jsonl", "-o", "own", "--sentences", "--encoder", "words", "-q") == (0, "", "")
+    given = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
+    for source, out in (("notes.jsonl", "out.jsonl"), ("texts", "private")):  # the same bytes
+        code, _, err = run("privatize", source, "-o", out, *given)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "the bank was made of" in err
+        assert not os.path.exists(out)
+    with open("notes.jsonl", "a") as stream:
+        stream.write(json.dumps({"text": "Another one."}) + "\n")
+    assert run("privatize", "notes.jsonl", "-o", "out.jsonl", *given)[0] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
-from dptext.files.streams import STANDARD, is_pipe
+from dptext.files.streams import STANDARD, file_digest, is_pipe
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
 from dptext.release.run import check_statement_file, is_released
@@ -96,11 +96,12 @@ class BankOptions:
         ),
     ] = None
 
-    def build(self, epsilon: float, settings: options.Settings) -> TextMechanism:
-        """What replaces texts by those of the bank.
+    def build(self, epsilon: float, settings: options.Settings, sources: Iterable[Path]) -> TextMechanism:
+        """What replaces the texts of files by those of the bank.
 
         Raises:
-            ParameterError: no bank, an option that there is not, or a value that is refused.
+            ParameterError: no bank, an option that there is not, or a value that is refused; a file that the bank was
+                made of.
             DataError, StorageError, MissingExtraError: the bank cannot be loaded.
         """
         from dptext.sentences.bank import TextBank  # with all that makes vectors of texts: words do without
@@ -111,10 +112,15 @@ class BankOptions:
             raise ParameterError(
                 "say which public texts there are to choose from: --bank FOLDER (dptext bank writes one)"
             )
+        bank = TextBank.load(self.bank)
+        for source in sources:
+            if bank.files and source.is_file() and file_digest(source) in bank.files:
+                raise ParameterError(
+                    f"the bank was made of {str(source)!r}, so that its texts would come out as they are: make a bank "
+                    "of public texts, chosen without regard to IN"
+                )
         more: Any = settings
-        return BankRewriter(
-            TextBank.load(self.bank), epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more
-        )
+        return BankRewriter(bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, **more)
 
     def check_apart(self, out: str) -> None:
         """Whether an output leaves the bank as it is.
@@ -163,8 +169,8 @@ class MechanismOptions:
         ),
     ] = ()
 
-    def build(self, words: WordOptions, bank: BankOptions) -> TextMechanism:
-        """The mechanism that is asked for.
+    def build(self, words: WordOptions, bank: BankOptions, sources: Iterable[Path]) -> TextMechanism:
+        """The mechanism that is asked for, for the texts of some files.
 
         Raises:
             ParameterError: an option that it has not, or a value that it refuses.
@@ -179,7 +185,7 @@ class MechanismOptions:
                 f"{', '.join(given)}: for --mechanism {BANK}, not for {self.mechanism}; give that, or leave it out"
             )
         if self.mechanism == BANK:
-            return bank.build(self.epsilon, settings)
+            return bank.build(self.epsilon, settings, sources)
         return words.build(self.mechanism, self.epsilon, settings)
 
 
@@ -210,7 +216,7 @@ def privatize(
         foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
         foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
         _check_for_spark(rows, out, foreign)
-        mechanism = what.build(words, bank)
+        mechanism = what.build(words, bank, map(Path, rows.sources))
         output.say(mechanism.promise_before_start())
         _privatize_on_spark(rows, out, mechanism, run, charge, output)
         return
@@ -225,9 +231,10 @@ def privatize(
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
     check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    sources = [each for place in to for each in place.sources]
     if statement is not None:
-        check_statement_file([each for place in to for each in place.sources], statement, force=run.force)
-    mechanism = what.build(words, bank)
+        check_statement_file(sources, statement, force=run.force)
+    mechanism = what.build(words, bank, sources)
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }

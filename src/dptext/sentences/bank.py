@@ -20,6 +20,7 @@ from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, 
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import Cache
 from dptext.files.announced_folder import AnnouncedFolder
+from dptext.files.streams import file_digest
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.noise.subset_selection import Profile
 from dptext.own_files import HashedFile, check_new_folder
@@ -46,7 +47,7 @@ _FOLDER = AnnouncedFolder(
     format="dptext-text-bank",
     version=1,
     writer="TextBank.save",
-    keys=("name", "licence", "texts", "dimension", "features"),
+    keys=("name", "licence", "texts", "dimension", "features", "files"),
     files=(_VECTORS, _TEXTS, _FEATURES, _CARD),
     large=2,
 )
@@ -77,6 +78,7 @@ class TextBank:
         vectors: (N, d) float32, read-only: whole units of 2^-15, of length at most 1 each.
         features: text to vector; of a private text, from this text alone to the last bit.
         name, licence: of the source.
+        files: SHA-256 of each file that the texts were read from: none of them is a private one.
 
     Raises:
         ParameterError: fewer than three distinct texts; as `Pool`.
@@ -95,6 +97,7 @@ class TextBank:
     features: PublicFeatures
     name: str
     licence: str | None
+    files: tuple[str, ...]
 
     def __init__(
         self,
@@ -114,6 +117,7 @@ class TextBank:
         else:
             pool = Pool(texts, text=text, name=name, licence=licence)
         name, licence = pool.name, pool.licence
+        files = tuple(file_digest(each) for each in pool.files if each.is_file())
         lines = _Lines.of(" ".join(each.split()) for each in pool.texts)
         del texts, pool  # of a million texts more than the lines take
         if len(lines) < _LEAST:
@@ -127,10 +131,17 @@ class TextBank:
         for units in encoded_parts(features, lines, together=True, cache=cache, progress=progress):
             np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
             start += len(units)
-        self._hold(lines, vectors, features, name, licence)
+        self._hold(lines, vectors, features, name, licence, files)
 
     def _hold(
-        self, texts: _Lines, vectors: Floats, features: PublicFeatures, name: str, licence: str | None, **known: Any
+        self,
+        texts: _Lines,
+        vectors: Floats,
+        features: PublicFeatures,
+        name: str,
+        licence: str | None,
+        files: tuple[str, ...],
+        **known: Any,
     ) -> None:
         if features.prior:
             raise RefusedError(
@@ -139,7 +150,8 @@ class TextBank:
             )
         vectors = np.asarray(vectors)  # a memory map, which pickle would copy, as the array that it is
         vectors.flags.writeable = False
-        vars(self).update(texts=texts, vectors=vectors, features=features, name=name, licence=licence, **known)
+        vars(self).update(texts=texts, vectors=vectors, features=features, **known)
+        vars(self).update(name=name, licence=licence, files=files)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a bank is frozen, {name!r} cannot be set: make another one")
@@ -228,7 +240,7 @@ class TextBank:
         rows = np.sort(np.argsort(-floor, kind="stable")[: max(kept, _LEAST)])
         lines = _Lines.of(self.texts[row] for row in rows.tolist())
         bank = self.__new__(type(self))
-        bank._hold(lines, self.vectors[rows], self.features, f"{self.name}, thinned", self.licence)
+        bank._hold(lines, self.vectors[rows], self.features, f"{self.name}, thinned", self.licence, self.files)
         return bank
 
     def parameters(self) -> dict[str, Parameter]:
@@ -267,6 +279,7 @@ class TextBank:
                 "texts": len(self),
                 "dimension": self.features.dimension,
                 "features": config,
+                "files": list(self.files),
             },
             {**self._large(), _FEATURES: tensor_bytes(arrays), _CARD: self.card().encode()},
             software=software(),
@@ -325,6 +338,7 @@ class TextBank:
             profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
             shape = (len(lines), features.dimension)
             said = isinstance(config["name"], str) and isinstance(config["licence"], str | None)
+            said = said and isinstance(config["files"], list) and all(isinstance(each, str) for each in config["files"])
             if (
                 not said
                 or len(lines) < _LEAST
@@ -340,6 +354,7 @@ class TextBank:
                 features,
                 config["name"],
                 config["licence"],
+                tuple(config["files"]),
                 profile=profile,
                 fingerprint=_fingerprint(config["sha256"], features.fingerprint),
             )
