@@ -102,6 +102,11 @@ def _synthesize(*more: str) -> tuple[str, ...]:
     return ("synthesize", "in.jsonl", "-o", "made.parquet", *_SYNTHESIZE, *more)
 
 
+_BANK = ("bank", "pool.txt", "-o", "bank", "--encoder", _VECTORS, "--quiet")
+_THROUGH_A_BANK = (
+    *("privatize", "in.jsonl", "-o", "out.jsonl", "--mechanism", "bank", "--bank", "bank", "--epsilon", "4"),
+    *("--max-sentences", "2", "--keep", "id", "--quiet"),
+)
 _DESCRIPTION = "made.parquet.distribution"
 
 SCENARIOS = [
@@ -150,6 +155,16 @@ SCENARIOS = [
         ledger=_LEDGER,
     ),
     Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder, apart=True),
+    Scenario("bank", _BANK, "bank", _with_pool, resumes=False),
+    Scenario("bank in place of another", (*_BANK, "--force"), "bank", _with_pool, before=(_BANK,), resumes=False),
+    Scenario(
+        "privatize through a bank, ledger",
+        (*_THROUGH_A_BANK, *_CHARGED),
+        "out.jsonl",
+        _with_ledger(_with_pool),
+        before=(_BANK,),
+        ledger=_LEDGER,
+    ),
     Scenario("encode", _encode("in.jsonl", "out.parquet"), "out.parquet", _jsonl),
     Scenario(
         "encode, ledger",

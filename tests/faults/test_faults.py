@@ -29,7 +29,7 @@ def of_them_wrong(done):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
-@pytest.mark.parametrize("command", ["privatize", "encode", "embed", "synthesize"])
+@pytest.mark.parametrize("command", ["privatize", "bank", "encode", "embed", "synthesize"])
 def test_a_run_that_is_stopped_anywhere_leaves_nothing_wrong(command):
     done = faults("--only", command, "--sample", "4", "--jobs", "1")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
