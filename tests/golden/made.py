@@ -229,6 +229,8 @@ COMMANDS = (
     "audit bank.jsonl --seed 1 {few}",
     "audit bank.jsonl --bank bank --seed 1 {few}",
     "attack linkage in.jsonl bank.jsonl --bank bank --seed 1",
+    "calibrate --bank bank --relinking 0.5 --people 5",
+    "calibrate --bank bank --relinking 0.2 --people 5",
     "report bank.jsonl -o bank.html --bank bank --seed 1 --label topic --original in.jsonl --card bank.md {few}",
 )
 FILLED = {

@@ -14,26 +14,23 @@ grows, by jumps where k changes: a target within a jump is met from below.
 *Support.* Exponential weights without truncation concentrate as epsilon grows: the mass of the s nearest words over
 that of all others has a logarithmic derivative of half the difference of their mean distances, which is not negative.
 With truncation the far words stop falling while the near ones still do, and the support may grow again; so for the
-support (and for sampled ones) the answer is a crossing: the target is met there, and missed just above (`crossing`).
-
-**The search.** The epsilon at which a quantity crosses its target is bracketed first, then found by false position in
-ln epsilon. It does not take a curve to be monotone. What comes out is a crossing: the target is met at the epsilon
-returned (to a stated tolerance) and missed at one a little larger. Where the curve is known to be monotone, it is the
-only one.
+support (and for sampled ones) the answer is a crossing: the target is met there, and missed just above
+(`dptext.calibration.crossing`).
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.calibration.crossing import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.calibration.deniability import (
     Deniability,
     WordSample,
@@ -52,114 +49,16 @@ from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
 
-__all__ = [
-    "COMPARED",
-    "Calibration",
-    "Family",
-    "UnreachableError",
-    "calibrate",
-    "crossing",
-    "fresh_seed",
-    "log_odds",
-    "usual_epsilon",
-]
+if TYPE_CHECKING:
+    from dptext.calibration.relinking import BankCalibration
+    from dptext.sentences.bank import TextBank
 
-_DOUBLINGS = 24
-_FLAT = 8  # doublings without any change: the curve has reached its end
-_NARROW = 1e-4  # of ln epsilon
-_STEPS = 40
-_SMALLEST_SHARE = 1e-9
-
-
-class UnreachableError(Exception):
-    """No crossing was found: the last epsilon that could be looked at, and which way the search went."""
-
-    def __init__(self, epsilon: float, upwards: bool) -> None:
-        super().__init__(f"no crossing up to {epsilon:g}" if upwards else f"no crossing down to {epsilon:g}")
-        self.epsilon, self.upwards = epsilon, upwards
-
-
-def crossing(excess: Callable[[float], float], *, start: float, tolerance: float) -> float:
-    """An epsilon with ``excess(epsilon) <= 0``, or within ``tolerance`` of 0, that has a positive excess above it.
-
-    Args:
-        excess: below 0 where epsilon may grow, above 0 where it is too large; it may refuse an epsilon that is out
-            of a mechanism's range with a `ParameterError`, but not ``start``.
-        start: where to look first.
-        tolerance: an excess of this size counts as none.
-
-    Raises:
-        UnreachableError: the excess has one sign wherever it can be looked at.
-    """
-    low = high = start
-    at_low = at_high = excess(start)
-    if abs(at_low) <= tolerance:
-        return start
-    upwards = at_low < 0
-    flat = 0
-    for _ in range(_DOUBLINGS):
-        if at_low <= 0 < at_high:
-            break
-        epsilon = high * 2 if upwards else low / 2
-        try:
-            value = excess(epsilon)
-        except ParameterError:
-            raise UnreachableError(high if upwards else low, upwards) from None
-        before = at_high if upwards else at_low
-        flat = flat + 1 if abs(value - before) < 1e-9 else 0
-        if upwards:
-            low, at_low, high, at_high = high, at_high, epsilon, value
-        else:
-            low, at_low, high, at_high = epsilon, value, low, at_low
-        if flat == _FLAT:
-            break
-    if not at_low <= 0 < at_high:
-        raise UnreachableError(high if upwards else low, upwards)
-    return _refined(excess, (low, at_low), (high, at_high), tolerance)
-
-
-def _refined(
-    excess: Callable[[float], float], below: tuple[float, float], above: tuple[float, float], tolerance: float
-) -> float:
-    """False position (Illinois: an end that stays twice counts half), bisection where that does not move."""
-    low, at_low = math.log(below[0]), below[1]
-    high, at_high = math.log(above[0]), above[1]
-    weight_low, weight_high = at_low, at_high
-    side = 0
-    for step in range(_STEPS):
-        if abs(at_low) <= tolerance or high - low < _NARROW:
-            break
-        if at_high <= tolerance:
-            return math.exp(high)
-        middle = (low + high) / 2
-        if step % 3 < 2:  # every third step halves, however crooked the curve
-            share = weight_low / (weight_low - weight_high)
-            middle = low + min(max(share, 0.02), 0.98) * (high - low)
-        value = excess(math.exp(middle))
-        if value <= 0:
-            low = middle
-            at_low = weight_low = value
-            weight_high = weight_high / 2 if side < 0 else at_high
-            side = -1
-        else:
-            high = middle
-            at_high = weight_high = value
-            weight_low = weight_low / 2 if side > 0 else at_low
-            side = 1
-    return math.exp(low)
-
-
-def log_odds(share: float) -> float:
-    """ln(p / (1 - p)), which runs nearly straight in ln epsilon; 0 and 1 are taken for the nearest finite ones."""
-    share = min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
-    return math.log(share / (1 - share))
+__all__ = ["COMPARED", "Calibration", "Family", "calibrate", "usual_epsilon"]
 
 
 COMPARED = ("tem", "madlib")
 """The mechanisms that are shown beside each other."""
 
-DIGITS = 4
-"""Of an epsilon that was searched for: one that a person can type."""
 EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
 SAMPLED_TOLERANCE = 1e-2
 _SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words where 50 were asked for
@@ -246,8 +145,14 @@ class Calibration:
     mechanism: WordMechanism = field(repr=False)
 
 
+@overload
 def calibrate(
-    vectors: WordVectors,
+    vectors: WordVectors, mechanism: str | Callable[..., WordMechanism] = "tem", **target: Any
+) -> Calibration: ...
+@overload
+def calibrate(vectors: TextBank, **target: Any) -> BankCalibration: ...
+def calibrate(
+    vectors: WordVectors | TextBank,
     mechanism: str | Callable[..., WordMechanism] = "tem",
     *,
     keep_rate: float | None = None,
@@ -257,20 +162,32 @@ def calibrate(
     rows: int = 400,
     eta: float = 0.05,
     draws: int = 200,
+    relinking: float | None = None,
+    people: int = 300,
+    texts: Sequence[str] | None = None,
     seed: int | None = None,
     **options: Any,
-) -> Calibration:
-    """The epsilon at which words of running text stay so often, or could become so many words.
+) -> Calibration | BankCalibration:
+    """The epsilon at which words stay so often or could become so many, or at which a text is rarely traced back.
 
-    Exact on the words that are looked at for mechanisms with ``distributions``; sampled, with the same random bits
-    for every epsilon, for the others. A target on the support of a sampled mechanism is met cautiously: draws show
-    too few words rather than too many.
+    **Words.** Exact on the words that are looked at for mechanisms with ``distributions``; sampled, with the same
+    random bits for every epsilon, for the others. A target on the support of a sampled mechanism is met cautiously:
+    draws show too few words rather than too many.
+
+    **Texts of a bank.** The target is how often somebody names the right one of so many people, whose texts they know
+    and hold for equally likely before (`dptext.calibration.relinking`): proved for any texts, beside what any mechanism
+    of pure epsilon keeps, and, with public texts of the kind of the private ones, what holds among these.
 
     Args:
-        vectors, mechanism, pure_epsilon, options: see `Family`.
+        vectors, mechanism, pure_epsilon, options: see `Family`. Or a `TextBank` in place of vectors: its options are
+            ``unit`` and ``max_sentences`` of `BankRewriter`; with ``max_sentences`` the attacker sees all sentences of
+            a document.
         keep_rate: the mean of N_w over running text, between 0 and 1.
         support: the median of S_w over running text; at ``epsilon`` it is at least this.
         weights, rows, eta, draws, seed: see `dptext.calibration.deniability.deniability`.
+        relinking: of a bank, how often they may be right, between 1 / people and 1.
+        people: of a bank, how many.
+        texts: of a bank, at least as many public texts, one a person (one sentence, or a document).
 
     Raises:
         ParameterError: not exactly one target; a target out of range, or out of this mechanism's reach.
@@ -280,6 +197,13 @@ def calibrate(
     >>> calibrate(vectors, keep_rate=0.5).epsilon
     0.4326
     """
+    if not isinstance(vectors, WordVectors):
+        given: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
+        given |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
+        asked: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
+        return _of_bank(vectors, given, **asked, **options)
+    if relinking is not None or texts is not None:
+        raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
     family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
     how: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
     how["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
@@ -299,6 +223,20 @@ def calibrate(
     return Calibration(epsilon, target.name, target.wanted, target.value(found), error, found, built)
 
 
+def _of_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
+    from dptext.calibration.relinking import calibrate_bank  # with all that makes vectors of texts: words do without
+    from dptext.sentences.bank import TextBank
+
+    if not isinstance(bank, TextBank):
+        raise ParameterError(f"vectors must be WordVectors, or a TextBank in their place, got {type(bank).__name__}")
+    foreign = [name for name, value in of_words.items() if value is not None]
+    if foreign:
+        raise ParameterError(f"a bank has no {', '.join(foreign)}: leave it out (its target is relinking)")
+    if target["relinking"] is None:
+        raise ParameterError("give the target of a bank: relinking, a chance, among so many people")
+    return calibrate_bank(bank, **target)
+
+
 def usual_epsilon(vectors: WordVectors) -> float:
     """Where to look first: 2 ln V over the typical distance to the nearest other word."""
     apart = distances_from(
@@ -307,11 +245,6 @@ def usual_epsilon(vectors: WordVectors) -> float:
     nearest = np.where(apart > 0, apart, np.inf).min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
     return 2 * math.log(len(vectors)) / float(np.median(nearest)) if nearest.size else 1.0
-
-
-def fresh_seed() -> int:
-    """A seed of its own for draws that are to be repeated within one calculation."""
-    return int.from_bytes(RandomBits().take(8), "little")
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.calibration.calibration import (
-    DIGITS,
-    EXACT_TOLERANCE,
-    SAMPLED_TOLERANCE,
-    Family,
-    UnreachableError,
-    crossing,
-    fresh_seed,
-    log_odds,
-)
+from dptext.calibration.calibration import EXACT_TOLERANCE, SAMPLED_TOLERANCE, Family
+from dptext.calibration.crossing import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.calibration.deniability import checked_weights, deniability
 from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
 from dptext.checks import whole

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -23,11 +23,15 @@ from dptext.cli.console import print_json, stdout
 from dptext.errors import ParameterError
 from dptext.own_files import check_target
 from dptext.privacy.guarantee import rounded_down
-from dptext.privacy.wording import measured
+from dptext.privacy.wording import calibrated_bank, measured, percent_at_most
 from dptext.reports.figures import calibration_figure, figure_format
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.registry import MECHANISMS
+
+if TYPE_CHECKING:
+    from dptext.calibration.relinking import BankCalibration, BankEpsilon
+    from dptext.sentences.bank import TextBank
 
 __all__ = ["calibrate"]
 
@@ -40,6 +44,7 @@ _CURVE = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.9)  # the same, for a
 _WORDS = ("doctor", "london", "angry", "paid")
 _COMPARED_WORDS, _COMPARED_DRAWS = 1000, 100_000
 _USUAL_KEEP_RATE = 0.5
+_EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 _SEED = 0  # no private word has a part in this, so the same question may get the same answer
 
 
@@ -91,10 +96,44 @@ class MeasureOptions:
     seed: Annotated[int, typer.Option(help="Other draws (no private word has a part in them).")] = _SEED
 
 
+@dataclass(frozen=True, kw_only=True)
+class BankOptions:
+    """Texts of a bank, of which the epsilon is open, and how rarely they are to be traced back."""
+
+    bank: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Of texts of a bank, in place of words: its folder.")
+    ] = None
+    relinking: Annotated[
+        float | None,
+        typer.Option(
+            help="bank: find the epsilon at which somebody who knows the texts of --people people names the right one "
+            "with this chance at most."
+        ),
+    ] = None
+    people: Annotated[int, typer.Option(help="bank: among how many people.")] = 300
+    unit: Annotated[
+        Literal["sentence", "document"], typer.Option(help="bank: what epsilon is for, as in privatize.")
+    ] = "sentence"
+    max_sentences: Annotated[
+        int | None,
+        typer.Option(help="bank: as in privatize; the attacker sees so many sentences of a document (default: one)."),
+    ] = None
+    like: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            metavar="FILE",
+            help="bank: public texts of the kind of the private ones (may be repeated), one a person, for what holds "
+            "among these. Never private ones.",
+        ),
+    ] = ()
+    text: options.Text = "text"
+
+
 @options.collected
 def calibrate(
     *,
     of: FamilyOptions,
+    texts: BankOptions,
     epsilon: Annotated[tuple[float, ...], typer.Option(help="Show this epsilon (may be repeated).")] = (),
     keep_rate: Annotated[
         float | None, typer.Option(help="Find the epsilon at which words of running text stay so often (mean).")
@@ -113,7 +152,18 @@ def calibrate(
     measure: MeasureOptions,
     output: options.Output,
 ) -> None:
-    """Say what an epsilon does to words, and find the one that reaches a target (default: half of the words stay)."""
+    """Say what an epsilon does to words, and find the one that reaches a target (default: half of the words stay).
+
+    With --bank: how often a text of a bank is traced back at an epsilon, and which one keeps --relinking.
+    """
+    if texts.bank is not None:
+        others = {"keep-rate": keep_rate, "support": support, "word": word, "compare": compared, "figure": figure}
+        others |= {each.name.replace("_", "-"): _given(of, each.name) for each in fields(of)}
+        others |= {each.name: _given(measure, each.name) for each in fields(measure) if each.name != "seed"}
+        _refuse(others, "for words: leave it out with a bank")
+        _calibrate_bank(texts, epsilon, measure.seed, output)
+        return
+    _refuse({each.name: _given(texts, each.name) for each in fields(texts)}, "for texts of a bank: name it with --bank")
     if sum(each not in (None, ()) for each in (epsilon, keep_rate, support)) > 1:
         raise ParameterError("give one of --epsilon, --keep-rate and --support")
     if figure is not None:
@@ -150,6 +200,78 @@ def calibrate(
         print_json(_as_json(answer, public, figure))
     elif not output.quiet:
         _print(answer, public)
+
+
+def _given(options: Any, name: str) -> Any:
+    """The value of an option that is not the usual one."""
+    [usual] = (each.default for each in fields(options) if each.name == name)
+    value = getattr(options, name)
+    return None if value == usual else value
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, (), False)]
+    if given:
+        raise ParameterError(f"{', '.join(given)}: {why}")
+
+
+def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, output: options.Output) -> None:
+    from dptext.calibration.relinking import bank_epsilon, calibrate_bank  # words do without all that reads texts
+    from dptext.features.pool import Pool
+    from dptext.sentences.bank import TextBank
+
+    assert asked.bank is not None
+    if epsilon and asked.relinking is not None:
+        raise ParameterError("give one of --epsilon and --relinking")
+    bank = TextBank.load(asked.bank)
+    how: dict[str, Any] = {"unit": asked.unit, "max_sentences": asked.max_sentences}
+    sample = Pool([Path(each) for each in asked.like], text=asked.text) if asked.like else None
+    if sample is not None and asked.unit == "sentence" and asked.max_sentences is None:
+        sample = sample.sentences()
+    found = None
+    if asked.relinking is not None:
+        output.say(f"Looking for the epsilon of {bank!r} ...")
+        public = None if sample is None else list(sample.texts)
+        found = calibrate_bank(bank, relinking=asked.relinking, people=asked.people, texts=public, seed=seed, **how)
+    wanted = sorted({*(epsilon or _EPSILONS), *([found.epsilon] if found is not None else [])})
+    profile = None if sample is None else bank.profile_of(sample)
+    rows = [bank_epsilon(bank, each, **how, profile=profile) for each in wanted]
+    if output.as_json:
+        print_json(
+            {
+                "bank": bank.parameters(),
+                "found": None
+                if found is None
+                else {each.name: getattr(found, each.name) for each in fields(found) if each.name != "rewriter"},
+                "epsilons": [asdict(each) for each in rows],
+            }
+        )
+    elif not output.quiet:
+        _print_bank(rows, found, bank, like=sample is not None)
+
+
+def _print_bank(rows: Sequence[BankEpsilon], found: BankCalibration | None, bank: TextBank, *, like: bool) -> None:
+    """One line an epsilon: how similar, and how often traced back among how many people; and the one that was found."""
+    console = stdout()
+    console.print(f"What epsilon does to texts of the bank {bank.name!r}, {len(bank):,} texts", markup=False)
+    table = _table()
+    for name in ("epsilon", "k", "similarity", *(f"of {people:,}" for people in rows[0].relinking)):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in rows:
+        chances = (percent_at_most(chance) for chance in each.relinking.values())
+        table.add_row(f"{each.epsilon:.4g}", f"{each.size:,}", f"{each.similarity[0]:.2f}", *chances)
+    console.print(table)
+    _say(
+        console,
+        "k: how many texts of the bank are drawn more often, the most similar ones. Similarity: of what comes out to "
+        f"what goes in, on average over {'the public texts of --like' if like else 'texts of the bank'}; of a text of "
+        f"the bank at random it is {round(rows[0].similarity[1], 2) + 0.0:.2f}. Of so many people, all equally likely "
+        "before, whose texts somebody knows, they name the right one with this chance at most.",
+    )
+    if found is not None:
+        console.print()
+        for line in calibrated_bank(found):
+            _say(console, line)
 
 
 def _few_of(epsilons: list[float]) -> list[float]:

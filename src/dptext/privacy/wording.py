@@ -45,6 +45,7 @@ __all__ = [
     "before_synthesis",
     "before_vectors",
     "before_words",
+    "calibrated_bank",
     "done_by_bank",
     "explanation_html",
     "explanation_text",
@@ -344,6 +345,11 @@ def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str
     """
     values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}
     return paragraphs("privacy/templates/audited.txt", **values)
+
+
+def calibrated_bank(found: Any) -> list[str]:
+    """At which epsilon texts of a bank are traced back rarely enough, and what that is not."""
+    return paragraphs("privacy/templates/calibrated_bank.txt", found=found)
 
 
 def measured(epsilon: float, statement: PrivacyStatement) -> str:

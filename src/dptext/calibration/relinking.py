@@ -1,0 +1,239 @@
+"""At which epsilon a text of a bank is traced back to its author rarely enough.
+
+An attacker knows the texts of n people, held each for equally likely before, sees what came out for one of them and
+names the likeliest (`dptext.noise.subset_selection.SubsetSelection.relinking`). Three answers to one question, from the
+most cautious to the one that knows most:
+
+- *any mechanism*: e^E / (e^E + n - 1) <= p whatever the mechanism of pure epsilon E, so E = ln(p (n - 1) / (1 - p));
+- *this mechanism*, with the k that is best at each epsilon: what is proved for any n texts;
+- *these texts*: exact among public texts that stand for those of the people, where one text of the bank is drawn for
+  each (the union of their sets); where several are, the mean over draws of how sure the attacker is, and the upper end
+  of its 95% interval counts.
+
+The last two are crossings (`dptext.calibration.crossing`): k falls as epsilon grows, so that the chance
+need not grow everywhere. What is returned is checked once more after it was rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dptext.calibration.crossing import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
+from dptext.checks import number, whole
+from dptext.errors import ParameterError
+from dptext.estimates import mean_of_people
+from dptext.noise.subset_selection import Profile
+from dptext.privacy.guarantee import rounded_down
+from dptext.privacy.vulnerability import epsilon_at_most
+from dptext.release.privatize import privatize
+from dptext.sentences.bank import TextBank
+from dptext.sentences.origins import Likelihoods
+from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
+
+__all__ = ["BankCalibration", "BankEpsilon", "bank_epsilon", "calibrate_bank"]
+
+PEOPLE = (10, 100, 1_000)
+"""Among how many people a table says how often a text is traced back."""
+_GROUPS = 8  # of as many public texts as there are people
+_DRAWN = 1_000  # texts, at least, where the chance is sampled
+_STEP = 1 - 2e-4
+_STEPS = 500
+_TOLERANCE = 1e-6  # of log-odds
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankEpsilon:
+    """What an epsilon does, by what is public.
+
+    Attributes:
+        epsilon: of a sentence or a document, as the unit says.
+        size: k.
+        similarity: of what comes out to what goes in, on average (of the features' scalar product), and that of a text
+            of the bank at random.
+        relinking: by the number of people, how often the best attacker names the right one, at most.
+    """
+
+    epsilon: float
+    size: int
+    similarity: tuple[float, float]
+    relinking: Mapping[int, float]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BankCalibration:
+    """An epsilon at which texts are traced back rarely enough.
+
+    Attributes:
+        epsilon: the one to use: proved for any texts of so many people. Four digits, rounded towards more privacy.
+        wanted, people: the target: how often at most, among how many people.
+        parts: of how many texts of the bank, which come out for a text, the attacker sees all.
+        reached: the chance at ``epsilon``, at most.
+        is_any: whether no epsilon that can be drawn is too large, since so many people share so few texts of the bank;
+            ``epsilon`` is then only a large one.
+        pure: the epsilon at which any mechanism keeps the target.
+        public: the one at which it is kept among the given public texts; None: there were none.
+        public_reached: the chance there.
+        rewriter: at ``epsilon``.
+    """
+
+    epsilon: float
+    wanted: float
+    people: int
+    parts: int
+    reached: float
+    is_any: bool
+    pure: float
+    public: float | None = None
+    public_reached: float | None = None
+    rewriter: BankRewriter = field(repr=False)
+
+
+def calibrate_bank(
+    bank: TextBank,
+    *,
+    relinking: float,
+    people: int,
+    unit: UnitOfEpsilon = "sentence",
+    max_sentences: int | None = None,
+    texts: Sequence[str] | None = None,
+    seed: int | None = None,
+) -> BankCalibration:
+    """See `dptext.calibrate`.
+
+    Raises:
+        ParameterError: a target that a blind guess exceeds; fewer texts than people; what `BankRewriter` refuses.
+    """
+    people = whole("people", people, least=2)
+    wanted = number("relinking", relinking, above=0, below=1)
+    if wanted <= 1 / people:
+        raise ParameterError(
+            f"relinking must be above 1 / people, {1 / people:.4g}, which a blind guess reaches, got {wanted:g}: name "
+            "more people, or a larger chance"
+        )
+    family = _Family(bank, unit, max_sentences)
+    pure = rounded_down(epsilon_at_most(wanted, people) / (family.parts if unit == "sentence" else 1), DIGITS)
+    epsilon, is_any = _largest(lambda each: family.at_most(each, people), wanted, start=pure)
+    public = reached = None
+    if texts is not None:
+        among = _Public(family, texts, people, fresh_seed() if seed is None else seed)
+        public, _ = _largest(among.chance, wanted, start=pure)
+        reached = among.chance(public)
+    return BankCalibration(
+        epsilon=epsilon,
+        wanted=wanted,
+        people=people,
+        parts=family.parts,
+        reached=family.at_most(epsilon, people),
+        is_any=is_any,
+        pure=pure,
+        public=public,
+        public_reached=reached,
+        rewriter=family(epsilon),
+    )
+
+
+def bank_epsilon(
+    bank: TextBank,
+    epsilon: float,
+    *,
+    unit: UnitOfEpsilon = "sentence",
+    max_sentences: int | None = None,
+    profile: Profile | None = None,
+) -> BankEpsilon:
+    """What an epsilon does, by what is public.
+
+    Args:
+        bank, epsilon, unit, max_sentences: of `BankRewriter`.
+        profile: how similar the texts of the bank are to public texts of the kind of the private ones
+            (`TextBank.profile_of`); None: to its own.
+
+    Raises:
+        ParameterError: what `BankRewriter` refuses.
+    """
+    family, profile = _Family(bank, unit, max_sentences), bank.profile if profile is None else profile
+    rewriter = family(epsilon)
+    size = min(rewriter.size, profile.candidates - 1)
+    return BankEpsilon(
+        epsilon=rewriter.epsilon,
+        size=rewriter.size,
+        similarity=(
+            profile.expected(size, rewriter.selection.epsilon),
+            float(profile.cumulative[-1] / profile.candidates),
+        ),
+        relinking={people: rewriter.relinking(people, parts=family.parts) for people in PEOPLE},
+    )
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A rewriter, of which epsilon is open."""
+
+    bank: TextBank
+    unit: UnitOfEpsilon
+    max_sentences: int | None
+
+    def __call__(self, epsilon: float) -> BankRewriter:
+        return BankRewriter(self.bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences)
+
+    @property
+    def parts(self) -> int:
+        """Of how many texts of the bank the attacker sees all: of one sentence, or of the longest document."""
+        return self.max_sentences or 1
+
+    def at_most(self, epsilon: float, people: int) -> float:
+        """The chance, at most."""
+        return self(epsilon).relinking(people, parts=self.parts)
+
+
+class _Public:
+    """Public texts that stand for those of people, in groups of as many as there are people."""
+
+    def __init__(self, family: _Family, texts: Sequence[str], people: int, seed: int) -> None:
+        distinct = list(dict.fromkeys(texts))
+        if len(distinct) < people:
+            raise ParameterError(
+                f"texts must be at least {people:,} distinct ones, as many as people, got {len(distinct):,}: give "
+                "more, or name fewer people"
+            )
+        groups = min(_GROUPS, len(distinct) // people)
+        self._family, self._people, self._seed = family, people, seed
+        self._groups = [distinct[start * people : (start + 1) * people] for start in range(groups)]
+        self._vectors = [family.bank.features.vectors(group) for group in self._groups] if family.parts == 1 else []
+
+    def chance(self, epsilon: float) -> float:
+        """How often the best attacker is right among these texts: exactly, or the upper end of an interval."""
+        rewriter = self._family(epsilon)
+        if self._vectors:
+            sets = (rewriter.bank.nearest(vectors, rewriter.size) for vectors in self._vectors)
+            unions = [int(np.unique(each).size) for each in sets]
+            return float(np.mean([rewriter.selection.relinking(self._people, union) for union in unions]))
+        sure = []
+        for number_of, group in enumerate(self._groups):
+            for draw in range(-(-_DRAWN // (self._people * len(self._groups)))):
+                private = privatize(group, rewriter, seed=(self._seed + 1000 * number_of + draw) % 2**31).texts
+                sure.append(Likelihoods(rewriter, group, private).posteriors())
+        found = np.concatenate(sure)
+        return mean_of_people(found, np.arange(found.size)).high
+
+
+def _largest(chance: Callable[[float], float], wanted: float, *, start: float) -> tuple[float, bool]:
+    """An epsilon whose chance is at most what is wanted, and that of a little more is not; and whether there is none
+    that could be drawn and is too large."""
+    is_any = False
+
+    def excess(epsilon: float) -> float:
+        return log_odds(chance(epsilon)) - log_odds(wanted)
+
+    try:
+        epsilon = crossing(excess, start=start, tolerance=_TOLERANCE)
+    except UnreachableError as end:
+        epsilon, is_any = end.epsilon, end.upwards
+    epsilon = rounded_down(epsilon, DIGITS)
+    for _ in range(_STEPS):
+        if chance(epsilon) <= wanted:
+            return epsilon, is_any
+        epsilon = rounded_down(epsilon * _STEP, DIGITS)
+    return start, is_any

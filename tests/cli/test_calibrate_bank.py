@@ -1,0 +1,67 @@
+"""`dptext calibrate --bank`: the table, the epsilon that keeps a target, and what is not for a bank."""
+
+import json
+
+import pytest
+
+import dptext
+from sentences.banks import bank, documents
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bank")
+    bank().save(folder / "bank")
+    (folder / "public.txt").write_text("\n".join(documents(200, most=1)[0]) + "\n")
+    return folder
+
+
+def test_the_epsilon_that_keeps_a_target_is_named_with_what_holds(run, folder):
+    code, out, err = run(
+        *("calibrate", "--bank", folder / "bank", "--relinking", 0.1, "--people", 60, "--like", folder / "public.txt")
+    )
+    assert code == 0, err
+    said = " ".join(out.split())
+    found = dptext.calibrate(bank(), relinking=0.1, people=60)
+    assert f"Use --epsilon {found.epsilon:.4g}: whoever knows the texts of 60 people" in said
+    assert "with a chance of at most 10%. That is proved for any texts; blindly it is 1.7%." in said
+    assert f"Any mechanism of pure epsilon keeps 10% at epsilon {found.pure:.4g}; among the public texts of" in said
+    assert f"{found.epsilon:.4g} " in said
+    assert max(map(len, out.splitlines())) <= 80
+    assert not any(text in out for text in bank().texts)
+
+
+def test_the_same_as_json_and_epsilons_that_are_named(run, folder):
+    asked = ("calibrate", "--bank", folder / "bank", "--unit", "document", "--json", "-q")
+    code, out, _ = run(*asked, "--relinking", 0.1, "--people", 60)
+    assert code == 0
+    found = json.loads(out)
+    assert found["found"]["epsilon"] == dptext.calibrate(bank(), relinking=0.1, people=60, unit="document").epsilon
+    assert found["bank"]["bank_sha256"] == bank().fingerprint
+    code, out, _ = run(*asked, "--epsilon", 3, "--epsilon", 2)
+    assert [each["epsilon"] for each in json.loads(out)["epsilons"]] == [2.0, 3.0]
+    assert json.loads(out)["found"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--relinking", 0.01, "--people", 60], "which a blind guess reaches"),
+        (["--relinking", 0.1, "--people", 300, "--like", "public.txt"], "at least 300 distinct ones"),
+        (["--relinking", 0.1, "--epsilon", 3], "give one of --epsilon and --relinking"),
+        (["--relinking", 0.1, "--keep-rate", 0.5], "--keep-rate: for words: leave it out with a bank"),
+        (["--relinking", 0.1, "--mechanism", "madlib"], "--mechanism: for words: leave it out with a bank"),
+        (["--rows", 5], "--rows: for words: leave it out with a bank"),
+    ],
+)
+def test_what_is_not_for_a_bank_is_refused(run, folder, monkeypatch, options, said):
+    monkeypatch.chdir(folder)
+    code, _, err = run("calibrate", "--bank", "bank", *options)
+    assert code == 2
+    assert said in err
+
+
+def test_what_is_for_a_bank_alone_is_refused_without(run):
+    code, _, err = run("calibrate", "--relinking", 0.1, "--unit", "document")
+    assert code == 2
+    assert "--relinking, --unit: for texts of a bank: name it with --bank" in err
