@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from dptext.features.features import UNIT, Block, Bounding, PublicFeatures, enco
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.sentence_encoder import SentenceEncoder
 from dptext.vectors.formats import load_vectors
 
 NOUNS = ["cat", "dog", "house", "river", "stone", "market", "price", "company", "game", "team", "season", "music"]
@@ -108,6 +110,26 @@ def test_what_a_batch_does_to_its_texts_does_not_show() -> None:
     assert (encoder.encode(POOL)[:1] != encoder.encode(POOL[:1])).any()
     found = fit_features(encoder, POOL, cache=False)
     np.testing.assert_array_equal(found.units(POOL)[:9], np.concatenate([found.units([text]) for text in POOL[:9]]))
+
+
+def test_features_that_were_built_by_hand_around_a_model_with_batches_do_not_show_them_either() -> None:
+    class Batches(SentenceEncoder):
+        dimension, sha256 = 3, "0" * 64
+
+        def __init__(self, batch_size: int) -> None:
+            self.model, self.batch_size = "a model", batch_size
+
+        def encode(self, texts: Iterable[str | None], *, progress: object = None) -> np.ndarray:
+            given = list(texts)
+            calls.append(len(given))
+            return np.array([[len(text or "") + 0.1 * len(given), 1.0, 2.0] for text in given], dtype=np.float32)
+
+    calls: list[int] = []
+    for batch_size, expected in ((32, [1] * 9), (1, [9])):
+        block = Block(Batches(batch_size), np.zeros(3), None, 0.0, 0.9)
+        PublicFeatures((block,), np.zeros(3), np.zeros((3, 3)), (), 1).units(POOL[:9])
+        assert calls == expected
+        calls.clear()
 
 
 def test_a_block_centres_and_normalises_or_clips() -> None:

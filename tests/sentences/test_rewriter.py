@@ -1,6 +1,7 @@
 """The promise of a rewriter: enumerated, and as the statement says it."""
 
 import math
+from decimal import Decimal, localcontext
 from itertools import permutations
 
 import numpy as np
@@ -36,6 +37,17 @@ def test_a_document_of_many_parts_loses_its_epsilon_at_most(bank):
     assert [len(rewriter.parts(text)) for text in ("", "One.", "One. Two. Three. Four.")] == [3, 3, 3]
     [short, long] = dptext.privatize(["", "One. Two. Three. Four."], rewriter, seed=1).texts
     assert all(len(dptext.BankRewriter(bank, epsilon=1.0).parts(each)) == 3 for each in (short, long))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 1000])
+def test_the_weights_of_all_parts_keep_the_epsilon_of_a_document_exactly(bank, parts):
+    """In 60 digits: a document loses parts times ln(a / b), at most epsilon and hardly less."""
+    with localcontext(prec=60):
+        for epsilon in np.exp(np.random.default_rng(parts).uniform(-9, 3, size=40)).tolist():
+            selection = dptext.BankRewriter(bank, epsilon=epsilon, unit="document", max_sentences=parts).selection
+            loss = parts * (Decimal(selection.high) / selection.low).ln()
+            assert loss <= Decimal(epsilon)
+            assert loss > Decimal(epsilon) - parts * Decimal(2) ** -40
 
 
 def test_a_set_depends_on_its_own_text_alone(bank):

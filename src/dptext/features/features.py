@@ -211,8 +211,6 @@ def _frozen(values: npt.ArrayLike) -> Floats:
 
 _QUICK = (LatentWords, MeanOfWords)
 """Encoders that read faster than a disk: what they say of a pool is not kept."""
-_ALONE = (*_QUICK, SentenceEncoder)
-"""Encoders to which every text is one of its own, in whatever company it comes (a sentence model: in batches of 1)."""
 
 
 # -- several, side by side ------------------------------------------------------------------------------------
@@ -434,8 +432,8 @@ def _released(encoder: TextEncoder) -> PrivacyStatement | None:
 
 
 def _one_by_one(encoder: TextEncoder, texts: list[str]) -> Vectors:
-    """What an encoder says of each text alone."""
-    if isinstance(encoder, _ALONE):
+    """What an encoder says of each text alone: some say it in any company."""
+    if isinstance(encoder, _QUICK) or (isinstance(encoder, SentenceEncoder) and encoder.batch_size == 1):
         return encoder.encode(texts)
     return np.concatenate([encoder.encode([text]) for text in texts])
 
