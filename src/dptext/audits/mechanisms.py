@@ -281,12 +281,13 @@ def _audit_texts(
 ) -> Verdict:
     claim = checked_claim(mechanism.part_statement if claim is None else claim)
     bank = mechanism.bank.texts
+    called = [f"text {number} of the bank" for number in range(1, len(bank) + 1)]  # by numbers: texts may be long
     bits = RandomBits(seed)
     if texts is None:
         most = min(len(bank), _CHOSEN, max(_LEAST_TEXTS, _CHANCES // len(bank)))
         rows = np.argsort(bits.uniform(len(bank)))[:most].tolist()
         texts = list(dict.fromkeys(["", *(bank[row] for row in rows)]))
-        names = ["the empty text", *(f"text {row + 1} of the bank" for row in rows)]
+        names = ["the empty text", *(called[row] for row in rows)]
     else:
         texts, names = list(texts), [f"text {place}" for place in range(1, len(texts) + 1)]
     if len(set(texts)) < 2:
@@ -310,6 +311,7 @@ def _audit_texts(
         logs,
         allowed,
         names=names,
+        outputs=called,
         coverage=f"the pairs of {len(texts):,} public texts, {len(bank):,} outputs",
         sampler=sampler,
         samples=samples,
