@@ -86,6 +86,12 @@ def test_a_release_of_a_bank_asks_for_the_bank_and_others_refuse_it(run, folder,
     code, _, err = run("attack", "linkage", folder / "in.jsonl", folder / "in.jsonl", "--bank", folder / "bank")
     assert code == 2
     assert "no statement of texts of a bank beside it" in err
+    code, _, err = linkage(run, folder, "open", "--vectors", "x.txt")
+    assert code == 2
+    assert "leave --vectors out" in err
+    code, _, err = run("attack", "recovery", folder / "in.jsonl", folder / "open.jsonl")
+    assert code == 2
+    assert "no word in it is a private one: attack it with dptext attack linkage" in err
     code, _, err = run("report", folder / "open.jsonl", "-o", tmp_path / "page.html")
     assert code == 1
     assert "in which folder the bank is (--bank)" in err
@@ -108,4 +114,5 @@ def test_a_page_its_card_and_the_command_that_makes_them(run, folder, tmp_path):
     assert [each["people"] for each in found["relinking"]] == [10, 100, 1000, 10000]
     assert found["controls"] == []
     assert "--bank bank" in card.read_text()
+    assert "**Whose words:** the bank's" in card.read_text()
     assert str(folder) not in card.read_text() + page.read_text()

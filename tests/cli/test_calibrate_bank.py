@@ -43,6 +43,14 @@ def test_the_same_as_json_and_epsilons_that_are_named(run, folder):
     assert json.loads(out)["found"] is None
 
 
+def test_a_target_that_every_epsilon_keeps_recommends_none(run, folder):
+    code, out, _ = run("calibrate", "--bank", folder / "bank", "--relinking", 0.9, "--people", 1000)
+    said = " ".join(out.split())
+    assert code == 0
+    assert "No epsilon is too large for this target" in said
+    assert "Use --epsilon" not in said
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -61,7 +61,6 @@ class PairOptions:
         str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
     ] = None
     vectors: options.MovedVectors = None
-    bank: options.BankBehind = None
     seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
@@ -92,6 +91,7 @@ def linkage_command(
         typer.Option("--informed", help="Also the attacker who knows the mechanism (from the statement of PRIVATE)."),
     ] = False,
     top: Annotated[tuple[int, ...], typer.Option(help="How many candidates the attacker may name (repeat it).")] = (),
+    bank: options.BankBehind = None,
     output: options.Output,
 ) -> None:
     """Which original does a private row belong to?
@@ -99,7 +99,9 @@ def linkage_command(
     One attacker looks at the layout only, which no word mechanism hides; one at the words; with --informed a third
     knows the mechanism and compares likelihoods. Of texts of a bank (--bank) nobody does better than by likelihoods.
     """
-    rewriter = rebuilt_bank(files.private, files.bank)
+    rewriter = rebuilt_bank(files.private, bank)
+    if rewriter is not None and files.vectors is not None:
+        raise ParameterError("the private texts are texts of a bank, without word vectors: leave --vectors out")
     before, after = files.read()
     how: dict[str, Any] = {"top": top or (1, 10), "people": before.people, "seed": files.seed}
     output.say(f"Linking {after.size:,} private rows to their originals ...")

@@ -408,6 +408,7 @@ def _templates(kind: str) -> Any:
         Strength=Strength,
         inf=math.inf,
         odds=odds,
+        of_bank=of_bank,
         sure=sure,
         percent_at_most=percent_at_most,
         rate_at_most=rate_at_most,

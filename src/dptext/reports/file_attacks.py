@@ -76,8 +76,19 @@ def rebuilt_bank(private: Path, bank: Path | None) -> BankRewriter | None:
 
 
 def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
-    """The mechanism of which the statement beside a private file speaks."""
-    return mechanism_from_statement(read_statement(data_and_statement(private)[1]), vectors=vectors)
+    """The word mechanism of which the statement beside a private file speaks.
+
+    Raises:
+        ParameterError: the file is of texts of a bank.
+        DataError, StorageError: as `dptext.words.registry.mechanism_from_statement`.
+    """
+    statement = read_statement(data_and_statement(private)[1])
+    if is_of_bank(statement):
+        raise ParameterError(
+            f"{private.name} is made of texts of a bank, and no word in it is a private one: attack it with dptext "
+            "attack linkage"
+        )
+    return mechanism_from_statement(statement, vectors=vectors)
 
 
 def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:
