@@ -30,6 +30,7 @@ TEXTS, LARGE, QUERIES = 100_000, 1_000_000, 4096
 WORDS_TEXTS, MODEL_TEXTS, MODEL_QUERIES = 20_000, 1000, 256
 QUICK_TEXTS, QUICK_LARGE = 20_000, 50_000
 EPSILONS = (4.0, 8.0, 12.0)
+MEANS = "means of word vectors, bounded"
 
 
 def main() -> None:
@@ -63,12 +64,13 @@ def speed(size: int, model: str | None) -> None:
     print("| what | epsilon | k | CPU seconds | sentences a CPU second | the product takes |")
     print("|---|---:|---:|---:|---:|---:|")
 
-    def report(what: str, epsilon: float | str, k: int | str, seconds: float, count: int = QUERIES) -> None:
-        share = f"{product * count / QUERIES / seconds:.0%}"
+    def report(what: str, epsilon: float | str, k: int | str, seconds: float, count: int | None = None) -> None:
+        share = f"{product / seconds:.0%}" if count is None and what != MEANS else ""
+        count = count or QUERIES
         print(f"| {what} | {epsilon} | {k} | {seconds:.2f} | {count / seconds:,.0f} | {share} |", flush=True)
 
     report("float32 product", "", "", product)
-    report("means of word vectors, bounded", "", "", encode)
+    report(MEANS, "", "", encode)
     for epsilon in EPSILONS:
         rewriter = dptext.BankRewriter(bank, epsilon=epsilon)
         k = rewriter.size
