@@ -32,7 +32,7 @@ _USUAL: dict[str, Any] = {
     "directions": None,
 }
 _BANKS = {"sentences": ("20,000", "all", "wiki and news"), "news": ("wiki and news", "own"), "reviews": ("own",)}
-_OF_WORDS = {"sentences": (8.0, 50.0, 100.0, 250.0), "news": (8.0, 250.0), "reviews": (250.0,)}
+_OF_WORDS = {"sentences": (8.0, 50.0, 100.0, 250.0), "news": (250.0,), "reviews": (250.0,)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
