@@ -147,7 +147,7 @@ _CURVES = (
 def _figure(rows: Rows, path: Path) -> None:
     """Cosine and relinking against epsilon; readable in grey."""
     figures = extra("matplotlib.figure", "report", "a figure")
-    figure = figures.Figure(figsize=(8.8, 3.8), layout="constrained")
+    figure = figures.Figure(figsize=(8.8, 4.2), layout="constrained")
     extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
     for axes, name, title in zip(
         figure.subplots(1, 2),
@@ -181,6 +181,6 @@ def _figure(rows: Rows, path: Path) -> None:
         axes.minorticks_off()
         axes.set_xlabel("pure epsilon for a sentence")
         axes.set_title(title, fontsize=9)
-    figure.axes[0].legend(fontsize=6, loc="upper left")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=7, ncols=3, loc="outside lower center")
     figure.savefig(path, dpi=130)
     figure.savefig(path.with_suffix(".svg"))
