@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dptext.features.features as module
 from dptext.errors import DataError, MissingExtraError, ParameterError
-from dptext.features.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_features
+from dptext.features.features import UNIT, Block, Bounding, PublicFeatures, encoded_pool, fit_and_encode, fit_features
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.mean_of_words import MeanOfWords
@@ -154,6 +154,35 @@ def test_what_is_too_long_all_the_same_is_cut() -> None:
     units = np.array([[2**15, 1], [2**15, 0], [-(2**17), 2**16]], dtype=np.int32)
     module._cut(units)
     assert (squares(units) <= 2**30).all() and units[1].tolist() == [2**15, 0] and units[0, 0] > 0.999 * 2**15
+
+
+@pytest.mark.parametrize("most", [1, 3, 50, 99, 100, 1000])
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_features_were_fitted_on_is_not_encoded_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_words: MeanOfWords, most: int, cached: bool
+) -> None:
+    monkeypatch.setattr(module, "_KEPT_TOGETHER", 16)
+    monkeypatch.setattr(module, "_AT_ONCE", 8)
+    read: list[str] = []
+
+    def counted(texts: list[str]) -> list[list[float]]:
+        read.extend(texts)
+        return [lengths(text) for text in texts]
+
+    texts = [f"{text} {number}" for number, text in enumerate(POOL[:100])]
+    encoder = CallableEncoder(counted, name="counted")
+    _ = encoder.dimension
+    read.clear()
+    cache = tmp_path / "kept" if cached else False
+    if most == 1:
+        with pytest.raises(DataError, match="holds one text"):
+            fit_and_encode(encoder, texts, most=most, cache=cache)
+        return
+    features, parts = fit_and_encode([encoder, small_words], texts, most=most, cache=cache)
+    units = np.concatenate(list(parts))
+    assert sorted(read) == sorted(texts)
+    np.testing.assert_array_equal(units, features.units(texts))
+    assert features == fit_features([encoder, small_words], texts[:: -(-100 // most)], cache=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -50,7 +50,17 @@ from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncode
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 
-__all__ = ["BOUNDING", "UNIT", "Block", "Bounding", "PublicFeatures", "encoded_parts", "encoded_pool", "fit_features"]
+__all__ = [
+    "BOUNDING",
+    "UNIT",
+    "Block",
+    "Bounding",
+    "PublicFeatures",
+    "encoded_parts",
+    "encoded_pool",
+    "fit_and_encode",
+    "fit_features",
+]
 
 UNIT = 2.0**-15
 """Of a number of a vector."""
@@ -514,8 +524,41 @@ def fit_features(
         ParameterError: a spec that is none of these.
         MissingExtraError: a package is not installed; the message has the install line.
     """
+    return _fitted_on(spec, checked_texts(public_texts), bounding, together, cache, progress)[0]
+
+
+def fit_and_encode(
+    spec: Spec,
+    public_texts: Sequence[str],
+    *,
+    most: int,
+    together: bool = False,
+    cache: Cache = None,
+    progress: Progress | None = None,
+) -> tuple[PublicFeatures, Iterator[Units]]:
+    """`fit_features` on at most so many of some public texts, evenly spread, and `encoded_parts` of all of them. No
+    text goes twice through an encoder that takes its time.
+
+    Args:
+        most: on how many texts at most.
+        spec, public_texts, together, cache, progress: as for `fit_features`.
+    """
+    every = -(-len(public_texts) // most)
+    sample = [public_texts[row] for row in range(0, len(public_texts), every)]
+    features, known = _fitted_on(spec, sample, BOUNDING, together, cache, progress)
+    return features, _parts(features, public_texts, together, cache, progress, (every, known))
+
+
+def _fitted_on(
+    spec: Spec,
+    texts: list[str],
+    bounding: Bounding,
+    together: bool,
+    cache: Cache,
+    progress: Progress | None,
+) -> tuple[PublicFeatures, list[_Encoded]]:
+    """Features, and what their encoders said of these texts."""
     names = _named(spec)
-    texts = checked_texts(public_texts)
     if not any(text and not text.isspace() for text in texts):
         raise DataError(
             f"the pool of public texts is empty ({len(texts)} texts, none with anything in it): give others"
@@ -540,7 +583,7 @@ def fit_features(
         features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
         mean, covariance = _moments(features, pools, len(texts))
     words = public.telling(most=MOST_HINTS, least_texts=HINT_TEXTS, most_share=HINT_SHARE)
-    return PublicFeatures(blocks, mean, covariance, words, len(texts))
+    return PublicFeatures(blocks, mean, covariance, words, len(texts)), pools
 
 
 def _named(spec: Spec) -> list[str | TextEncoder]:
@@ -668,6 +711,7 @@ class _Encoded:
 
     Parts of `_KEPT_TOGETHER` texts have files of their own in the cache: a run that was interrupted goes on where it
     stopped, and a pool that grew at its end is not encoded from the start. With ``once``, what was read is forgotten.
+    ``known`` says of every n-th text, from the first on, what the encoder said of it before.
     """
 
     def __init__(
@@ -679,8 +723,9 @@ class _Encoded:
         *,
         together: bool = False,
         once: bool = False,
+        known: tuple[int, _Encoded] | None = None,
     ) -> None:
-        self.encoder, self.count, self._once = encoder, len(texts), once
+        self.encoder, self.count, self._once, self._known = encoder, len(texts), once, known
         self._reads = _in_batches(encoder) if together else encoder
         self._texts, self._cache, self._progress = texts, cache, progress
         self._found: dict[int, Vectors] = {}
@@ -714,13 +759,34 @@ class _Encoded:
             texts = self._texts[start : start + _KEPT_TOGETHER]
             kept = self._cache.get(self._key(start), self._shape(start), np.float32) if self._is_known else None
             if kept is None:
-                done = None if self._progress is None else partial(_further, self._progress, start)
-                kept = self._reads.encode(texts, progress=done)
-                self._found[start] = kept
+                self._found[start] = self._new(start, texts)
                 self._keep(start) if self._is_known else self._waiting.append(start)
             else:
                 self._found[start] = kept
         return self._found[start]
+
+    def _new(self, start: int, texts: Sequence[str]) -> Vectors:
+        done = None if self._progress is None else partial(_further, self._progress, start)
+        if self._known is None:
+            return self._reads.encode(texts, progress=done)
+        every, pool = self._known
+        new = (start + np.arange(len(texts))) % every > 0
+        found = np.empty((len(texts), self.encoder.dimension), dtype=np.float32)
+        found[~new] = pool.rows(-(-start // every), int(np.count_nonzero(~new)))
+        if new.any():
+            found[new] = self._reads.encode([texts[place] for place in np.flatnonzero(new).tolist()], progress=done)
+        return found
+
+    def rows(self, first: int, count: int) -> Vectors:
+        """(count, D) of the texts from one on."""
+        found = np.empty((count, self.encoder.dimension), dtype=np.float32)
+        done = 0
+        while done < count:
+            within = (first + done) % _KEPT_TOGETHER
+            part = self._kept(first + done - within)[within : within + count - done]
+            found[done : done + len(part)] = part
+            done += len(part)
+        return found
 
     def _keep(self, start: int) -> None:
         found = self._found[start]
@@ -793,8 +859,30 @@ def encoded_parts(
             agree with, such as a bank.
         cache, progress: as for `fit_features`.
     """
+    return _parts(features, texts, together, cache, progress)
+
+
+def _parts(
+    features: PublicFeatures,
+    texts: Sequence[str],
+    together: bool,
+    cache: Cache,
+    progress: Progress | None,
+    known: tuple[int, Sequence[_Encoded]] | None = None,
+) -> Iterator[Units]:
     kept = pool_cache(cache)
-    pools = [_Encoded(block.encoder, texts, kept, progress, together=together, once=True) for block in features.blocks]
+    pools = [
+        _Encoded(
+            block.encoder,
+            texts,
+            kept,
+            progress,
+            together=together,
+            once=True,
+            known=None if known is None else (known[0], known[1][place]),
+        )
+        for place, block in enumerate(features.blocks)
+    ]
     for pool, block in zip(pools, features.blocks, strict=True):
         pool.identified(block)
     for raw in zip(*(pool.parts() for pool in pools), strict=True):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dptext.checks import number, path, whole
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_features
+from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_and_encode
 from dptext.features.pool import Pool
 from dptext.features.pool_cache import Cache
 from dptext.files.announced_folder import AnnouncedFolder
@@ -122,13 +122,13 @@ class TextBank:
         del texts, pool  # of a million texts more than the lines take
         if len(lines) < _LEAST:
             raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
-        every = -(-len(lines) // _FITTED_ON)
-        features = encoder
-        if not isinstance(features, PublicFeatures):
-            sample = [lines[row] for row in range(0, len(lines), every)]
-            features = fit_features(features, sample, together=True, cache=cache, progress=progress)
+        how: dict[str, Any] = {"together": True, "cache": cache, "progress": progress}
+        if isinstance(encoder, PublicFeatures):
+            features, parts = encoder, encoded_parts(encoder, lines, **how)
+        else:
+            features, parts = fit_and_encode(encoder, lines, most=_FITTED_ON, **how)
         vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
-        for units in encoded_parts(features, lines, together=True, cache=cache, progress=progress):
+        for units in parts:
             np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
             start += len(units)
         self._hold(lines, vectors, features, name, licence, files)
