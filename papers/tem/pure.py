@@ -38,6 +38,8 @@ COVERED = (32, 12)
 """Words that a budget covers."""
 WORDS = 12
 """Of a sentence."""
+MOST_OF_A_WORD = 35.0
+"""Nats; words stay long before, and the channel takes little more."""
 OF_TEM = (1.0, 2.0, 4.0, 8.0)
 """Epsilons a unit of distance; the threshold follows from the budget."""
 
@@ -171,7 +173,8 @@ def mechanism_of(settings: Mapping[str, Any]) -> WordMechanism:
             return Madlib(vectors, epsilon=budget / covered / vectors.diameter_bound)
         case "CusText":
             return CusText(vectors, epsilon=budget / covered)
-    options: dict[str, Any] = {"epsilon": budget / covered, "similarity": settings["similarity"]}
+    epsilon = min(budget / covered, MOST_OF_A_WORD)
+    options: dict[str, Any] = {"epsilon": epsilon, "similarity": settings["similarity"]}
     factor = settings["factor"]
     if factor == 0.0:
         return SubsetSelection(vectors, size=1, **options)
