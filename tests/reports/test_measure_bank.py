@@ -11,6 +11,8 @@ from dptext.privacy.vulnerability import rate_at_most
 from sentences.banks import bank, documents
 
 pytest.importorskip("matplotlib")
+
+pytestmark = pytest.mark.slow  # audits, attacks and models of a whole release
 pytest.importorskip("sklearn")
 
 SECRET = "Zebulon"

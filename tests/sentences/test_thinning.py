@@ -23,6 +23,7 @@ def expected_similarity(bank, queries, epsilon):
     return profile.expected(size, epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [2.0, 4.0])
 def test_a_thinned_bank_is_nearer_to_texts_that_it_never_saw(epsilon):
     rng = np.random.default_rng(5)
@@ -36,6 +37,7 @@ def test_a_thinned_bank_is_nearer_to_texts_that_it_never_saw(epsilon):
     assert expected_similarity(bank[worst], held_out, epsilon) < every
 
 
+@pytest.mark.slow
 def test_equal_banks_are_thinned_alike(monkeypatch):
     vectors = clustered(500, np.random.default_rng(2))
     once = floors(vectors, 3.0)
