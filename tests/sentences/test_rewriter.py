@@ -141,3 +141,13 @@ def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
 def test_what_cannot_be_promised_is_refused(bank, options, said):
     with pytest.raises(ParameterError, match=said):
         dptext.BankRewriter(bank, **options)
+
+
+def test_sentences_that_came_out_as_they_were_are_counted(bank):
+    certain = dptext.BankRewriter(bank, epsilon=36.0, size=1)  # another text than the likeliest: 1e-15
+    texts = ["I like tea.", "Dogs  bark.  I like TEA.", "Dogs bark. A cat sleeps.", "", None]
+    tally = dptext.privatize(texts, certain).tally
+    assert (tally.words, tally.kept, tally.unchanged) == (5, 4, 2)
+    cut = dptext.BankRewriter(bank, epsilon=36.0, size=1, max_sentences=1)
+    tally = dptext.privatize(["Dogs bark. I like tea.", "Dogs bark."], cut).tally
+    assert (tally.kept, tally.unchanged) == (2, 1)

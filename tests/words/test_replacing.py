@@ -8,6 +8,7 @@ import dptext
 from dptext import TEM, Document, privatize
 from dptext.errors import DataError, ParameterError
 from dptext.files import blocks
+from dptext.release.release import Tally
 from dptext.release.rewriting import Rewriter
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out
@@ -169,3 +170,32 @@ def test_guarantees_on_other_vectors_do_not_add_by_distance(glove, small):
     assert together == dptext.PureDP(together.epsilon)
     assert total <= together.epsilon <= total * (1 + 1e-15)
     assert one.statement.compose(one.statement).guarantee.epsilon == 2.0
+
+
+def test_what_came_out_as_it_was_is_counted_for_the_owner(faithful):
+    texts = ["The doctor LIED!", "the doctor of it", "the 7", "...", "", None, "Zebra", "the"]
+    tally = privatize(texts, faithful, seed=1).tally
+    # "of", "it" and "Zebra" are unknown; a number is no word, and a text without words is none that stayed
+    assert (tally.words, tally.unknown, tally.kept, tally.unchanged) == (10, 3, 7, 3)
+
+
+def test_a_tally_agrees_with_what_is_read_off_the_texts(glove):
+    mechanism = TEM(dptext.load_vectors(glove, limit=300), epsilon=30.0)
+    texts = [" ".join(mechanism.vectors.words[at + 1 : at + 1 + at % 4]) for at in range(200)]
+    release = privatize(texts, mechanism)
+    pairs = [(before.split(), after.split()) for before, after in zip(texts, release.texts, strict=True)]
+    assert release.tally.kept == sum(word == other for one, two in pairs for word, other in zip(one, two, strict=True))
+    assert release.tally.unchanged == sum(one == two for one, two in pairs if one)
+
+
+@pytest.mark.parametrize(("beyond", "unchanged"), [("unk", 1), ("drop", 1)])
+def test_a_text_that_was_cut_did_not_stay(beyond, unchanged):
+    vectors = dptext.load_vectors((["cat", "dog"], [[0.0, 0.0], [9.0, 9.0]]))
+    mechanism = TEM(vectors, epsilon=20.0, document_epsilon=90.0, max_words=2, beyond=beyond)
+    tally = privatize(["cat dog!", "cat dog cat"], mechanism, seed=1).tally
+    assert (tally.kept, tally.unchanged) == (4, unchanged)
+
+
+def test_the_counts_of_blocks_add_up():
+    one, two = Tally(longest=3, words=4, kept=2, unchanged=1), Tally(longest=2, missing=1, words=2, kept=1)
+    assert one + two == Tally(longest=3, missing=1, words=6, kept=3, unchanged=1)

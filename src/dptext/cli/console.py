@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -16,6 +17,7 @@ from dptext.files.documents import DocumentReader
 __all__ = [
     "Bar",
     "Stopped",
+    "confirm",
     "print_json",
     "progress_bar",
     "say",
@@ -53,6 +55,35 @@ def _shown(line: str) -> str:
 
 
 _LONGEST_LINE = 1000
+
+
+def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
+    """Whether to go on; it never waits where nobody can answer.
+
+    Args:
+        question: in one line, without a question mark's answers: ``Write it all the same?``.
+        yes: ``--yes`` was given.
+        quiet: ``--quiet`` was given.
+
+    Returns:
+        True with ``--yes``, with ``--quiet``, and where standard input or standard error is no terminal (a script, a
+        pipe): what there is to know was said before, and the run goes on. On a terminal the question is asked, and only
+        ``y`` or ``yes`` is a yes.
+    """
+    if yes or quiet or not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+        return True
+    sys.stderr.write(f"{_shown(question)} [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        say("")  # the input ended: the next line is to begin on its own
+    return answer.strip().casefold() in ("y", "yes")
+
+
+def _is_terminal(stream: Any) -> bool:
+    with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+        return bool(stream.isatty())
+    return False
 
 
 class Stopped(BaseException):

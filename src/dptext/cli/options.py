@@ -257,6 +257,7 @@ Engine = Annotated[
     typer.Option(help="What does the work: this machine, or Spark on paths that its cluster sees."),
 ]
 Processes = Annotated[int, typer.Option(help="How many processes work; the output does not depend on it.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on without asking.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output that is there, or an interrupted run of it.")]
 Ledger = Annotated[
     Path | None,

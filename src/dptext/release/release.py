@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -43,16 +43,20 @@ class Tally:
         missing: texts that were None.
         words: parts in all texts.
         unknown: parts that the mechanism knows nothing of (words outside the vocabulary).
+        kept: parts that came out as they were (case aside); an unknown one never does.
+        unchanged: texts of at least one part, all of whose parts came out as they were.
     """
 
     longest: int = 0
     missing: int = 0
     words: int = 0
     unknown: int = 0
+    kept: int = 0
+    unchanged: int = 0
 
     def __add__(self, other: Tally) -> Tally:
-        longest = max(self.longest, other.longest)
-        return Tally(longest, self.missing + other.missing, self.words + other.words, self.unknown + other.unknown)
+        summed = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        return Tally(**{**summed, "longest": max(self.longest, other.longest)})
 
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""

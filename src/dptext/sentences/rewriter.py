@@ -318,7 +318,15 @@ class _Replacing:
         counts = [len(each) for each in parts]
         ends = np.cumsum([0, *counts]).tolist()
         private = [" ".join(drawn[start:end]) for start, end in pairwise(ends)]
-        return private, Tally(longest=max(counts, default=0), words=len(drawn))
+        kept = sum(map(_is_same, chain.from_iterable(parts), drawn))
+        unchanged = sum(map(_is_same, texts, private))
+        return private, Tally(longest=max(counts, default=0), words=len(drawn), kept=kept, unchanged=unchanged)
+
+
+def _is_same(text: str, private: str) -> bool:
+    """Whether a text came out as it was, but for white space and case."""
+    plain = text.casefold().split()
+    return bool(plain) and plain == private.casefold().split()
 
 
 def _share(epsilon: float, parts: int) -> float:

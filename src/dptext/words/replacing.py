@@ -55,13 +55,16 @@ class WordReplacing:
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
         """One private text for each text, and its counts."""
         tokens: list[str] = []
-        ends = []
+        ends, is_cut = [], []
         for text in texts:
-            tokens += self._cut(pieces(text))
+            whole = pieces(text)
+            looked_at = self._cut(whole)
+            tokens += looked_at
             ends.append(len(tokens))
+            is_cut.append(len(looked_at) < len(whole))
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
-        tally = self._replace_words(tokens, codes, starts, bits)
+        tally = self._replace_words(tokens, codes, starts, np.array(is_cut, dtype=np.bool_), bits)
         for kind, placeholder in PLACEHOLDERS.items():
             for at in np.flatnonzero(codes == _CODES[kind]):
                 tokens[at] = placeholder
@@ -79,7 +82,12 @@ class WordReplacing:
         return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
 
     def _replace_words(
-        self, tokens: list[str], codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], bits: RandomBits
+        self,
+        tokens: list[str],
+        codes: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        is_cut: npt.NDArray[np.bool_],
+        bits: RandomBits,
     ) -> Tally:
         is_word = codes >= 0
         before = np.concatenate([[0], np.cumsum(is_word)])  # words before each token
@@ -97,10 +105,15 @@ class WordReplacing:
             for place in places[beyond]:
                 tokens[place] = unknown
             places = places[~beyond]
-        drawn = self._mechanism.sample_rows(codes[places], bits)
+        rows = codes[places]
+        drawn = self._mechanism.sample_rows(rows, bits)
         for place, word in zip(places.tolist(), self._words[drawn].tolist(), strict=True):
             tokens[place] = word
-        return Tally(longest=longest, words=words, unknown=unknown_words)
+        kept = places[(drawn == rows) & (rows != unknown_row)]
+        words_of = np.diff(before[starts])
+        kept_of = np.diff(np.searchsorted(kept, starts))
+        unchanged = int(np.count_nonzero((words_of > 0) & (kept_of == words_of) & ~is_cut))
+        return Tally(longest=longest, words=words, unknown=unknown_words, kept=int(kept.size), unchanged=unchanged)
 
 
 def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
