@@ -120,3 +120,17 @@ def test_a_path_is_one(tmp_path):
 def test_no_text_is_shown(value):
     assert "secret" not in checks.shown(value)
     assert "xxx" not in checks.shown(value)
+
+
+def test_a_choice_that_is_misspelled_gets_the_nearest_one():
+    with pytest.raises(ParameterError, match=r"got 'Linaer': did you mean 'linear'\?$"):
+        checks.choice("attacker", "Linaer", ("linear", "knn"))
+    with pytest.raises(ParameterError, match=r"got 'zzz'$"):
+        checks.choice("attacker", "zzz", ("linear", "knn"))
+    assert checks.meant("text " * 20_000, ("linear",)) == ""  # difflib takes the square of the length
+    assert checks.meant(7, ("linear",)) == ""
+
+
+def test_a_list_of_names_has_an_end():
+    assert checks.listed(map(str, range(30)), most=3) == "'0', '1', '2' and 27 more"
+    assert checks.listed(["b", "Text", "a"], near="text") == "'Text', 'b', 'a'"

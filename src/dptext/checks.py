@@ -16,10 +16,11 @@ from typing import TypeVar
 
 from dptext.errors import ParameterError
 
-__all__ = ["choice", "is_encodable", "names", "number", "path", "shown", "text", "whole"]
+__all__ = ["choice", "is_encodable", "listed", "meant", "names", "number", "path", "shown", "text", "whole"]
 
 T = TypeVar("T")
 _A_NAME = re.compile(r"[A-Za-z][\w+-]{0,30}")
+_LONGEST_NAME = 60
 
 
 def number(
@@ -86,19 +87,55 @@ def choice(name: str, value: T, choices: Iterable[T], *, also: str = "") -> T:
     """The one of ``choices`` that ``value`` (also as a member of a `StrEnum`) is; ``also`` says what else is taken.
 
     Raises:
-        ParameterError: it is another.
+        ParameterError: it is another; the one that is spelled most alike is named.
 
-    >>> choice("pooling", "median", ("mean", "last"))
+    >>> choice("pooling", "maen", ("mean", "last"))
     Traceback (most recent call last):
     ...
-    dptext.errors.ParameterError: pooling must be one of 'mean', 'last', got 'median'
+    dptext.errors.ParameterError: pooling must be one of 'mean', 'last', got 'maen': did you mean 'mean'?
     """
     known = tuple(choices)
     for each in known:
         if (isinstance(value, str) or type(value) is type(each)) and value == each:
             return each
-    listed = ", ".join(repr(str(each)) if isinstance(each, str) else repr(each) for each in known)
-    raise ParameterError(f"{name} must be one of {listed}{also}, got {shown(value)}")
+    every = ", ".join(repr(str(each)) if isinstance(each, str) else repr(each) for each in known)
+    guess = meant(value, [each for each in known if isinstance(each, str)])
+    raise ParameterError(f"{name} must be one of {every}{also}, got {shown(value)}{guess}")
+
+
+def meant(value: object, known: Iterable[str]) -> str:
+    """``": did you mean 'x'?"``, of the known name that is spelled most alike; nothing where none is alike.
+
+    >>> meant("privunti", ("PrivUnit", "Laplace")), meant("x", ("PrivUnit", "Laplace"))
+    (": did you mean 'PrivUnit'?", '')
+    """
+    found = _most_alike(value, known, 1) if isinstance(value, str) else []
+    return f": did you mean {str(found[0])!r}?" if found else ""
+
+
+def listed(names: Iterable[str], *, near: object = None, most: int = 20) -> str:
+    """Names for an error that says what there is: those that are spelled like ``near`` first, at most so many.
+
+    >>> listed(["stars", "author", "txt"], near="text")
+    "'txt', 'stars', 'author'"
+    >>> listed(["stars", "author", "txt"], most=2)
+    "'stars', 'author' and 1 more"
+    """
+    given = [str(each) for each in names]
+    first = _most_alike(near, given, 3) if isinstance(near, str) else []
+    ordered = [*first, *(each for each in given if each not in first)]
+    more = f" and {len(ordered) - most:,} more" if len(ordered) > most else ""
+    return ", ".join(map(repr, ordered[:most])) + more
+
+
+def _most_alike(value: str, known: Iterable[str], count: int) -> list[str]:
+    """Those that are spelled alike, the most alike first, in letters of either case."""
+    if len(value) > _LONGEST_NAME:
+        return []
+    from difflib import get_close_matches  # for an error alone
+
+    names = {str(each).casefold(): str(each) for each in known if len(each) <= _LONGEST_NAME}
+    return [names[each] for each in get_close_matches(value.casefold(), names, count, 0.6)]
 
 
 def text(name: str, value: object) -> str:

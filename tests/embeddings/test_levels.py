@@ -109,7 +109,7 @@ def test_who_declared_keeps_his_level_and_who_is_not_known_gets_the_default(vect
     found = list(policy().assigned(documents, {"A": "strict", "B": "standard"}))
     assert [(each.attributes or {}).get("consent") for each in found] == ["open", "standard", None, None]
     assert found[1].attributes["age"] == 7
-    with pytest.raises(ParameterError, match="one of the 3") as error:
+    with pytest.raises(ParameterError, match="one of 'standard', 'strict', 'open'") as error:
         next(policy().assigned(documents, {"A": "Hugo"}))
     assert "Hugo" not in str(error.value)
 

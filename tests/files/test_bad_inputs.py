@@ -60,12 +60,14 @@ class Bad:
         return raw(folder / self.name, self.data)
 
 
-def skipped(name, data, rows, left, **options):
-    """Rows that are skipped: the error names the first of them."""
+def skipped(name, data, rows, left, *, there="", **options):
+    """Rows that are skipped: the error names the first of them, and the columns that it has."""
     number, reason = next(iter(rows.items()))
     runs = in_runs(Reject(name, number, number, reason) for number, reason in rows.items())
     rejects = [(each.first, each.last, each.reason) for each in runs]
-    return Bad(name, data, f"{name}, row {number}: {reason}", left, rejects, options)
+    return Bad(
+        name, data, f"{name}, row {number}: {reason.replace(' none;', f' none{there};')}", left, rejects, options
+    )
 
 
 def never(name, data, message, **options):
@@ -117,6 +119,7 @@ BAD_BYTE = MARKER.encode() + b"\xe9"
 FOUR = {"text": ["a", MARKER, "c", "d"], "n": [1, 2, 3, 4]}
 DEEP = "[" * 100_000 + "]" * 100_000
 MISSING = "{}: expected a column {!r}, the header has none among its {}; name the right column"
+HIDDEN = " (not shown: they may be values; a file begins with a line of names)"
 QUOTES = "{}, row {} (line {}): the row {}, and where the next one starts is uncertain; " + CUT
 STRINGS = "expected a string in 'text', the value is of type {}"
 NO_COLUMN = "expected a column {!r}, the row has none; name the right column or repair the row"
@@ -189,13 +192,18 @@ TABLE = {
         ["a", "😀"],
     ),
     "jsonl, no text column": skipped(
-        "a.jsonl", f'{{"text": "a"}}\n{{"texts": "{MARKER}"}}\n', {2: NO_COLUMN.format("text")}, ["a"]
+        "a.jsonl",
+        f'{{"text": "a"}}\n{{"texts": "{MARKER}"}}\n',
+        {2: NO_COLUMN.format("text")},
+        ["a"],
+        there=" among its 1: 'texts'",
     ),
     "jsonl, no kept column": skipped(
         "a.jsonl",
         f'{{"text": "{MARKER}"}}\n{{"text": "b", "age": null}}\n',
         {1: NO_COLUMN.format("age")},
         ["b"],
+        there=" among its 1: 'text'",
         keep=("age",),
     ),
     "jsonl, no user": skipped(
@@ -203,6 +211,7 @@ TABLE = {
         f'{{"text": "a", "who": 1}}\n{{"text": "{MARKER}"}}\n',
         {2: NO_COLUMN.format("who")},
         ["a"],
+        there=" among its 1: 'text'",
         user="who",
     ),
     "jsonl, no label": skipped(
@@ -210,6 +219,7 @@ TABLE = {
         f'{{"text": "a", "stars": 1}}\n{{"text": "{MARKER}"}}\n',
         {2: NO_COLUMN.format("stars")},
         ["a"],
+        there=" among its 1: 'text'",
         label="stars",
     ),
     "jsonl, nothing but broken rows": skipped("a.jsonl", f"{MARKER}\n[\n", {1: NO_JSON, 2: NO_JSON}, None),
@@ -241,9 +251,18 @@ TABLE = {
         "a.csv", f"text\n{MARKER}\r{MARKER}\n", QUOTES.format("a.csv", 1, 2, "is not valid CSV")
     ),
     "csv, bad quote in the header": never("a.csv", f'"{MARKER}\n', QUOTES.format("a.csv", 1, 1, "ends inside quotes")),
-    "csv, no text column": never("a.csv", f"review\n{MARKER}\n", MISSING.format("a.csv", "text", 1)),
-    "csv, no kept column": never("a.csv", "text,x\na,b\n", MISSING.format("a.csv", "age", 2), keep=("age",)),
-    "csv, empty header": never("a.csv", "\na\n", MISSING.format("a.csv", "text", 0)),
+    "csv, no text column": never("a.csv", f"review\n{MARKER}\n", MISSING.format("a.csv", "text", "1: 'review'")),
+    "csv, no kept column": never(
+        "a.csv", "text,x\na,b\n", MISSING.format("a.csv", "age", "2: 'text', 'x'"), keep=("age",)
+    ),
+    "csv, no header": never("a.csv", f"{MARKER},5,lovely\na,4,dull\n", MISSING.format("a.csv", "text", f"3{HIDDEN}")),
+    "csv, no header but a word": never(
+        "a.csv", f"{MARKER} is late,lovely\na,dull\n", MISSING.format("a.csv", "text", f"2{HIDDEN}")
+    ),
+    "csv, a text beside names": never(
+        "a.csv", f"user,date,{MARKER} came home late that night\n", MISSING.format("a.csv", "text", f"3{HIDDEN}")
+    ),
+    "csv, empty header": never("a.csv", "\na\n", MISSING.format("a.csv", "text", "0")),
     "csv, column twice": never(
         "a.csv", f"text,{MARKER},{MARKER}\na,b,c\n", "a.csv: two columns of the header have the same name; rename one"
     ),
@@ -265,9 +284,9 @@ TABLE = {
     "tsv, too many cells": skipped("a.tsv", f"text\tx\na\t1\n{MARKER}\t2\t3\nc\t4\n", {2: width(2, 3)}, ["a", "c"]),
     "tsv, too few cells": skipped("a.tsv", f"text\tx\n{MARKER}\nb\t\n", {1: width(2, 1)}, ["b"]),
     "tsv, empty line": skipped("a.tsv", "text\tx\na\t1\n\nc\t2\n", {2: width(2, 1)}, ["a", "c"]),
-    "tsv, no text column": never("a.tsv", f"review\n{MARKER}\n", MISSING.format("a.tsv", "text", 1)),
-    "tsv, csv called tsv": never("a.tsv", f"text,x\n{MARKER},1\n", MISSING.format("a.tsv", "text", 1)),
-    "tsv, no label": never("a.tsv", "text\na\n", MISSING.format("a.tsv", "stars", 1), label="stars"),
+    "tsv, no text column": never("a.tsv", f"review\n{MARKER}\n", MISSING.format("a.tsv", "text", "1: 'review'")),
+    "tsv, csv called tsv": never("a.tsv", f"text,x\n{MARKER},1\n", MISSING.format("a.tsv", "text", f"1{HIDDEN}")),
+    "tsv, no label": never("a.tsv", "text\na\n", MISSING.format("a.tsv", "stars", "1: 'text'"), label="stars"),
     "tsv, column twice": never(
         "a.tsv", "text\tx\tx\na\tb\tc\n", "a.tsv: two columns of the header have the same name; rename one"
     ),
@@ -286,12 +305,12 @@ TABLE = {
     "parquet, no text column": never(
         "a.parquet",
         parquet({"review": [MARKER]}),
-        "a.parquet: expected a column 'text', the file has none; name the right column",
+        "a.parquet: expected a column 'text', the file has none among its 1: 'review'; name the right column",
     ),
     "parquet, no kept column": never(
         "a.parquet",
         parquet(FOUR),
-        "a.parquet: expected a column 'age', the file has none; name the right column",
+        "a.parquet: expected a column 'age', the file has none among its 2: 'text', 'n'; name the right column",
         keep=("n", "age"),
     ),
     "parquet, column twice": never(

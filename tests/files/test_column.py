@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.files.column import is_missing, one_column, spelled_label
+from dptext.files.column import columns_there, is_missing, one_column, spelled_label
 
 
 def test_what_goes_over_texts_is_a_column():
@@ -39,3 +39,50 @@ def test_a_label_has_one_spelling():
     }.items():
         assert {spelled_label(value) for value in values} == {spelled}
     assert {spelled_label(value) for value in (None, "", " ", float("nan"), float("inf"), b"a", ["a"])} == {None}
+
+
+# -- names of columns ---------------------------------------------------------------------------------------------
+
+USUAL = ["review_text", "userId", "Overall rating (1-5)", "stars"]
+
+
+def test_the_columns_that_there_are_stand_in_the_error_the_nearest_first():
+    assert columns_there("star", USUAL) == (
+        "none among its 4: 'stars', 'review_text', 'userId', 'Overall rating (1-5)'"
+    )
+    many = [f"field_{place}" for place in range(30)]
+    assert columns_there("text", many).endswith("'field_18', 'field_19' and 10 more")
+    assert columns_there("text", [0, 1, 2]) == "none among its 3: 0, 1, 2"
+    assert columns_there("text", []) == "none among its 0"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["qsecretq", "5"],  # a number is no name
+        ["qsecretq"],
+        ["qsecretq", "Ann"],  # could be names, and nothing says that they are
+        ["stars", "qsecretq came home, and never left again"],
+        ["stars", "qsecretq one two three four"],
+        ["stars", "qsecretq@example.org"],
+        ["stars", "qsecretq\x1b[2J"],
+        ["stars", "+49 30 qsecretq"],
+        ["stars", "", "qsecretq"],
+        ["qsecretq is late", "lovely"],
+        ["x" * 41 + "qsecretq", "stars"],
+    ],
+)
+def test_a_first_line_that_may_hold_values_is_not_shown(values):
+    found = columns_there("text", values)
+    assert "qsecretq" not in found
+    assert found.startswith(f"none among its {len(values)} (not shown")
+
+
+def test_a_column_that_was_asked_for_says_that_it_is_a_header():
+    names = ["befund", "zeile"]
+    assert "not shown" in columns_there("text", names)
+    assert columns_there("text", names, wanted=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
+
+
+def test_names_of_a_schema_are_shown_but_what_is_a_sentence():
+    assert columns_there("text", ["befund", "he came home late that night"], sure=True) == "none among its 2: 'befund'"

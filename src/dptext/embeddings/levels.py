@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, number, whole
+from dptext.checks import choice, listed, number, whole
 from dptext.embeddings.dpsgd.participation import Participation, personal_participation
 from dptext.errors import DataError, ParameterError, extra
 from dptext.files.documents import Document
@@ -180,7 +180,7 @@ class BudgetPolicy:
             ParameterError: a level that is none of the policy's.
         """
         if not self.levels.keys() >= set(levels.values()):
-            raise ParameterError(f"a level must be one of the {len(self.levels)} that were given, got another")
+            raise ParameterError(f"a level must be one of {listed(self.levels)}, got another")
         for document in documents:
             known = document.attributes or {}
             level = known.get(self.attribute)

@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeAlias
 
 from dptext.errors import DataError, ParameterError, extra
 from dptext.files.blocks import BLOCK_REJECTS, Block, Columns, Reject, add_reject, block_limits, is_no_text
+from dptext.files.column import columns_there
 from dptext.files.parquet import ParquetSource, as_lists, as_table, assemble, segment
 from dptext.files.streams import OpenedFile, compress
 from dptext.own_files import HashedFile
@@ -262,8 +263,8 @@ def _checked_header(header: list[str], broken: BadRow | None, columns: Sequence[
     for column in columns:
         if column not in header:
             raise DataError(
-                f"{name}: expected a column {column!r}, the header has none among its {len(header)}; name the right "
-                "column"
+                f"{name}: expected a column {column!r}, the header has "
+                f"{columns_there(column, header, wanted=columns)}; name the right column"
             )
     return header
 
@@ -304,6 +305,8 @@ class _LineSource:
             reason = row.reason if isinstance(row, BadRow) else self._what_is_wrong(row)
             if reason is not None or isinstance(row, BadRow):
                 if not self._skip:
+                    if not isinstance(row, BadRow):
+                        reason = self._what_is_wrong(row, to_owner=True)
                     raise DataError(f"{self.name}, row {number}: {reason}")
                 add_reject(rejects, Reject(self.name, number, number, str(reason)))
                 if len(rejects) >= BLOCK_REJECTS:
@@ -322,10 +325,12 @@ class _LineSource:
         if texts or rejects:
             yield Block(texts, columns, tuple(rejects))
 
-    def _what_is_wrong(self, row: dict[str, Any]) -> str | None:
+    def _what_is_wrong(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
+        """None where nothing is; ``to_owner`` names the columns that there are: a list of rejects may be handed on."""
         for column in (self._text, *self._columns):
             if column not in row:
-                return f"expected a column {column!r}, the row has none; name the right column or repair the row"
+                there = columns_there(column, list(row), sure=True) if to_owner else "none"
+                return f"expected a column {column!r}, the row has {there}; name the right column or repair the row"
         value = row[self._text]
         if value is None:
             return None

@@ -25,6 +25,7 @@ from dptext.files.blocks import (
     block_limits,
     is_no_text,
 )
+from dptext.files.column import columns_there
 from dptext.files.kept_columns import rebuilt_column
 from dptext.files.streams import shown
 
@@ -105,7 +106,7 @@ class ParquetSource:
         names = self._file.schema_arrow.names
         for column in (self._text, *self._columns):
             if names.count(column) != 1:
-                what = "none" if column not in names else "several"
+                what = "several" if column in names else columns_there(column, names, sure=True)
                 raise DataError(
                     f"{self.name}: expected a column {column!r}, the file has {what}; name the right column"
                 )

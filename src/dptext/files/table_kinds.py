@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dptext.errors import ParameterError
+from dptext.files.column import columns_there
 from dptext.files.kept_columns import rebuilt_column, rebuilt_values, unknown_type
 from dptext.files.parquet import as_table, pyarrow
 
@@ -52,7 +53,7 @@ class TableKind:
         """
         count = list(self.names).count(name)
         if count != 1:
-            what = f"none among its {len(self.names)}" if not count else f"{count} of this name"
+            what = f"{count} of this name" if count else columns_there(name, self.names)
             raise ParameterError(f"expected a column {name!r}, the table has {what}")
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from dptext.checks import choice, number
+from dptext.checks import choice, listed, number, shown
 from dptext.errors import ParameterError
 from dptext.privacy.accounting import GaussianRelease, gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP, at_most, rounded_down, rounded_up
@@ -134,7 +134,7 @@ class PersonalBudgets:
         if default is None:
             default = min(checked, key=checked.__getitem__)
         if not isinstance(default, str) or default not in checked:
-            raise ParameterError(f"default must be one of the {len(checked)} names of levels, got another value")
+            raise ParameterError(f"default must be one of {listed(checked)}, got {shown(default)}")
         object.__setattr__(self, "levels", MappingProxyType(checked))
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "default", default)
@@ -178,7 +178,7 @@ class PersonalBudgets:
         if declared is None:
             return self.default
         if not isinstance(declared, str) or declared not in self.levels:
-            raise ParameterError(f"a level must be one of the {len(self.levels)} that were given, or None; got another")
+            raise ParameterError(f"a level must be one of {listed(self.levels)}, or None; got another")
         return declared
 
     def clipping_norm(self, level: str | None = None) -> float:

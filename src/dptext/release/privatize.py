@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block
+from dptext.files.column import columns_there
 from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept_columns
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
@@ -254,7 +255,9 @@ class BatchPrivatizer:
             DataError: an entry of the column is not a string; its place in the batch is named.
         """
         if self.text not in batch:
-            raise ParameterError(f"expected a column {self.text!r}, the batch has none among its {len(batch)}")
+            raise ParameterError(
+                f"expected a column {self.text!r}, the batch has {columns_there(self.text, list(batch))}"
+            )
         texts = batch[self.text]
         if texts is None or isinstance(texts, str):
             raise ParameterError("expected a batch of rows, got one row: use map(..., batched=True)")

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, StorageError, extra
+from dptext.files.column import columns_there
 from dptext.files.documents import read_documents
 from dptext.files.formats import file_format
 from dptext.files.parquet import pyarrow, vector_blocks
@@ -156,7 +157,8 @@ def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Seque
     names = _schema(path) if columns else []
     for name in columns:
         if name not in names:
-            raise DataError(f"{path.name}: expected a column {name!r}, the file has none; name the right column")
+            there = columns_there(name, names, sure=True)
+            raise DataError(f"{path.name}: expected a column {name!r}, the file has {there}; name the right column")
     table = extra("pyarrow.parquet", "files", path.name).read_table(path, columns=list(columns)) if columns else None
     values = {name: [] if table is None else table.column(name).take(kept).to_pylist() for name in columns}
     return Rows(kept, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)

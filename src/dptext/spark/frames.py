@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dptext.errors import DataError, ParameterError
+from dptext.files.column import columns_there
 from dptext.files.formats import FORMATS, announced_by
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
@@ -316,9 +317,10 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
     reader = reader.option("header", "true").option("enforceSchema", "false").option("columnPruning", "false")
     frame = reader.csv(paths)
     for name in columns:
-        if name not in frame.columns:  # what stands in a header may be a text: none of it is shown
+        if name not in frame.columns:
             raise DataError(
-                f"expected a column {name!r}, the header has none among its {len(frame.columns)}; name the right column"
+                f"expected a column {name!r}, the header has {columns_there(name, frame.columns, wanted=columns)}; "
+                "name the right column"
             )
     return frame.fillna("", subset=[quoted(each) for each in frame.columns])  # no cell is an empty one, not null
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from dptext.checks import names, whole
 from dptext.errors import ParameterError
+from dptext.files.column import columns_there
 from dptext.files.documents import check_kept_columns
 from dptext.files.kept_columns import unknown_type
 from dptext.privacy.randomness import NoiseKey
@@ -43,7 +44,6 @@ _TWIN = "dptext twin"
 _SALT = 0x6470746578740001  # groups by id are no other partitioning that somebody makes of the same ids
 _ID_TYPES = ("string", "bigint", "int", "smallint", "tinyint", "binary", "date", "timestamp")
 _OURS = "dptext "
-_SHOWN = 20  # names of columns in an error
 
 
 def quoted(name: str) -> str:
@@ -61,10 +61,9 @@ def checked_columns(frame: Any, text: str, keep: Sequence[str], ids: Sequence[st
     names("keep", keep)
     for name in (text, *keep, *ids):
         if not isinstance(name, str) or list(frame.columns).count(name) != 1:
-            raise ParameterError(
-                f"expected one column {name!r}, the DataFrame has {list(frame.columns).count(name)} of that name; its "
-                f"columns are {_names(frame.columns)}"
-            )
+            count = list(frame.columns).count(name)
+            what = f"{count} of that name" if count else columns_there(name, frame.columns)
+            raise ParameterError(f"expected one column {name!r}, the DataFrame has {what}")
         if name.startswith(_OURS):
             raise ParameterError(f"columns whose names begin with {_OURS!r} are made on the way: rename {name!r}")
     if types[text] != "string":
@@ -102,11 +101,6 @@ def bare_field(field: Any) -> Any:
         return kind
 
     return StructField(field.name, bare(field.dataType), field.nullable)
-
-
-def _names(columns: Sequence[str]) -> str:
-    listed = ", ".join(map(repr, columns[:_SHOWN]))
-    return f"{listed} and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else listed or "none"
 
 
 def checked_partitions(spark: Any, partitions: int | None) -> int:

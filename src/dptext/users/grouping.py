@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import block_limits
-from dptext.files.column import is_missing, spelled_key
+from dptext.files.column import columns_there, is_missing, spelled_key
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
 from dptext.privacy.randomness import RandomBits
@@ -336,7 +336,8 @@ class _LevelColumn:
         if name is None:
             return ()
         if name not in (document.attributes or {}):
-            raise DataError(f"row {row} has no attribute {name!r}, which was to be its level")
+            there = columns_there(name, list(document.attributes or {}), sure=True)
+            raise DataError(f"row {row} has no attribute {name!r}, which was to be its level: {there}")
         return ((document.attributes or {})[name],)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import number
+from dptext.checks import listed, number, shown
 from dptext.errors import ParameterError
 from dptext.noise.bits import SCALE
 from dptext.privacy.accounting import gaussian_epsilon
@@ -83,7 +83,7 @@ class Participation:
             object.__setattr__(self, "noise_multiplier", checked.noise_multiplier if self.noise_multiplier else 0.0)
         object.__setattr__(self, "rates", MappingProxyType(rates))
         if self.default not in self.rates:
-            raise ParameterError("default must be one of the levels")
+            raise ParameterError(f"default must be one of {listed(self.rates)}, got {shown(self.default)}")
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, sampling_rate: float, steps: int) -> Participation:
@@ -144,7 +144,7 @@ class Participation:
         levels = list(self.rates)
         named = [self.default if each is None else str(each) for each in declared] or [self.default]
         if not self.rates.keys() >= set(named):
-            raise ParameterError(f"a level must be one of the {len(levels)} that were given, or None; got another")
+            raise ParameterError(f"a level must be one of {listed(levels)}, or None; got another")
         return levels.index(min(named, key=self.rates.__getitem__))
 
 
