@@ -167,7 +167,7 @@ def sent(
             **_TRAINING | dict(method.trained),
         )
         hidden = {name: values for name, values in public.attributes.items() if method.hides in ("", name)}
-        hiding.fit(public.vectors, task=public.task, attributes=hidden, groups=public.people.tolist())
+        hiding.fit(public.vectors, task=public.task, attributes=hidden, user=public.people.tolist())
         return np.asarray(hiding.transform(private.vectors, seed=seed + 1), dtype=np.float64)
     if noise is None:
         return np.asarray(private.vectors, dtype=np.float64)

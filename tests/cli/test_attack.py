@@ -102,7 +102,7 @@ def test_recovery_says_what_the_best_attacker_gets(release, run):
     assert scores_of(out)["word recovery (Bayes-optimal)", "share of words recovered"]["score"]["value"] > 0.99
     code, out, _ = run("attack", "recovery", *release(0.01), "--json", "--seed", 1)
     assert not any(each["succeeded"] for each in json.loads(out)["scores"])
-    code, out, _ = run("attack", "recovery", *release(5), "--group", "author", "--json", "--seed", 1)
+    code, out, _ = run("attack", "recovery", *release(5), "--user", "author", "--json", "--seed", 1)
     assert {each["score"]["count"] for each in json.loads(out)["scores"]} == {12}
 
 
@@ -133,7 +133,7 @@ def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     table = arrow.table({"vector": points.tolist(), "side": side, "who": [n // 4 for n in range(80)]})
     parquet.write_table(table, tmp_path / "vectors.parquet")
     asked = ("attack", "attribute", "vectors.parquet", "--label", "side", "--attacker", "linear", "--seed", 1)
-    code, out, err = run(*asked, "--group", "who", "--json")
+    code, out, err = run(*asked, "--user", "who", "--json")
     assert code == 0, err
     accuracy = json.loads(out)["scores"][0]
     assert accuracy["succeeded"]
@@ -196,7 +196,7 @@ def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
         (("linkage", "in.jsonl", "none.jsonl"), 4, "none.jsonl"),
         (("linkage", "in.jsonl", "in.jsonl", "--informed"), 4, "in.jsonl.privacy.json"),
         (
-            ("linkage", "null.jsonl", "null.jsonl", "--group", "author"),
+            ("linkage", "null.jsonl", "null.jsonl", "--user", "author"),
             1,
             "null.jsonl, row 2: expected a value in the column 'author'",
         ),

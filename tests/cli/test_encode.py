@@ -225,7 +225,7 @@ def test_a_seed_is_said(work, encode):
         (["in.jsonl", "-o", "o.parquet", "--keep", "vector"], 2, "cannot be named 'vector'"),
         (["in.jsonl", "-o", "o.parquet", "--keep", "stars"], 1, "expected a column 'stars'"),
         (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such", "--epsilon", "8"], 2, "no-such"),
-        (["in.jsonl", "-o", "o.parquet", "--ledger-key", "id"], 2, "a key column is for a ledger"),
+        (["in.jsonl", "-o", "o.parquet", "--user", "id"], 2, "user is for a ledger"),
         (["-", "--format", ".jsonl", "-o", "o.parquet", "--ledger", "l"], 2, "a ledger reads the input twice"),
         (["in.jsonl", "-o", "o.parquet", "--bound", "clip"], 2, "choose another bound"),
     ],
@@ -293,7 +293,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
 
 def test_a_ledger_refuses_the_second_release_and_adds_up_a_person(work, encode, run):
     assert run("ledger", "create", "l.db", "--epsilon", 24)[0] == 0
-    keyed = ["--ledger", "l.db", "--ledger-key", "author", "-q"]
+    keyed = ["--ledger", "l.db", "--user", "author", "-q"]
     assert encode("in.jsonl", "-o", "a.parquet", *keyed)[0] == 0
     code, _, err = encode("in.jsonl", "-o", "b.parquet", *keyed)
     assert code == 3

@@ -118,7 +118,7 @@ def test_a_folder_may_change_the_format(work, privatize):
         (["in.jsonl", "-o", "o.jsonl", "--format", ".xml"], 2, "expected a file name that ends in"),
         (["in.jsonl", "-o", "o.jsonl", "--processes", "0"], 2, "processes must be an integer of at least 1"),
         (["in.jsonl", "-o", "o.jsonl", "--ledger", "no.ledger"], 4, "no.ledger"),
-        (["in.jsonl", "-o", "o.jsonl", "--ledger-key", "id"], 2, "a key column is for a ledger"),
+        (["in.jsonl", "-o", "o.jsonl", "--user", "id"], 2, "user is for a ledger"),
         (["-", "--format", ".jsonl", "-o", "o.jsonl", "--ledger", "l"], 2, "a ledger reads the input twice"),
         (["in.jsonl", "-o", "o.jsonl", "--on-error", "ignore"], 2, "Invalid value for '--on-error'"),
     ],
@@ -298,16 +298,16 @@ def test_a_ledger_refuses_the_release_that_would_overspend(work, privatize, caps
 
 def test_a_ledger_may_go_by_a_column(work, privatize):
     ledger("create", "l.db", "--releases", 1)
-    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")[0] == 0
+    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--user", "author", "-q")[0] == 0
     assert set(read("a.jsonl")[0]) == {"text"}
     write("more.jsonl", 2, start=50)
-    code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")
+    code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--user", "author", "-q")
     assert code == 3
     code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "-q")
     assert code == 3
     with open("null.jsonl", "w") as stream:
         stream.write('{"text": "the", "author": null}\n')
-    code, _, err = privatize("null.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--ledger-key", "author", "-q")
+    code, _, err = privatize("null.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--user", "author", "-q")
     assert code == 1
     assert "row 1 has no 'author' that could be a key" in err
 
@@ -380,15 +380,15 @@ def test_a_person_has_one_name_in_the_ledger_whatever_the_format(work, privatize
     ledger("create", "l.db", "--releases", 1)
     for name, key in (("a", first), ("b", second)):
         (work / f"{name}.jsonl").write_text(f'{{"text": "the man of {name}", {key}}}\n')
-    assert privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--ledger-key", "u", "-q")[0] == 0
-    assert privatize("b.jsonl", "-o", "ob.jsonl", "--ledger", "l.db", "--ledger-key", "u", "-q")[0] == 3
+    assert privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--user", "u", "-q")[0] == 0
+    assert privatize("b.jsonl", "-o", "ob.jsonl", "--ledger", "l.db", "--user", "u", "-q")[0] == 3
 
 
 @pytest.mark.parametrize("key", ["null", '""', '" "', "true", "1.5", "[1]", "NaN"])
 def test_what_can_be_no_key_is_an_error(work, privatize, key):
     ledger("create", "l.db", "--releases", 1)
     (work / "a.jsonl").write_text(f'{{"text": "the", "u": {key}}}\n')
-    code, _, err = privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--ledger-key", "u", "-q")
+    code, _, err = privatize("a.jsonl", "-o", "oa.jsonl", "--ledger", "l.db", "--user", "u", "-q")
     assert code == 1
     assert "row 1 has no 'u' that could be a key" in err
 

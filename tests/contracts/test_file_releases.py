@@ -306,12 +306,12 @@ def test_a_ledger_that_refuses_leaves_no_file_and_names_no_text(kind):
 def test_a_ledger_is_charged_once_for_a_text_and_a_key_column_does_not_come_out(kind):
     write(rows(6))
     Ledger.create("book.db", epsilon=1e6)
-    kind(ledger="book.db", ledger_key="author")
+    kind(ledger="book.db", user="author")
     assert [set(row) for row in kind.rows()] == [{kind.column}] * 6
     left = Ledger("book.db").left("a0").left
     assert left < 1e6
     with pytest.raises(Stop):
-        kind(out=f"second{kind.suffix}", ledger="book.db", ledger_key="author", progress=stop_after(1))
-    kind(out=f"second{kind.suffix}", ledger="book.db", ledger_key="author", resume=True)
+        kind(out=f"second{kind.suffix}", ledger="book.db", user="author", progress=stop_after(1))
+    kind(out=f"second{kind.suffix}", ledger="book.db", user="author", resume=True)
     assert Ledger("book.db").left("a0").left == pytest.approx(2 * left - 1e6)
     assert [each.state for each in Ledger("book.db").releases()] == ["released"] * 2

@@ -136,7 +136,7 @@ SCENARIOS = [
     ),
     Scenario(
         "privatize bad rows, ledger",
-        _privatize("in.jsonl", "out.jsonl.gz", "--on-error", "skip", *_CHARGED, "--ledger-key", "author"),
+        _privatize("in.jsonl", "out.jsonl.gz", "--on-error", "skip", *_CHARGED, "--user", "author"),
         "out.jsonl.gz",
         _with_ledger(_bad_jsonl),
         ledger=_LEDGER,

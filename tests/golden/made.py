@@ -181,7 +181,7 @@ COMMANDS = (
     "privatize in.jsonl -o user.jsonl --document-epsilon 90 --max-words 9 --text text {words}",
     "ledger create book.db",
     "ledger create book.db --epsilon 2000",
-    "privatize in.jsonl -o charged.jsonl --epsilon 12 --text text --ledger book.db --ledger-key user {words}",
+    "privatize in.jsonl -o charged.jsonl --epsilon 12 --text text --ledger book.db --user user {words}",
     "ledger show book.db",
     "ledger left book.db --value u1",
     "ledger settle book.db nothing",

@@ -64,20 +64,20 @@ def test_bad_rows_are_named_and_never_shown():
     bad[4, 1] = np.nan
     with pytest.raises(DataError, match="row 5: vectors to train on must be finite"):
         hiding().fit(bad, **LABELS)
-    for groups, message in (
-        ([1, 2], "groups has 2 entries for 64 rows"),
-        (iter([1, 2]), "groups has 2 entries for 64 rows"),
-        ("a" * 64, "one group a row"),
-        ({*range(64)}, "one group a row"),
-        ([1, None] * 32, "row 2: its group is missing"),
-        (np.array([[1]] * 64), "row 1: its group is missing, or a list"),
+    for users, message in (
+        ([1, 2], "user has 2 entries for 64 rows"),
+        (iter([1, 2]), "user has 2 entries for 64 rows"),
+        ("a" * 64, "one entry a row"),
+        ({*range(64)}, "one entry a row"),
+        ([1, None] * 32, "row 2: its user is missing"),
+        (np.array([[1]] * 64), "row 1: its user is missing, or a list"),
     ):
         with pytest.raises((DataError, ParameterError), match=message):
-            hiding(encoder=LENGTHS).fit(WORDS, groups=groups, **LABELS)
+            hiding(encoder=LENGTHS).fit(WORDS, user=users, **LABELS)
     with pytest.raises(DataError, match="one class only in the rows that are left"):
         rare = [0] * 63 + [1]
         hiding(encoder=LENGTHS, validation_fraction=0.5).fit(
-            WORDS, task=rare, attributes=LABELS["attributes"], groups=["a"] * 32 + ["b"] * 32
+            WORDS, task=rare, attributes=LABELS["attributes"], user=["a"] * 32 + ["b"] * 32
         )
     with pytest.raises(ParameterError, match="call fit"):
         hiding().transform(bad)
@@ -99,7 +99,7 @@ def test_where_held_out_rows_tell_nothing_the_last_epoch_is_kept_and_a_file_hold
     labels = {"task": [person % 2 for person in people], "attributes": LABELS["attributes"]}
     found = hiding(encoder=LENGTHS, dimension=2, epochs=4, patience=1, checkpoint=tmp_path / "run")
     for _ in range(2):  # the second time from the file
-        found.fit(WORDS, groups=people, **labels)
+        found.fit(WORDS, user=people, **labels)
         assert found.best_ == 4
         assert np.isnan(found.epochs_[-1].held_out.task)
 

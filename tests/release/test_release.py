@@ -145,10 +145,10 @@ def test_what_is_wrong_with_a_row_stops_the_run_before_anything_is_there(work):
 
 def test_a_ledger_is_asked_before_any_row_is_worked_on(work):
     Ledger.create("l.db", releases=1)
-    release(ledger="l.db", ledger_key="id")
+    release(ledger="l.db", user="id")
     assert Ledger("l.db").releases()[0].state == "released"
     with pytest.raises(RefusedError, match="10 of 10 values of 'id'"):
-        release("again.txt", ledger="l.db", ledger_key="id")
+        release("again.txt", ledger="l.db", user="id")
     assert Turned.made[-1].rows == []
     assert not Path("again.txt").exists()
 

@@ -135,7 +135,7 @@ def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_ar
 
 @pytest.mark.slow
 def test_people_are_whole_in_a_fold(folder):
-    report = dptext.report(ask(folder, label="side", person="who", folds=3))
+    report = dptext.report(ask(folder, label="side", user="who", folds=3))
     assert report.utility[0].score.count == ROWS // 2
     assert report.utility[0].score.of == "people"
 

@@ -38,7 +38,7 @@ def everything(folder):
         public=[folder / "pool.txt"],
         original=folder / "in.jsonl",
         held_out=folder / "held.jsonl",
-        person="who",
+        user="who",
         command="dptext report made.jsonl --original private/in.jsonl --held-out private/held.jsonl",
     )
 

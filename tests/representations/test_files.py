@@ -211,7 +211,7 @@ def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
         ({"out": "out.parquet.gz"}, "expected a file name that ends in"),
         ({"keep": [VECTOR]}, "a kept column cannot be named 'vector'"),
         ({"keep": ["text"]}, "to keep it would release it as it was"),
-        ({"ledger_key": "id"}, "a key column is for a ledger"),
+        ({"user": "id"}, "user is for a ledger"),
         ({"out": "in.jsonl"}, "expected a name that ends in .parquet"),
     ],
 )
@@ -277,14 +277,14 @@ def test_texts_of_one_person_add_up(work, encoder):
     write("in.jsonl", rows(6))
     Ledger.create("small.db", epsilon=23.9)
     with pytest.raises(RefusedError, match="2 of 2 values of 'author' would be overspent"):
-        encode_file("in.jsonl", "out.parquet", encoder, ledger="small.db", ledger_key="author")
+        encode_file("in.jsonl", "out.parquet", encoder, ledger="small.db", user="author")
     Ledger.create("l.db", epsilon=48)
     for name in ("a", "b"):
-        encode_file("in.jsonl", f"{name}.parquet", encoder, ledger="l.db", ledger_key="author")
+        encode_file("in.jsonl", f"{name}.parquet", encoder, ledger="l.db", user="author")
         assert pq.read_schema(f"{name}.parquet").names == [VECTOR]
     assert Ledger("l.db").left("a0").left == 0.0
     with pytest.raises(RefusedError):
-        encode_file("in.jsonl", "c.parquet", encoder, ledger="l.db", ledger_key="author")
+        encode_file("in.jsonl", "c.parquet", encoder, ledger="l.db", user="author")
 
 
 def test_a_missing_text_is_charged_as_the_empty_one(work, encoder):

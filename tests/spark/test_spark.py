@@ -188,7 +188,7 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     Ledger.create("ledger.db", epsilon=500.0)
     given = str(tmp_path / "in.parquet")
-    charged = ["privatize", given, *usual, "--ledger", "ledger.db", "--ledger-key", "stars"]
+    charged = ["privatize", given, *usual, "--ledger", "ledger.db", "--user", "stars"]
     assert main([*charged, "-o", str(tmp_path / "a.parquet")]) == 0, capsys.readouterr().err
     assert [(each.state, each.units) for each in Ledger("ledger.db").releases()] == [("released", 40)]
     assert main(["privatize", given, "-o", str(tmp_path / "a.parquet"), *usual]) == 2
@@ -295,7 +295,7 @@ def test_texts_of_a_bank(spark, frame, glove, tmp_path, capsys):
     assert all(text is None or text == "" or text in bank.texts for text, _ in once)
     fresh = privatize(frame, rewriter, keep=["stars"])
     Ledger.create(tmp_path / "book", epsilon=100.0)
-    written = fresh.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "book"), ledger_key="n")
+    written = fresh.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "book"), user="n")
     assert Ledger(tmp_path / "book").left("3").spent == 6.0  # of two sentences, which it may have
     one_machine = dptext.privatize(TEXTS, rewriter).statement
     assert same_promise(written, one_machine.replace(exposed=(*one_machine.exposed, "the column 'stars', as it was")))
@@ -338,7 +338,7 @@ def test_a_ledger_that_refuses_leaves_nothing(spark, frame, mechanism, tmp_path)
     Ledger.create(tmp_path / "ledger.db", epsilon=1.0)
     release = privatize(frame, mechanism)
     with pytest.raises(RefusedError):
-        release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "ledger.db"), ledger_key="n")
+        release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "ledger.db"), user="n")
     assert not (tmp_path / "out.parquet").exists()
 
 
@@ -353,7 +353,7 @@ def test_the_ledger_settles_once_the_folder_and_its_statement_stand(frame, mecha
         )
         settle(ledger, release_id)
 
-    charged = {"ledger": str(book), "ledger_key": "n"}
+    charged = {"ledger": str(book), "user": "n"}
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "settle", watched)
         privatize(frame, mechanism).write(str(out), **charged)

@@ -57,8 +57,10 @@ class PairOptions:
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The file that was privatized.")]
     private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="What came out, row by row.")]
     text: options.Text = "text"
-    group: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals.")
+    user: Annotated[
+        str | None,
+        options.Formerly("group"),
+        typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals."),
     ] = None
     vectors: options.MovedVectors = None
     seed: options.AnalysisSeed = None
@@ -69,7 +71,7 @@ class PairOptions:
         Raises:
             DataError: they do not belong together, or hold too few rows.
         """
-        before = read_rows(self.original, text=self.text, person=self.group, vector=None)
+        before = read_rows(self.original, text=self.text, user=self.user, vector=None)
         after = read_rows(self.private, text=self.text, vector=None)
         if before.size != after.size:
             raise DataError(
@@ -184,8 +186,10 @@ def attribute_command(
         Path, typer.Argument(metavar="FILE", help="Private texts, or a .parquet of private vectors, with the labels.")
     ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The attribute that the attacker wants.")],
-    group: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once.")
+    user: Annotated[
+        str | None,
+        options.Formerly("group"),
+        typer.Option(metavar="COLUMN", help="Whose row each is: nobody is in training and test at once."),
     ] = None,
     text: options.Text = "text",
     vector: Annotated[str, typer.Option(help="The column that holds the private vector (.parquet).")] = "vector",
@@ -198,7 +202,7 @@ def attribute_command(
 
     Attackers are trained on a part of the private rows with their labels, and judged on other people's rows.
     """
-    rows = read_rows(file, text=text, columns=(label,), person=group, vector=vector)
+    rows = read_rows(file, text=text, columns=(label,), user=user, vector=vector)
     labels, kind = rows.columns[label], "texts" if rows.vectors is None else "vectors"
     output.say(f"Training attackers on {len(labels):,} private {kind} ...")
     names: Any = attacker or ATTACKERS

@@ -226,8 +226,8 @@ def privatize(
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
     if piped and statement is None:
         raise ParameterError("a pipe has no place for the statement: say where with --statement FILE")
-    if piped and (run.resume or charge.ledger_key is not None):
-        raise ParameterError("what went through a pipe is gone: --resume and --ledger-key need a file as OUT")
+    if piped and (run.resume or charge.user is not None):
+        raise ParameterError("what went through a pipe is gone: --resume and --user need a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
     check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
@@ -295,7 +295,7 @@ def _privatize_on_spark(
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
-        statement = release.write(out, force=run.force, ledger=ledger, ledger_key=charge.ledger_key)
+        statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
     output.say(f"Explained by: dptext explain {beside}")

@@ -54,8 +54,10 @@ class QuestionOptions:
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Groups that should be served alike (needs --label).")
     ] = None
-    person: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Whose row each is, where people have several.")
+    user: Annotated[
+        str | None,
+        options.Formerly("person"),
+        typer.Option(metavar="COLUMN", help="Whose row each is, where people have several."),
     ] = None
     public: options.PoolBehind = ()
     public_text: options.PublicText = "text"

@@ -13,14 +13,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dptext.calls import renamed
 from dptext.errors import ParameterError, extra
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.game import Game, NoiseInTheLoop, domain_and_channel
 from dptext.hiding.held_out import Reader, parted
 from dptext.hiding.inputs import (
     Rows,
-    checked_groups,
     checked_targets,
+    checked_users,
     content_of,
     texts_to_train_on,
     vectors_to_train_on,
@@ -122,13 +123,14 @@ class HidingEncoder:
         """d, of the vectors that are released."""
         return self.options.dimension
 
+    @renamed(groups="user")
     def fit(
         self,
         texts_or_vectors: Iterable[str | None] | npt.ArrayLike,
         *,
         task: Sequence[Any] | npt.NDArray[Any],
         attributes: Mapping[str, Sequence[Any] | npt.NDArray[Any]],
-        groups: Iterable[Any] | None = None,
+        user: Iterable[Any] | None = None,
     ) -> Self:
         """Train. Nothing is promised to those who are in the data of this call.
 
@@ -136,12 +138,12 @@ class HidingEncoder:
             texts_or_vectors: strings; or an (n, D) array, of vectors that the encoder gave before or of any others.
             task: a label a row, to be kept. None, NaN and "" are missing labels: such rows count where they have one.
             attributes: name to a label a row, to be hidden.
-            groups: a group a row (whose text it is); rows of a group are held out together.
+            user: whose text each row is; rows of a person are held out together.
 
         Raises:
             ParameterError: another number of rows; a randomizer through which nothing can be learnt.
-            DataError: a target without labels, or of one class; an attribute that says the same as the task; a group
-                that is missing; a file that is no checkpoint.
+            DataError: a target without labels, or of one class; an attribute that says the same as the task; a row
+                without a person; a file that is no checkpoint.
             RefusedError: the checkpoint belongs to another training.
             MissingExtraError: torch, or what the encoder needs, is not installed.
         """
@@ -155,7 +157,7 @@ class HidingEncoder:
             vectors_to_train_on(texts_or_vectors, encoder) if auto is None else texts_to_train_on(texts_or_vectors)
         )
         kept, hidden = checked_targets(len(inputs), task, attributes, options.class_weight)
-        whose = checked_groups(groups, len(inputs))
+        whose = checked_users(user, len(inputs))
         run = Run(torch, options, chain([self._identity()], content_of(inputs, (kept, *hidden), whose)))
         parts = parted(len(inputs), whose, kept, hidden, options.validation_fraction, run.start)
         provenance = Provenance(

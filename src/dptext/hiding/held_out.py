@@ -30,9 +30,9 @@ _TOGETHER = 512
 
 
 def parted(
-    rows: int, groups: Sequence[Any] | None, task: Target, others: Sequence[Target], fraction: float, start: int
+    rows: int, users: Sequence[Any] | None, task: Target, others: Sequence[Target], fraction: float, start: int
 ) -> tuple[Rows, Rows]:
-    """(kept, held out) rows: whole groups are held out together, and without groups the same share of each class.
+    """(kept, held out) rows: people are held out as a whole, and without users the same share of each class.
 
     Raises:
         DataError: what is kept has one class only of some target.
@@ -40,11 +40,11 @@ def parted(
     held = np.zeros(rows, dtype=bool)
     if fraction:
         order = shuffled(np.arange(rows), stream_of(start, b"held out"))
-        codes = task.codes if groups is None else _numbers(groups)
-        for code in np.unique(codes) if groups is None else ():
+        codes = task.codes if users is None else _numbers(users)
+        for code in np.unique(codes) if users is None else ():
             of_class = order[codes[order] == code]
             held[of_class[: min(round(fraction * len(of_class)), len(of_class) - 1)]] = True
-        if groups is not None:
+        if users is not None:
             _, first = np.unique(codes[order], return_index=True)
             by_chance = codes[order][np.sort(first)]
             held = np.isin(codes, by_chance[: round(fraction * len(by_chance))])
@@ -54,14 +54,14 @@ def parted(
         if len(np.unique(left[left >= 0])) < 2:
             raise DataError(
                 f"{target.name!r} has one class only in the rows that are left to train on, without those held out: "
-                "give more rows (or groups), or validation_fraction=0"
+                "give more rows (or people), or validation_fraction=0"
             )
     return kept, np.flatnonzero(held)
 
 
-def _numbers(groups: Sequence[Any]) -> Rows:
+def _numbers(users: Sequence[Any]) -> Rows:
     places: dict[Any, int] = {}
-    return np.array([places.setdefault(group, len(places)) for group in groups], dtype=np.int64)
+    return np.array([places.setdefault(user, len(places)) for user in users], dtype=np.int64)
 
 
 class Reader:

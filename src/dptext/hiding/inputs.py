@@ -1,4 +1,4 @@
-"""What a training gets, checked: texts or vectors, labels to keep and to hide, groups; and the order of its rows."""
+"""What a training gets, checked: texts or vectors, labels to keep and to hide, users; and the order of its rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = [
     "Source",
     "Target",
     "as_vectors",
-    "checked_groups",
     "checked_targets",
+    "checked_users",
     "content_of",
     "shuffled",
     "stream_of",
@@ -169,7 +169,7 @@ def _same_partition(one: Rows, other: Rows) -> bool:
     return len(pairs) > 1 and len({each for each, _ in pairs}) == len(pairs) == len({each for _, each in pairs})
 
 
-# -- texts, vectors and groups -------------------------------------------------------------------------------------
+# -- texts, vectors and users --------------------------------------------------------------------------------------
 
 
 def as_vectors(given: Any) -> Floats | None:
@@ -222,28 +222,28 @@ def texts_to_train_on(given: Any) -> list[str]:
     return checked_texts(given)
 
 
-def checked_groups(groups: Any, rows: int) -> list[Any] | None:
-    """A group a row, if there are groups.
+def checked_users(users: Any, rows: int) -> list[Any] | None:
+    """Whose each row is, if that is said.
 
     Raises:
         ParameterError: something else, or another number of them.
-        DataError: a group that is missing, or that nothing can be compared with; its row is named.
+        DataError: a row without a person, or with one that nothing can be compared with; it is named.
     """
-    if groups is None:
+    if users is None:
         return None
-    if isinstance(groups, str | bytes | Mapping | AbstractSet) or not isinstance(groups, Iterable):
-        raise ParameterError(f"groups must be one group a row (whose text it is), got {type(groups).__name__}")
-    given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    if isinstance(users, str | bytes | Mapping | AbstractSet) or not isinstance(users, Iterable):
+        raise ParameterError(f"user must be one entry a row (whose text it is), got {type(users).__name__}")
+    given = users.tolist() if hasattr(users, "tolist") else list(users)
     if len(given) != rows:
-        raise ParameterError(f"groups has {len(given)} entries for {rows} rows: give one a row")
-    for row, group in enumerate(given, 1):
-        if is_missing(group) or not isinstance(group, Hashable):
-            raise DataError(f"row {row}: its group is missing, or a list: give text or a number that says whose it is")
+        raise ParameterError(f"user has {len(given)} entries for {rows} rows: give one a row")
+    for row, user in enumerate(given, 1):
+        if is_missing(user) or not isinstance(user, Hashable):
+            raise DataError(f"row {row}: its user is missing, or a list: give text or a number that says whose it is")
     return given
 
 
 def content_of(
-    inputs: npt.NDArray[np.float32] | Sequence[str], targets: Sequence[Target] = (), groups: Sequence[Any] | None = None
+    inputs: npt.NDArray[np.float32] | Sequence[str], targets: Sequence[Target] = (), users: Sequence[Any] | None = None
 ) -> Iterator[bytes]:
     """All of the data that a run depends on, for a digest."""
     if isinstance(inputs, np.ndarray):
@@ -254,4 +254,4 @@ def content_of(
     for target in targets:
         yield f"{target.name}\0{target.classes!r}".encode("utf-8", "surrogatepass")
         yield target.codes.tobytes()
-    yield repr(None if groups is None else list(groups)).encode("utf-8", "surrogatepass")
+    yield repr(None if users is None else list(users)).encode("utf-8", "surrogatepass")

@@ -121,7 +121,7 @@ class HidingOptions(RunOptions):
         adversary_haste: how many times the encoder's learning rate theirs is.
         rebuild: mu, the weight of writing the text again, for an encoder that has a decoder.
         class_weight: ``"balanced"`` or None.
-        validation_fraction: share of the rows (or of the groups of rows) held out to choose the epoch; 0: none, and the
+        validation_fraction: share of the rows (or of the people) held out to choose the epoch; 0: none, and the
             last epoch is kept.
         patience: epochs without a better trade-off before training stops.
     """

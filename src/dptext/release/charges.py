@@ -32,11 +32,13 @@ class Charges:
 
     def __init__(self, ledger: str | Path | None, by: str | None, *, missing: str | None = None) -> None:
         if by is not None and ledger is None:
-            raise ParameterError("a key column is for a ledger: name the ledger too (--ledger FILE)")
+            raise ParameterError(
+                "user is for a ledger, which adds up what is theirs: name the ledger too (--ledger FILE)"
+            )
         if by == TEXT:
             raise ParameterError(
-                f"the key column cannot be named {TEXT!r}, which stands for the text itself in a ledger: leave the key "
-                "out to go by the text, or rename the column"
+                f"the column of users cannot be named {TEXT!r}, which stands for the text itself in a ledger: leave "
+                "user out to go by the text, or rename the column"
             )
         self.column = by
         self._missing = missing

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from dptext.calls import renamed
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block
 from dptext.files.column import columns_there
@@ -97,6 +98,7 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
 # -- files and streams ----------------------------------------------------------------------------------------
 
 
+@renamed(ledger_key="user")
 def privatize_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike | IO[bytes],
@@ -110,7 +112,7 @@ def privatize_file(
     force: bool = False,
     processes: int = 1,
     ledger: PathLike | None = None,
-    ledger_key: str | None = None,
+    user: str | None = None,
     suffix: str | None = None,
     progress: Progress | None = None,
     to: str | None = None,
@@ -127,7 +129,7 @@ def privatize_file(
             are done: what was sent is sent, and nothing can be resumed.
         mechanism: what replaces texts, such as `dptext.TEM`.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
-        seed, resume, force, processes, ledger, ledger_key, progress: see `dptext.release.run.RunSettings`.
+        seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
         to: of a stream, suffixes that say its format (``".jsonl"``).
         statement_file: of a stream, where the statement goes when all is sent or the run stops.
 
@@ -147,7 +149,7 @@ def privatize_file(
         force=force,
         processes=processes,
         ledger=ledger,
-        ledger_key=ledger_key,
+        user=user,
         progress=progress,
     )
 
@@ -164,8 +166,8 @@ def privatize_file(
         raise ParameterError(
             "a stream has no name: say its format with to, and where the statement goes with statement_file"
         )
-    if resume or ledger is not None or ledger_key is not None:
-        raise ParameterError("what went into a stream is gone: resume and ledger need the path of a file as out")
+    if resume or ledger is not None or user is not None:
+        raise ParameterError("what went into a stream is gone: resume, ledger and user need the path of a file as out")
     writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")

@@ -108,7 +108,8 @@ class RunSettings:
         processes: how many work; the output does not depend on it.
         ledger: the file of a ledger: it charges every row before the work starts, or refuses the release. The input is
             then read twice.
-        ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
+        user: the column that says who wrote a text (or what else a row is charged to), for the ledger; None: the text
+            itself.
         progress: called with the reader and the number of rows done, block after block.
     """
 
@@ -117,7 +118,7 @@ class RunSettings:
     force: bool = False
     processes: int = 1
     ledger: PathLike | None = None
-    ledger_key: str | None = None
+    user: str | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class RunSettings:
 
     def charges(self, missing: str | None) -> Charges:
         """What the release charges; ``missing`` as in `dptext.release.charges.Charges`."""
-        return Charges(None if self.ledger is None else Path(self.ledger), self.ledger_key, missing=missing)
+        return Charges(None if self.ledger is None else Path(self.ledger), self.user, missing=missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ def release_file(
         StorageError: a file cannot be read or written.
     """
     charges = settings.charges(missing)
-    reader = source.read(settings.ledger_key)
+    reader = source.read(settings.user)
     read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
     with contextlib.closing(reader):
         check_output(source.sources, out, force=settings.force, resume=settings.resume, ledger=settings.ledger)
@@ -227,7 +228,7 @@ def release_file(
             run = begin(job.key, job.release_id)
             if job.statement is None or not (job.is_published or charges.holds(job.release_id)):
                 if charges.kind is not None:
-                    charges.reserve(job.release_id, run.statement_before(), source.read(settings.ledger_key))
+                    charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
                 if job.statement is None:
                     _do(job, reader, run, settings.progress)
                 charges.check_same(part.digest for part in job.parts)

@@ -99,7 +99,7 @@ def read_rows(
     *,
     text: str,
     columns: Sequence[str] = (),
-    person: str | None = None,
+    user: str | None = None,
     vector: str | None = VECTOR,
 ) -> Rows:
     """The chosen rows of a file, or all of it.
@@ -109,14 +109,14 @@ def read_rows(
         chosen: which rows; None: all.
         text: the column that holds the text.
         columns: further columns to read.
-        person: the column that says whose each row is.
+        user: the column that says whose each row is.
         vector: the column that holds the vector, where a parquet file has it; None: read texts.
 
     Raises:
         StorageError: it cannot be read.
         DataError: a row is broken, or has no value in one of the columns; it is named.
     """
-    wanted = list(dict.fromkeys((*columns, *([] if person is None else [person]))))
+    wanted = list(dict.fromkeys((*columns, *([] if user is None else [user]))))
     read = _read_vectors if _holds_vectors(path, vector) else _read_texts
     rows = read(path, chosen, str(vector) if read is _read_vectors else text, wanted)
     for name, column in rows.columns.items():
@@ -126,7 +126,7 @@ def read_rows(
                     f"{path.name}, row {row + 1}: expected a value in the column {name!r}, the row has none: leave "
                     "such rows out before the release, or do not name the column"
                 )
-    return rows if person is None else replace(rows, people=[str(each) for each in rows.columns[person]])
+    return rows if user is None else replace(rows, people=[str(each) for each in rows.columns[user]])
 
 
 def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[str]) -> Rows:

@@ -10,6 +10,7 @@ from pathlib import Path
 from dptext.attacks import AttackScore
 from dptext.attacks.learners import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
+from dptext.calls import renamed
 from dptext.errors import ParameterError
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
@@ -25,6 +26,7 @@ SHARES = (-0.02, 1.02)
 _SEEDS = 2**31
 
 
+@renamed(person="user")
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """What a report is to be made of.
@@ -37,7 +39,7 @@ class Question:
         label: a column to train models on: what is the release still good for?
         attribute: a column that an attacker wants to know.
         group: a column that says to which group a row's person belongs.
-        person: a column that says whose row each is.
+        user: a column that says whose row each is.
         public: of a synthetic corpus, the files of the public pool.
         public_text: the column of the text there.
         distribution: of a synthetic corpus, the folder of its description; None: the one beside it.
@@ -58,7 +60,7 @@ class Question:
     label: str | None = None
     attribute: str | None = None
     group: str | None = None
-    person: str | None = None
+    user: str | None = None
     public: Sequence[Path] = ()
     public_text: str = "text"
     distribution: Path | None = None
@@ -90,7 +92,7 @@ class Question:
     @property
     def columns(self) -> list[str]:
         """All columns that were asked for, each once."""
-        named = (self.label, self.attribute, self.group, self.person)
+        named = (self.label, self.attribute, self.group, self.user)
         return list(dict.fromkeys(each for each in named if each is not None))
 
 

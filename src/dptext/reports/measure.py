@@ -21,6 +21,7 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
+from dptext.calls import renamed
 from dptext.errors import DataError, ParameterError, extra
 from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
@@ -66,6 +67,7 @@ _NO_ENCODER = (
 )
 
 
+@renamed(person="user")
 def report(
     private: PathLike | Question,
     *,
@@ -82,7 +84,7 @@ def report(
         command: what makes the page again.
         say: called with a line for each step.
         asked: what to look at, and in which rows: the attributes of `Question` (``original``, ``label``,
-            ``attribute``, ``group``, ``person``, ``seed`` ...).
+            ``attribute``, ``group``, ``user``, ``seed`` ...).
 
     Returns:
         A `Report`: ``html()`` is the page, ``card()`` a short one in Markdown without the numbers that only the owner
@@ -208,7 +210,7 @@ class _RowByRow(Making):
     def _frequent(self, rows: Rows, name: str, least: int) -> list[int]:
         """Places of the rows whose value is not too rare to learn from."""
         values = self._column(rows, name) or []
-        kept = _frequent(values, self._column(rows, self.asked.person), least)
+        kept = _frequent(values, self._column(rows, self.asked.user), least)
         if len({value for value, stays in zip(values, kept, strict=True) if stays}) < 2:
             raise ParameterError(
                 f"the column {name!r} must hold at least two kinds of values that {least} people or more have, got "
@@ -235,7 +237,7 @@ class _RowByRow(Making):
         if asked.attribute is None:
             return
         places = self._frequent(rows, asked.attribute, asked.folds)
-        people = self._column(rows, asked.person)
+        people = self._column(rows, asked.user)
         self.say(f"Training attackers on {len(places):,} private rows ...")
         scores, control = (
             infer(
@@ -251,7 +253,7 @@ class _RowByRow(Making):
             else []
             for each in (rows, raw)
         )
-        private = self._is_private(asked.attribute, asked.person)
+        private = self._is_private(asked.attribute, asked.user)
         (self.owner_attacks if private else self.attacks).extend(scores)
         self.controls += control
 
@@ -260,7 +262,7 @@ class _RowByRow(Making):
         if asked.label is None:
             return
         places = self._frequent(rows, asked.label, 2 * asked.folds)
-        people = _at(self._column(rows, asked.person), places)
+        people = _at(self._column(rows, asked.user), places)
         labels = _at(self._column(rows, asked.label), places)
         self.say(f"Training models on {len(places):,} rows ...")
         comparable = raw is not None and _widths(raw) == _widths(rows)
@@ -271,7 +273,7 @@ class _RowByRow(Making):
             people=people,
             comparable=comparable,
         )
-        private = self._is_private(asked.label, asked.person)
+        private = self._is_private(asked.label, asked.user)
         task = f"naming {asked.label!r}, {len(set(labels))} classes"
         self.utility = [*(_as_measurement(each, task, owner_only=private) for each in forms), *self.utility]
         if asked.group is None:
@@ -321,7 +323,7 @@ class _OfWords(_RowByRow):
             self.notes.append(_NO_ENCODER)
             return
         asked = self.asked
-        before, after = replace(raw, people=self._column(rows, asked.person)), rows
+        before, after = replace(raw, people=self._column(rows, asked.user)), rows
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         self.owner_attacks += link(before, after, seed=asked.seed)
         if not is_its_data:
@@ -365,7 +367,7 @@ class _OfBank(_RowByRow):
         if not is_its_data:
             self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
             return
-        before = replace(raw, people=self._column(rows, self.asked.person))
+        before = replace(raw, people=self._column(rows, self.asked.user))
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         how = {"people": before.people, "seed": self.asked.seed}
         scores, likely = link_bank(before, rows, self._rewriter, self.data, how)

@@ -162,7 +162,7 @@ class OfSynthetic(Making):
         return None if path is None else self._real_texts(path)
 
     def _real_texts(self, path: Path) -> _Texts:
-        found = self._read(path, self.asked.person, most=self.asked.rows)
+        found = self._read(path, self.asked.user, most=self.asked.rows)
         if len(found) < 2 * self.asked.folds or (found.people is not None and len(set(found.people)) < 2):
             raise DataError(
                 f"{shown(path)}: expected at least {2 * self.asked.folds} texts with a label of the public set, of two "
@@ -170,7 +170,7 @@ class OfSynthetic(Making):
             )
         return found
 
-    def _read(self, path: Path, person: str | None, *, most: int | None) -> _Texts:
+    def _read(self, path: Path, user: str | None, *, most: int | None) -> _Texts:
         """The texts of a file that have a class; of many rows, as many as asked for."""
         labels = self._distribution.labels
         chosen = None
@@ -178,7 +178,7 @@ class OfSynthetic(Making):
             chosen = set(chosen_rows(count, most, self._bits).tolist())
             self.notes.append(f"Of {count:,} rows of {shown(path)}, {most:,} were looked at, chosen at random.")
         texts, codes, people = [], [], []
-        with closing(read_documents(path, text=self.asked.text, user=person, keep=labels.columns)) as reader:
+        with closing(read_documents(path, text=self.asked.text, user=user, keep=labels.columns)) as reader:
             for row, document in enumerate(reader):
                 values = document.attributes or {}
                 code = labels.code([values.get(column) for column in labels.columns])
@@ -186,7 +186,7 @@ class OfSynthetic(Making):
                     texts.append(document.text or "")
                     codes.append(code)
                     people.append(str(document.user))
-        return _Texts(texts, np.array(codes, dtype=np.int64), people if person is not None else None)
+        return _Texts(texts, np.array(codes, dtype=np.int64), people if user is not None else None)
 
     # -- use ------------------------------------------------------------------------------------------------
 
@@ -288,10 +288,10 @@ class OfSynthetic(Making):
         if asked.held_out is None:
             self.notes.append(f"Who is in the release was not attacked: {_HELD_BACK}.")
             return
-        if unit is Unit.USER and asked.person is None:
+        if unit is Unit.USER and asked.user is None:
             self.notes.append(
                 "Who is in the release was not attacked: the promise is to a user, and no column says who wrote a text "
-                "(--person)."
+                "(--user)."
             )
             return
         assert asked.original is not None
@@ -317,7 +317,7 @@ class OfSynthetic(Making):
         """What people add to the sum, or would: of some of them, chosen at random."""
         found, unit = self._distribution, self.statement.unit
         labels, limit = found.labels, self.statement.parameters.get("most_documents")
-        person = self.asked.person if unit is Unit.USER else None
+        person = self.asked.user if unit is Unit.USER else None
         with (
             closing(read_documents(path, text=self.asked.text, user=person, keep=labels.columns)) as reader,
             texts_of(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dptext.calls import renamed
 from dptext.errors import ParameterError, extra
 from dptext.files.blocks import Block
 from dptext.files.documents import OnError, PathLike, check_kept_columns
@@ -47,6 +48,7 @@ _ROW_GROUP, _NUMBERS_A_GROUP = 1 << 16, 1 << 22  # of the file: at most so many 
 _INSTEAD = "convert the column, or do not keep it"
 
 
+@renamed(ledger_key="user")
 def encode_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike,
@@ -59,7 +61,7 @@ def encode_file(
     resume: bool = False,
     force: bool = False,
     ledger: PathLike | None = None,
-    ledger_key: str | None = None,
+    user: str | None = None,
     suffix: str | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -73,8 +75,7 @@ def encode_file(
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
-        seed, resume, force, ledger, ledger_key, progress: see `dptext.release.run.RunSettings`. The
-            texts of one person add up in a ledger: name the person's column as its key.
+        seed, resume, force, ledger, user, progress: see `dptext.release.run.RunSettings`.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
     The noise of a block is keyed by the job's secret, the encoder's parameters, its place and its content
@@ -99,7 +100,7 @@ def encode_file(
         TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix),
         out,
         begin,
-        RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, ledger_key=ledger_key, progress=progress),
+        RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, user=user, progress=progress),
         options={**encoder.parameters(), "mechanism": encoder.statement.mechanism, "output": "vectors"},
         is_assembled=True,
         missing="",

@@ -15,6 +15,7 @@ from functools import cached_property
 from threading import Event
 from typing import Any, TypeVar
 
+from dptext.calls import renamed
 from dptext.errors import RefusedError, StorageError
 from dptext.files.blocks import BLOCK_ROWS, Block
 from dptext.files.documents import DocumentReader
@@ -104,8 +105,9 @@ class SparkRelease:
             found = self._counted.agg(*_aggregates(self._drop)).collect()[0].asDict()
         return self._statement_of(_numbers(found))
 
+    @renamed(ledger_key="user")
     def write(
-        self, out: str, *, force: bool = False, ledger: str | None = None, ledger_key: str | None = None
+        self, out: str, *, force: bool = False, ledger: str | None = None, user: str | None = None
     ) -> PrivacyStatement:
         """Write parquet with the engine's own writer, and the statement beside it (``OUT.privacy.json``).
 
@@ -118,7 +120,8 @@ class SparkRelease:
             force: replace what is there.
             ledger: the file of a ledger, where the driver runs: every row is charged before the work starts, or the
                 release is refused. Its keys stream through the driver.
-            ledger_key: the column that says which row or person a row is, for the ledger; None: the text itself.
+            user: the column that says who wrote a text (or what else a row is charged to), for the ledger; None: the
+                text itself.
 
         Raises:
             ParameterError: the output is there already, is the input, or is no folder of parquet.
@@ -128,7 +131,7 @@ class SparkRelease:
         """
         if self._once and self._is_written:
             self._check_use()
-        charges = FrameCharges(ledger, ledger_key, self._source, self._text, missing=self._missing)
+        charges = FrameCharges(ledger, user, self._source, self._text, missing=self._missing)
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
             folder.check_no_input(self._source)

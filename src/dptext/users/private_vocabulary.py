@@ -266,7 +266,7 @@ def _statement(
             "opendp": version("opendp"),
         },
         assumptions=(
-            *(("all documents of a user name him in the same way, and nobody else",) if unit is Unit.USER else ()),
+            *(("all documents of a user name them in the same way, and nobody else",) if unit is Unit.USER else ()),
             *assumptions,
             "OpenDP draws the noise that it announces, from the operating system's generator",
         ),
