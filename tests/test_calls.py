@@ -56,5 +56,8 @@ def test_a_function_with_old_names_is_still_itself():
 )
 def test_what_named_the_person_otherwise_says_so(call, old, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.warns(DeprecationWarning, match=f"takes user, which was {old}"), pytest.raises((OSError, ValueError, AttributeError)):
+    with (
+        pytest.warns(DeprecationWarning, match=f"takes user, which was {old}"),
+        pytest.raises((OSError, ValueError, AttributeError)),
+    ):
         call()

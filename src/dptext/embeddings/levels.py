@@ -348,13 +348,13 @@ class Levels:
         match self.predicted_from:
             case "public":
                 said = (
-                    "each user's level was declared, or predicted from what is public about him, and may be known to "
+                    "each user's level was declared, or predicted from what is public about them, and may be known to "
                     "all"
                 )
             case "texts":
                 said = (
                     "a level that was not declared was predicted from the user's own texts, and is as private as they "
-                    "are: it stays secret, and no more than the largest epsilon is promised to him"
+                    "are: it stays secret, and no more than the largest epsilon is promised to them"
                 )
             case "device":
                 assert self.policy is not None
