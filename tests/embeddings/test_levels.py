@@ -1,4 +1,4 @@
-"""Levels that are declared, given by default or predicted: who gets which, and what is promised to him."""
+"""Levels that are declared, given by default or predicted: who gets which, and what is promised to them."""
 
 import dataclasses
 import math
@@ -132,7 +132,7 @@ def test_from_public_features_a_level_is_as_good_as_declared(vectors, train):
     declared, predicted = train(vectors, BudgetPolicy(LEVELS)), train(vectors, policy())
     for level in LEVELS:
         assert predicted.statements_[level].guarantee == declared.statements_[level].guarantee
-    assert any("what is public about him" in each for each in predicted.statement_.assumptions)
+    assert any("what is public about them" in each for each in predicted.statement_.assumptions)
     assert any("volunteers for publication" in each for each in predicted.statement_.assumptions)
     assert predicted.statement_.parameters["levels_predicted_from"] == "public"
 
@@ -142,7 +142,7 @@ def test_from_private_texts_only_the_cap_is_promised(vectors, train):
     model = train(vectors, policy("texts"))
     assert model.statement_.epsilon == max(each.epsilon for each in model.statements_.values())
     assert "strict" not in model.statement_.neighbours
-    assert any("no more than the largest epsilon is promised to him" in each for each in model.statement_.assumptions)
+    assert any("no more than the largest epsilon is promised to them" in each for each in model.statement_.assumptions)
     strict = model.statements_["strict"]
     assert strict.epsilon < model.statement_.epsilon
     assert strict.neighbours.endswith("who declared the level 'strict' themselves")
