@@ -33,6 +33,11 @@ def points():
     return np.random.default_rng(1).normal(size=(9_001, 8)).astype(np.float32)
 
 
+def sums_of(selection, rows):
+    """The cumulative block bounds that are kept of rows."""
+    return selection._kept["sums"][selection._kept.slots(rows)]
+
+
 def test_float32_exp_is_as_accurate_as_the_slack_assumes():
     arguments = -np.linspace(0, largest_exponent(), 3_000_001, dtype=np.float32)
     exact = np.exp(arguments.astype(np.float64))
@@ -59,7 +64,6 @@ def test_theta_bounds_the_weights_of_a_fine_grid_of_distances():
 def test_block_sums_are_the_sums_of_the_very_weights_that_are_drawn_from(points):
     selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
     rows = np.arange(0, 9_001, 31)
-    selection._remember(rows)
     weights = selection.weights(rows)
     padded = np.zeros((rows.size, selection._blocks * 512), dtype=np.uint64)
     padded[:, : weights.shape[1]] = weights
@@ -68,9 +72,10 @@ def test_block_sums_are_the_sums_of_the_very_weights_that_are_drawn_from(points)
     bounds = selection._bounds_of(rows).astype(np.float64)
     assert (bounds >= exact).all()  # float32, rounded up
     assert (bounds <= exact * (1 + 2.0**-23)).all()
-    np.testing.assert_array_equal(
-        selection._sums[selection._slots[rows]], np.cumsum(bounds.astype(np.uint64), axis=1, dtype=np.uint64)
-    )
+    [everything] = selection._kept.parts(rows, selection._find_bounds)
+    assert everything.size == rows.size
+    cumulative = np.cumsum(bounds.astype(np.uint64), axis=1, dtype=np.uint64)
+    np.testing.assert_array_equal(sums_of(selection, rows), cumulative)
 
 
 @pytest.mark.parametrize("rate", [0.5, 5.0, 20.0])
@@ -109,8 +114,8 @@ def test_bounds_change_neither_the_weights_nor_the_law_of_the_draws(points):
             expected = np.append(shares[often], shares[~often].sum()) * 200_000
             assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-7
     # bounds that are taken for sums (no second look at the rest) are another law, and the test sees it
-    careless = np.diff(bounded._sums[bounded._slots[0]].astype(np.float64), prepend=0.0)
-    exact = np.diff(plain._sums[plain._slots[0]].astype(np.float64), prepend=0.0)
+    careless = np.diff(sums_of(bounded, 0).astype(np.float64), prepend=0.0)
+    exact = np.diff(sums_of(plain, 0).astype(np.float64), prepend=0.0)
     assert np.abs(careless / careless.sum() - exact / exact.sum()).max() > 1e-5
 
 
@@ -138,7 +143,6 @@ def test_every_number_below_the_sum_belongs_to_the_candidate_whose_interval_hold
         drawn = selection.sample(np.full(weights.size, row), Given(first_or_last))
         np.testing.assert_array_equal(drawn, np.arange(weights.size))
     # what a block's bound has beyond its true sum belongs to nobody: the round starts again
-    selection._remember(np.array([row]))
     beyond = starts + inside[:, -1]
     beyond = beyond[inside[:, -1] < bounds]
     assert beyond.size
@@ -203,7 +207,7 @@ def test_one_row_far_from_all_others_is_refused_where_it_makes_the_grid_coarse()
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_fork_while_another_thread_draws_does_not_wait_for_its_lock(points):
     selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
-    with selection._lock:  # held by a thread that the child does not have
+    with selection._kept._lock:  # held by a thread that the child does not have
         child = os.fork()
         if child == 0:
             os._exit(0 if selection.sample(np.arange(3), RandomBits(1)).size == 3 else 1)

@@ -72,7 +72,7 @@ def test_sets_of_more_words_than_a_tile_holds_and_bounds_that_fail(size, monkeyp
     probes = mechanism._sets._probes.copy()
     monkeypatch.setattr(mechanism._sets, "_probes", np.zeros_like(probes))  # all bounds are 0: each is wrong
     monkeypatch.setattr(subset, "_ENTRIES", 5000)  # fewer than there are words, so most are sought one by one
-    mechanism._sets._renew()
+    mechanism._sets._kept._start()
     np.testing.assert_array_equal(mechanism._sets.members(np.arange(0, 1301, 7)), found)
 
 
@@ -94,7 +94,7 @@ def test_what_is_kept_is_bounded_and_changes_no_draw(small, monkeypatch):
     drawn = mechanism.sample(words, seed=4)
     assert drawn == mechanism.sample(words, seed=4)
     halves = SubsetSelection(small, epsilon=3.0, size=20)
-    halves._sets._sums = halves._sets._sums[:50]
+    monkeypatch.setattr(halves._sets._kept, "_room", 50)
     assert halves.sample(words, seed=4) == drawn
     alone = [SubsetSelection(small, epsilon=3.0, size=20).sample([word] * 40, seed=9) for word in small.words[:3]]
     beside = SubsetSelection(small, epsilon=3.0, size=20)

@@ -53,7 +53,6 @@ import logging
 import math
 import os
 import struct
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -64,6 +63,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError, StorageError
+from dptext.noise.kept_rows import KeptRows
 from dptext.own_files import whole_file
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import available_cores, for_each_block
@@ -89,9 +89,6 @@ _MAX_INFLATION = 2.0  # beyond, too many rounds would start again: the bounds ar
 _NORMAL = 2.0**-45  # squares of what lies between this and its inverse are normal float32 numbers
 _MAX_FROM_GRID = 0.01
 _MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: beyond, the tail is no longer what the formula says
-
-
-_OF_THE_PROCESS = {"_lock", "_process", "_slots", "_sums", "_used"}
 
 
 class DistanceTable(Protocol):
@@ -217,28 +214,10 @@ class TruncatedExponential:
             self._index = BoundsIndex(
                 place, (size, self._blocks), lambda start, stop: self._bounds_of(np.arange(start, stop))
             )
-        self._renew()
+        self._kept = KeptRows(size, most_bytes=_CACHE_BYTES, sums=((self._blocks,), np.uint64))
 
     def __len__(self) -> int:
         return len(self._distances)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # what was drawn stays in this process
-        return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_PROCESS}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._renew()
-
-    def _renew(self) -> None:
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._forget()
-
-    def _claim_process(self) -> None:
-        """A fork copies a lock that another thread may have held: the child starts with its own, and no sums."""
-        if self._process != os.getpid():
-            self._renew()
 
     def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
         """(n, V) uint64: the integers that `sample` draws from, for the given inputs."""
@@ -257,16 +236,11 @@ class TruncatedExponential:
         """(n,) int64 candidates, drawn independently for the (n,) inputs."""
         rows = np.asarray(rows, dtype=np.int64)
         drawn = np.empty(rows.size, dtype=np.int64)
-        self._claim_process()
-        with self._lock:
-            distinct, place = np.unique(rows, return_inverse=True)
-            for first in range(0, distinct.size, len(self._sums)):
-                part = distinct[first : first + len(self._sums)]
-                here = np.flatnonzero((place >= first) & (place < first + part.size))
-                self._remember(part)
-                while here.size:
-                    drawn[here] = self._draw(rows[here], bits)
-                    here = here[drawn[here] < 0]
+        for part in self._kept.parts(rows, self._find_bounds):
+            here = part
+            while here.size:
+                drawn[here] = self._draw(rows[here], bits)
+                here = here[drawn[here] < 0]
         return drawn
 
     # -- from distances to weights ----------------------------------------------------------------------------
@@ -283,24 +257,10 @@ class TruncatedExponential:
 
     # -- block bounds, kept for every input seen ---------------------------------------------------------------
 
-    def _forget(self) -> None:
-        room = max(1024, _CACHE_BYTES // (8 * self._blocks))
-        self._slots = np.full(len(self), -1, dtype=np.int64)
-        self._sums = np.empty((min(len(self), room), self._blocks), dtype=np.uint64)
-        self._used = 0
-
-    def _remember(self, rows: Rows) -> None:
-        """Make sure that the cumulative block bounds of these distinct rows are there."""
-        missing = rows[self._slots[rows] < 0]
-        if self._used + missing.size > len(self._sums):
-            self._slots[:] = -1
-            self._used = 0
-            missing = rows
-        if missing.size:
-            bounds = self._bounds_of(missing) if self._index is None else self._index.rows(missing)
-            np.cumsum(bounds, axis=1, dtype=np.uint64, out=self._sums[self._used : self._used + missing.size])
-            self._slots[missing] = np.arange(self._used, self._used + missing.size)
-            self._used += missing.size
+    def _find_bounds(self, rows: Rows, slots: Rows) -> None:
+        """Put the cumulative block bounds of these rows into the slots."""
+        bounds = self._bounds_of(rows) if self._index is None else self._index.rows(rows)
+        self._kept["sums"][slots] = np.cumsum(bounds, axis=1, dtype=np.uint64)
 
     def _bounds_of(self, rows: Rows) -> npt.NDArray[np.float32]:
         """(n, blocks) `_block_bounds`, rounded up to float32, which an index holds."""
@@ -343,12 +303,12 @@ class TruncatedExponential:
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         """One round: candidates, or -1 where the round has to start again."""
-        slots = self._slots[rows]
-        number = bits.below(self._sums[slots, -1])
-        block = count_at_most(self._sums, slots, number)
-        before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
+        sums, slots = self._kept["sums"], self._kept.slots(rows)
+        number = bits.below(sums[slots, -1])
+        block = count_at_most(sums, slots, number)
+        before = np.where(block > 0, sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
         rest = (number - before).astype(np.float64)  # exact below 2^53, and no true sum is larger
-        bound = self._sums[slots, block] - before
+        bound = sums[slots, block] - before
         # an occurrence needs the weights of one block of its row; each (block, row) is computed once
         pairs, pair = np.unique(block * len(self) + rows, return_inverse=True)
         order = np.argsort(pair, kind="stable")

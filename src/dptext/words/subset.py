@@ -19,8 +19,6 @@ is counted, and only what lies between the two is sorted. Where they were wrong,
 from __future__ import annotations
 
 import math
-import os
-import threading
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -31,6 +29,7 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError
 from dptext.noise import subset_selection
+from dptext.noise.kept_rows import KeptRows
 from dptext.noise.selection import count_at_most
 from dptext.noise.subset_selection import Profile, best_size
 from dptext.privacy.guarantee import Guarantee, PureDP, product_upwards
@@ -57,7 +56,6 @@ _LOOKED_AT = 1024  # points, to see how far they lie apart
 _FINE = 1 / 32  # of the typical length: a coarse grid is fine enough
 _PROFILED = 32  # words whose similarities by rank are looked at
 _RANKS = 256
-_OF_THE_PROCESS = {"_lock", "_process", "_slots", "_used", "_sums", "_farthest", "_last"}
 
 
 class SubsetSelection(ShownMechanism):
@@ -226,53 +224,42 @@ def _block_counts(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 class _Sets:
     """The k nearest rows of each row of a table, itself among them; see the module's docstring.
 
-    What was found of a row is kept, in bounded memory. Safe to use from several threads.
+    What was found of a row is kept (`KeptRows`). Safe to use from several threads.
     """
 
     def __init__(self, table: ExactDistances, size: int) -> None:
         self._table, self._size = table, size
         self._blocks = -(-len(table) // _BLOCK)
         self._probes = table.columns(0, len(table), -(-len(table) // _PROBED))
-        self._renew()
-
-    def __getstate__(self) -> dict[str, Any]:
-        # which words occurred stays in this process
-        return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_PROCESS}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._renew()
-
-    def _renew(self) -> None:
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        room = min(len(self._table), max(1024, _CACHE_BYTES // (4 * self._blocks)))
-        self._slots = np.full(len(self._table), -1, dtype=np.int64)
-        self._used = 0
-        self._sums = np.empty((room, self._blocks), dtype=np.uint32)
-        self._farthest = np.empty(room)
-        self._last = np.empty(room, dtype=np.int64)
+        self._kept = KeptRows(
+            len(table),
+            most_bytes=_CACHE_BYTES,
+            sums=((self._blocks,), np.uint32),
+            farthest=((), np.float64),
+            last=((), np.int64),
+        )
 
     def member(self, rows: Rows, places: Rows) -> Rows:
         """(n,) the members with the given numbers (from 0, in the order of rows) of the sets of (n,) rows."""
         found = np.empty(rows.size, dtype=np.int64)
-        for here, slots in self._kept(rows):
-            found[here] = self._members_at(rows[here], slots, places[here])
+        for here in self._kept.parts(rows, self._find_all):
+            found[here] = self._members_at(rows[here], places[here])
         return found
 
     def members(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """(n, V) whether each row is in the sets of (n,) rows."""
         found = np.empty((rows.size, len(self._table)), dtype=np.bool_)
-        for here, slots in self._kept(rows):
+        for here in self._kept.parts(rows, self._find_all):
             left = self._table.rows(rows[here])
             for start in range(0, len(self._table), _TILE):
                 stop = min(start + _TILE, len(self._table))
-                found[here, start:stop] = self._is_member(rows[here], slots, left, start, stop)
+                found[here, start:stop] = self._is_member(rows[here], left, start, stop)
         return found
 
-    def _is_member(self, rows: Rows, slots: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
+    def _is_member(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
         apart = self._apart(rows, left, start, stop)
-        farthest, last = self._farthest[slots, None], self._last[slots, None]
+        slots = self._kept.slots(rows)
+        farthest, last = self._kept["farthest"][slots, None], self._kept["last"][slots, None]
         # distances are whole numbers, so before the last row a set ends at its farthest, after it one step below
         inside: npt.NDArray[np.bool_] = apart <= (farthest - (last < start)).astype(apart.dtype)
         here = np.flatnonzero((last >= start) & (last < stop - 1))
@@ -289,29 +276,9 @@ class _Sets:
 
     # -- what is kept of a row --------------------------------------------------------------------------------
 
-    def _kept(self, rows: Rows) -> Any:
-        """Parts of the rows with the slots that hold what was found of them, one part after the other."""
-        if self._process != os.getpid():  # a fork copies a lock that another thread may have held
-            self._renew()
-        with self._lock:
-            distinct, which = np.unique(rows, return_inverse=True)
-            for first in range(0, distinct.size, len(self._sums)):
-                part = distinct[first : first + len(self._sums)]
-                here = np.flatnonzero((which >= first) & (which < first + part.size))
-                self._remember(part)
-                yield here, self._slots[rows[here]]
-
-    def _remember(self, rows: Rows) -> None:
-        missing = rows[self._slots[rows] < 0]
-        if self._used + missing.size > len(self._sums):
-            self._slots[:] = -1
-            self._used = 0
-            missing = rows
-        slots = np.arange(self._used, self._used + missing.size)
-        parts = [slice(start, start + _BATCH) for start in range(0, missing.size, _BATCH)]
-        for_each_block(lambda part: self._find(missing[part], slots[part]), parts)
-        self._slots[missing] = slots
-        self._used += missing.size
+    def _find_all(self, rows: Rows, slots: Rows) -> None:
+        parts = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
+        for_each_block(lambda part: self._find(rows[part], slots[part]), parts)
 
     def _find(self, rows: Rows, slots: Rows, *, bounded: bool = True) -> None:
         """Where the sets of some rows end, and how many members lie up to the end of each block."""
@@ -356,8 +323,8 @@ class _Sets:
         inside = (apart < edge) | ((apart == edge) & (columns <= last[which]))
         cells = which[inside].astype(np.int64) * self._blocks + columns[inside] // _BLOCK
         counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        self._sums[slots] = np.cumsum(counts, axis=1)
-        self._farthest[slots], self._last[slots] = farthest, last
+        self._kept["sums"][slots] = np.cumsum(counts, axis=1)
+        self._kept["farthest"][slots], self._kept["last"][slots] = farthest, last
         if not sound.all():
             self._find(rows[~sound], slots[~sound], bounded=False)
 
@@ -380,9 +347,10 @@ class _Sets:
 
     # -- one member of a set ----------------------------------------------------------------------------------
 
-    def _members_at(self, rows: Rows, slots: Rows, places: Rows) -> Rows:
-        block = count_at_most(self._sums, slots, places)
-        before = np.where(block > 0, self._sums[slots, np.maximum(block - 1, 0)], 0).astype(np.int64)
+    def _members_at(self, rows: Rows, places: Rows) -> Rows:
+        sums, slots = self._kept["sums"], self._kept.slots(rows)
+        block = count_at_most(sums, slots, places)
+        before = np.where(block > 0, sums[slots, np.maximum(block - 1, 0)], 0).astype(np.int64)
         rest = places - before
         # each (block, row) is computed once, and a block's columns are gathered once for many rows
         pairs, pair = np.unique(block * len(self._table) + rows, return_inverse=True)
@@ -398,7 +366,7 @@ class _Sets:
             first = int(pair_block[start]) * _BLOCK
             own = pair_row[start:stop]
             left = self._table.rows(own)
-            inside = self._is_member(own, self._slots[own], left, first, min(first + _BLOCK, len(self._table)))
+            inside = self._is_member(own, left, first, min(first + _BLOCK, len(self._table)))
             members = np.flatnonzero(inside)
             begins = np.searchsorted(members, np.arange(len(inside)) * inside.shape[1])
             here = order[slice(*np.searchsorted(sorted_pair, (start, stop)))]
