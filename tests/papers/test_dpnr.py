@@ -14,21 +14,18 @@ from dptext.estimates import Estimate
 from dptext.privacy.randomness import RandomBits
 
 ROOT = Path(__file__).resolve().parents[2]
+PAPERS = (
+    "dpnr.corpus",
+    "dpnr.experiment",
+    "dpnr.printed",
+    "dpnr.report",
+    "dpnr.results",
+    "dpnr.servers",
+    "ag_news",
+    "hub",
+)
 pytest.importorskip("torch")
 parquet = pytest.importorskip("pyarrow.parquet")
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.dpnr import corpus, experiment, printed, report, results, servers
-
-    from papers import ag_news, hub
-
-    modules = [ag_news, corpus, experiment, hub, printed, report, results, servers]
-    yield SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in modules})
-    sys.path.remove(str(ROOT))
 
 
 WORDS = (

@@ -1,9 +1,7 @@
 """The blogs of papers/dpnr on made-up bloggers: what is drawn of them, what a server sees, and that nobody is shown."""
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,23 +10,16 @@ from dptext import WordVectors
 from dptext.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
+PAPERS = (
+    "dpnr.blogs",
+    "dpnr.blogs_cells",
+    "dpnr.blogs_figure",
+    "dpnr.blogs_printed",
+    "dpnr.blogs_report",
+    "blogs_posts",
+)
 pytest.importorskip("sklearn")
 pytest.importorskip("scipy")
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.dpnr import blogs, blogs_cells, blogs_figure, blogs_printed, blogs_report
-
-    from papers import blogs_posts
-
-    modules = [blogs, blogs_cells, blogs_figure, blogs_posts, blogs_printed, blogs_report]
-    from papers.blogs import Blogger
-
-    yield SimpleNamespace(Blogger=Blogger, **{module.__name__.rpartition(".")[2]: module for module in modules})
-    sys.path.remove(str(ROOT))
 
 
 LETTERS = "abcdefghij"
@@ -47,7 +38,7 @@ def blogger(papers, place, posts=3):
     ]
     texts = [" ".join([*words[post], *words[posts + post]]) for post in range(posts)]
     age = (15, 25, 40)[place // 8 % 3]
-    return papers.Blogger(f"{9000000 + place}", gender, age, industry, "Leo", (*texts, "too short"))
+    return papers.blogs_posts.Blogger(f"{9000000 + place}", gender, age, industry, "Leo", (*texts, "too short"))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +93,7 @@ def test_labels_that_few_have_are_left_out(papers, people):
         papers.blogs_posts.posts_for("industry", people, most=2, smallest=30)
     with pytest.raises(DataError, match="no blogger for the task") as caught:
         papers.blogs_posts.posts_for(
-            "industry", [papers.Blogger("9000", "male", 20, "Law", "Leo", ("secret",))], most=2, smallest=5
+            "industry", [papers.blogs_posts.Blogger("9000", "male", 20, "Law", "Leo", ("secret",))], most=2, smallest=5
         )
     assert "secret" not in str(caught.value)
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,25 +12,22 @@ from dptext import WordVectors
 from dptext.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
+PAPERS = (
+    "dptext.cells",
+    "dptext.experiment",
+    "dptext.methods",
+    "dptext.page",
+    "dptext.report",
+    "dptext.rows",
+    "dptext.stored",
+    "dptext.trustpilot",
+    "blogs_posts",
+)
 pytest.importorskip("sklearn")
 pytest.importorskip("scipy")
 pytest.importorskip("torch")
 
 FALSE_ALARM = 1e-6
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.blogs import Blogger
-    from papers.dptext import cells, experiment, methods, page, report, rows, stored, trustpilot
-
-    from papers import blogs_posts
-
-    modules = [blogs_posts, cells, experiment, methods, page, report, rows, stored, trustpilot]
-    yield SimpleNamespace(Blogger=Blogger, **{module.__name__.rpartition(".")[2]: module for module in modules})
-    sys.path.remove(str(ROOT))
 
 
 LETTERS = "abcdefghij"
@@ -49,7 +45,7 @@ def blogger(papers, place, posts=3):
         )
         for _ in range(posts)
     ]
-    return papers.Blogger(f"{9000000 + place}", who[1], who[2], who[0], "Leo", tuple(texts))
+    return papers.blogs_posts.Blogger(f"{9000000 + place}", who[1], who[2], who[0], "Leo", tuple(texts))
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 import io
 import json
-import sys
 import tarfile
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,45 +12,20 @@ import dptext
 from dptext import WordVectors
 from dptext.errors import DataError, MissingExtraError
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.dpugc import (
-        age,
-        corpus,
-        experiment,
-        intervals,
-        mechanism,
-        models,
-        new_words,
-        probes,
-        report,
-        results,
-        semantic,
-    )
-
-    from papers import blogs
-
-    modules = [
-        age,
-        blogs,
-        corpus,
-        experiment,
-        intervals,
-        mechanism,
-        models,
-        new_words,
-        probes,
-        report,
-        results,
-        semantic,
-    ]
-    yield {module.__name__.rpartition(".")[2]: module for module in modules}
-    sys.path.remove(str(ROOT))
+PAPERS = (
+    "dpugc.age",
+    "dpugc.corpus",
+    "dpugc.experiment",
+    "dpugc.intervals",
+    "dpugc.mechanism",
+    "dpugc.models",
+    "dpugc.new_words",
+    "dpugc.probes",
+    "dpugc.report",
+    "dpugc.results",
+    "dpugc.semantic",
+    "blogs",
+)
 
 
 def _name(place):
@@ -79,7 +52,7 @@ def folder(tmp_path_factory, glove, papers):
         empty = tarfile.TarInfo(f"blogs/{_name(99)}")
         archive.addfile(empty, io.BytesIO(b""))
     (folder / "wordsim").mkdir()
-    for file in papers["semantic"].LISTS.values():
+    for file in papers.semantic.LISTS.values():
         pairs = generator.integers(0, 4000, (60, 2))
         lines = [f"{glove.words[one]}\t{glove.words[other]}\t{generator.random():.2f}" for one, other in pairs]
         (folder / "wordsim" / file).write_text("\n".join(lines), encoding="utf-8")
@@ -101,16 +74,16 @@ def noisy(papers, monkeypatch):
         points[: len(plan.public)] += plan.public.matrix
         return WordVectors(plan.words.words, points)
 
-    monkeypatch.setattr(papers["models"], "total_of", total_of)
-    monkeypatch.setattr(papers["models"], "released", released)
+    monkeypatch.setattr(papers.models, "total_of", total_of)
+    monkeypatch.setattr(papers.models, "released", released)
     for name in ("models", "experiment"):
-        monkeypatch.setattr(papers[name], "has_word2vec", lambda: False)
+        monkeypatch.setattr(getattr(papers, name), "has_word2vec", lambda: False)
     return totals
 
 
 @pytest.fixture(scope="module")
 def people(papers, folder):
-    return list(papers["blogs"].bloggers(folder))
+    return list(papers.blogs.bloggers(folder))
 
 
 # -- bloggers --------------------------------------------------------------------------------------------------
@@ -119,7 +92,7 @@ def people(papers, folder):
 def test_bloggers_are_read_with_what_their_file_is_called(papers, folder, people):
     assert len(people) == 24  # without the one who has no post
     assert (people[1].user, people[1].gender, people[1].age, people[1].industry) == ("1", "female", 14, "indUnk")
-    documents = list(papers["blogs"].documents_of(people[:1]))
+    documents = list(papers.blogs.documents_of(people[:1]))
     assert [document.user for document in documents] == ["0"] * 3
     assert documents[0].text.split() == ["Tea", "&", "milk."]  # neither links nor entities
     assert documents[0].attributes["age"] == 13
@@ -131,20 +104,20 @@ def test_a_folder_is_as_good_as_an_archive_and_a_wrong_name_is_told_by_its_place
     for person in people[:2]:
         text = "".join(f"<post>{post}</post>" for post in person.posts)
         (tmp_path / "blogs" / _name(int(person.user))).write_text(text, encoding="utf-8")
-    assert sorted(each.user for each in papers["blogs"].bloggers(tmp_path)) == ["0", "1"]
+    assert sorted(each.user for each in papers.blogs.bloggers(tmp_path)) == ["0", "1"]
     (tmp_path / "blogs" / "0.somebody.xml").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"file \d") as caught:
-        list(papers["blogs"].bloggers(tmp_path))
+        list(papers.blogs.bloggers(tmp_path))
     assert "somebody" not in str(caught.value)
 
 
 def test_a_missing_archive_is_named(papers, tmp_path):
     with pytest.raises(DataError, match="--data"):
-        next(papers["blogs"].bloggers(tmp_path))
+        next(papers.blogs.bloggers(tmp_path))
 
 
 def test_who_is_held_out_does_not_depend_on_the_order(papers, people):
-    held_out = papers["corpus"].held_out
+    held_out = papers.corpus.held_out
     out, others = held_out(people, 10)
     again, _ = held_out(people[::-1], 10)
     assert [each.user for each in out] == [each.user for each in again]
@@ -158,14 +131,14 @@ def test_who_is_held_out_does_not_depend_on_the_order(papers, people):
 
 
 def test_pairs_are_rare_public_words_that_stand_in_no_document_together(papers, people, glove):
-    probes, corpus_of = papers["probes"], papers["corpus"].corpus_of
+    probes, corpus_of = papers.probes, papers.corpus.corpus_of
     base = corpus_of("all", people)
     pairs = probes.pairs_of(glove, base)
     words = [word for pair in pairs for word in (pair.name, pair.secret)]
     assert len(set(words)) == 2 * probes.PAIRS == 40
     first, login = pairs[0], pairs[10]
     for one in (first, login):  # somebody writes of both: the next secret is taken
-        known = papers["corpus"].Corpus("known", [dptext.Document(f"{one.name} {one.secret}", user="x")], base=base)
+        known = papers.corpus.Corpus("known", [dptext.Document(f"{one.name} {one.secret}", user="x")], base=base)
         changed = next(each for each in probes.pairs_of(glove, known) if each.name == one.name)
         assert changed.secret != one.secret
     with pytest.raises(DataError, match="15,000"):
@@ -173,7 +146,7 @@ def test_pairs_are_rare_public_words_that_stand_in_no_document_together(papers, 
 
 
 def test_planted_people_are_new_and_say_it_as_often_as_they_should(papers, people, glove):
-    probes, corpora = papers["probes"], papers["corpus"]
+    probes, corpora = papers.probes, papers.corpus
     base = corpora.corpus_of("all", people)
     pairs = probes.pairs_of(glove, base)
     assert probes.planted(base, pairs, 0) is base
@@ -192,7 +165,7 @@ def test_planted_people_are_new_and_say_it_as_often_as_they_should(papers, peopl
 
 
 def test_ranks_of_planted_secrets(papers):
-    probes = papers["probes"]
+    probes = papers.probes
     pairs = [probes.Pair("name, disease", *names) for names in (("ann", "flu"), ("bob", "gout"), ("eve", "polio"))]
     words = ["<unk>", "ann", "flu", "bob", "gout", "tax", "polio"]
     points = [[0.1, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-1.0, 0.0], [0.1, 0.9], [0.2, 0.9]]
@@ -210,7 +183,7 @@ def test_ranks_of_planted_secrets(papers):
 
 def test_intervals_hold_things_and_runs(papers):
     """Both draws widen the interval: var = 1/50 over things, 1/5 over runs, in a table of row and column effects."""
-    crossed = papers["intervals"].crossed
+    crossed = papers.intervals.crossed
     generator = np.random.default_rng(2)
     things, runs = generator.normal(size=400), generator.normal(size=5)
     alone = crossed(lambda rows, _: float(things[rows].mean()), 400, 1, of="pairs")
@@ -223,7 +196,7 @@ def test_intervals_hold_things_and_runs(papers):
 
 
 def test_a_share_that_never_varies_still_has_an_interval(papers):
-    found = papers["results"].share_over_things(np.ones((2, 20), dtype=bool), of="pairs")
+    found = papers.results.share_over_things(np.ones((2, 20), dtype=bool), of="pairs")
     assert found.value == found.high == 1.0
     assert found.low == pytest.approx(0.8316, abs=1e-4)  # .025 ** (1 / 20)
 
@@ -232,7 +205,7 @@ def test_a_share_that_never_varies_still_has_an_interval(papers):
 
 
 def test_features_are_means_of_vectors(papers):
-    age = papers["age"]
+    age = papers.age
     vectors = WordVectors(["<unk>", "ab", "b"], [[9.0, 9.0], [1.0, 0.0], [0.0, 2.0]])
     found = age.mean_vectors(vectors.words, vectors.matrix, [Counter(ab=3, b=1, zebra=7), Counter(zebra=1)])
     np.testing.assert_allclose(found, [[0.75, 0.5], [0.0, 0.0]])
@@ -245,8 +218,8 @@ def test_features_are_means_of_vectors(papers):
 
 
 def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkeypatch, capsys):
-    experiment, drawn = papers["experiment"], []
-    monkeypatch.setattr(papers["report"], "draw", lambda rows, path: drawn.append(path))
+    experiment, drawn = papers.experiment, []
+    monkeypatch.setattr(papers.report, "draw", lambda rows, path: drawn.append(path))
     monkeypatch.setattr(experiment, "load_vectors", lambda *_, **__: glove)
     plan = experiment.Plan(
         epsilons=(1.0, 8.0),
@@ -294,12 +267,12 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
 
 
 def test_vectors_of_another_mechanism_are_made_again(papers, people, glove, noisy, monkeypatch, tmp_path):
-    models = papers["models"]
+    models = papers.models
     made = []
     released = models.released
     monkeypatch.setattr(models, "released", lambda *a, **k: made.append(k["sigma"]) or released(*a, **k))
     of = models.Models(glove, tmp_path).of
-    corpus = papers["corpus"].corpus_of("all", people)
+    corpus = papers.corpus.corpus_of("all", people)
     first = of(models.Model("private", 2.0), corpus, 1)
     assert (of(models.Model("private", 2.0), corpus, 1).matrix == first.matrix).all()
     assert (of(models.Model("private", 2.0), corpus, 2).matrix != first.matrix).any()
@@ -321,7 +294,7 @@ def test_vectors_of_another_mechanism_are_made_again(papers, people, glove, nois
 
 def test_the_mechanism_that_is_plugged_in(papers):
     """Equal runs have equal noise, which grows with sigma; of nobody nothing but public vectors comes out."""
-    mechanism, generator = papers["mechanism"], np.random.default_rng(3)
+    mechanism, generator = papers.mechanism, np.random.default_rng(3)
     public = dptext.load_vectors(
         ([f"{letter}{other}" for letter in "abcdefghij" for other in "klmnopqrst"], generator.normal(size=(100, 5)))
     )
@@ -334,7 +307,7 @@ def test_the_mechanism_that_is_plugged_in(papers):
     exact = mechanism.released(plan, total, sigma=0.0, run=1)
     assert (mechanism.released(plan, total, sigma=1e-9, run=2).matrix - exact.matrix).max() < 1e-4
     nobody = mechanism.released(plan, 0 * total, sigma=plan.budgets.sigma, run=1)
-    np.testing.assert_allclose(nobody.matrix, papers["models"].processed(public).matrix, atol=1e-6)
+    np.testing.assert_allclose(nobody.matrix, papers.models.processed(public).matrix, atol=1e-6)
     assert plan.budgets.sigma == pytest.approx(0.65294, abs=1e-4)
     given = mechanism.given_words(["xylem"])
     assert mechanism.plan_of(public, 8.0, vocabulary=given).words.words[-1] == "xylem"
@@ -344,7 +317,7 @@ def test_the_mechanism_that_is_plugged_in(papers):
 def test_new_words_that_were_learned_are_told_from_those_that_were_not(
     papers, people, glove, noisy, monkeypatch, tmp_path
 ):
-    models, new_words = papers["models"], papers["new_words"]
+    models, new_words = papers.models, papers.new_words
     folder = tmp_path / "wordsim"
     folder.mkdir()
     taken = new_words.taken_away(glove, 1)
@@ -354,13 +327,13 @@ def test_new_words_that_were_learned_are_told_from_those_that_were_not(
     assert 500 <= min(rows) < max(rows) < 8000
     true = models.processed(glove)
     pairs = [(one, other, float(true[one] @ true[other])) for one, other in zip(taken, glove.words[300:], strict=False)]
-    for file in papers["semantic"].LISTS.values():
+    for file in papers.semantic.LISTS.values():
         lines = [f"{one}\t{other}\t{rating:.6f}" for one, other, rating in pairs]
         (folder / file).write_text("\n".join(["the\tof\t1.0", *lines]), encoding="utf-8")
-    monkeypatch.setattr(papers["semantic"], "rated", papers["semantic"].rated.__wrapped__)
+    monkeypatch.setattr(papers.semantic, "rated", papers.semantic.rated.__wrapped__)
     part = new_words.NewWords(
         models.Models(glove, tmp_path),
-        papers["corpus"].corpus_of("all", people),
+        papers.corpus.corpus_of("all", people),
         folder,
         draws=[1],
         runs=[1, 2],
@@ -395,7 +368,7 @@ def test_the_smallest_epsilon_that_helps(papers, tmp_path):
         low = lows[settings["epsilon"]]
         return {"difference": low + 0.01, "low": low, "high": low + 0.02, "pairs": 30.0}
 
-    names = list(papers["semantic"].LISTS)
+    names = list(papers.semantic.LISTS)
     settings = [
         {"model": "private", "epsilon": epsilon, "beside": "public, processed", "benchmark": name}
         for epsilon in lows
@@ -404,9 +377,9 @@ def test_the_smallest_epsilon_that_helps(papers, tmp_path):
     from dptext.evaluation.sweep import sweep
 
     sweep(measure, settings, [1], path=tmp_path / "difference.jsonl", name="made up")
-    rows = papers["results"].Rows(tmp_path / "difference.jsonl")
-    assert "WordSim-353 4" in papers["report"].smallest_epsilons(rows)
-    table = papers["report"].difference_table(rows, "public, processed")
+    rows = papers.results.Rows(tmp_path / "difference.jsonl")
+    assert "WordSim-353 4" in papers.report.smallest_epsilons(rows)
+    table = papers.report.difference_table(rows, "public, processed")
     assert "| private, epsilon 8 | +0.030 [+0.020, +0.040] |" in table
 
 
@@ -416,13 +389,15 @@ def test_the_figure(papers, tmp_path):
 
     from dptext.evaluation.sweep import sweep
 
-    def measure(settings, seed):
-        return {f"place {pair}": float(pair % 3 + 1) for pair in range(papers["probes"].PAIRS)}
+    pairs = papers.probes.PAIRS
 
-    private = {"model": "private", "epsilon": 8.0, "secrets": papers["probes"].AS_NEW}
+    def measure(settings, seed):
+        return {f"place {pair}": float(pair % 3 + 1) for pair in range(pairs)}
+
+    private = {"model": "private", "epsilon": 8.0, "secrets": papers.probes.AS_NEW}
     random = [private | {"people": people} for people in (0, 1, 10)]
     sweep(measure, random, [1, 2], path=tmp_path / "probes.jsonl", name="made up")
-    rows = {name: papers["results"].Rows(tmp_path / f"{name}.jsonl") for name in papers["report"].FILES}
+    rows = {name: papers.results.Rows(tmp_path / f"{name}.jsonl") for name in papers.report.FILES}
     draw(rows, tmp_path / "figure.png")  # what is there, however little
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     first = (tmp_path / "figure.svg").read_bytes()
@@ -432,4 +407,4 @@ def test_the_figure(papers, tmp_path):
 
 def test_nothing_to_report_is_said(papers, tmp_path):
     with pytest.raises(DataError, match="run the experiment first"):
-        papers["report"].write_report(tmp_path, readme=None)
+        papers.report.write_report(tmp_path, readme=None)

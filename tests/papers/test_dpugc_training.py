@@ -1,9 +1,7 @@
 """Part two of papers/dpugc on made-up texts: what is trained, what the paper's deltas are, and what is said of it."""
 
 import math
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,20 +11,15 @@ import dptext
 from dptext.errors import DataError
 from dptext.privacy.sampled_gaussian import SampledGaussian
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.dpugc import compare, corpus, published, trained, training, training_report
-
-    from papers import made_up_users
-
-    modules = [compare, corpus, made_up_users, published, trained, training, training_report]
-    yield {module.__name__.rpartition(".")[2]: module for module in modules}
-    sys.path.remove(str(ROOT))
+PAPERS = (
+    "dpugc.compare",
+    "dpugc.corpus",
+    "dpugc.published",
+    "dpugc.trained",
+    "dpugc.training",
+    "dpugc.training_report",
+    "made_up_users",
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +41,9 @@ def test_text8_is_cut_into_users_of_equal_length_in_its_order(papers, tmp_path, 
             archive.writestr("text8", text)
     else:
         (tmp_path / "text8").write_text(text, encoding="ascii")
-    blocks = papers["made_up_users"]._blocks
-    monkeypatch.setattr(papers["made_up_users"], "_blocks", lambda path: blocks(path, size=7))  # words across blocks
-    found = list(papers["made_up_users"].text8_users(tmp_path, words=10))
+    blocks = papers.made_up_users._blocks
+    monkeypatch.setattr(papers.made_up_users, "_blocks", lambda path: blocks(path, size=7))  # words across blocks
+    found = list(papers.made_up_users.text8_users(tmp_path, words=10))
     assert [each.user for each in found] == ["0", "1", "2"]
     assert [len(each.text.split()) for each in found] == [10, 10, 5]
     assert " ".join(each.text for each in found).split() == words
@@ -59,7 +52,7 @@ def test_text8_is_cut_into_users_of_equal_length_in_its_order(papers, tmp_path, 
 def test_wikitext_has_a_user_a_paragraph(papers, tmp_path):
     lines = [" ", " = Title = ", " A <unk> paragraph . ", "", " = = Part = = ", " Another one . "]
     (tmp_path / "wiki.train.tokens").write_text("\n".join(lines), encoding="utf-8")
-    found = list(papers["made_up_users"].wikitext_users(tmp_path))
+    found = list(papers.made_up_users.wikitext_users(tmp_path))
     assert [each.text.split() for each in found] == [["A", "paragraph", "."], ["Another", "one", "."]]
     assert len({each.user for each in found}) == 2
 
@@ -67,14 +60,14 @@ def test_wikitext_has_a_user_a_paragraph(papers, tmp_path):
 @pytest.mark.parametrize("name", ["text8_users", "wikitext_users", "imdb_users"])
 def test_missing_texts_are_named(papers, tmp_path, name):
     with pytest.raises(DataError, match="expected one of"):
-        next(papers["made_up_users"].__dict__[name](tmp_path))
+        next(papers.made_up_users.__dict__[name](tmp_path))
 
 
 # -- the paper's deltas ----------------------------------------------------------------------------------------
 
 
 def test_the_printed_deltas_are_those_of_the_vocabulary_as_the_number_of_examples(papers):
-    published = papers["published"]
+    published = papers.published
     rate = published.LOT / published.VOCABULARY
     for steps, printed in published.PRINTED.items():
         found, _ = published.moments_delta(steps, rate=rate, sigma=5.0, epsilon=0.125, orders=32)
@@ -87,7 +80,7 @@ def test_the_printed_deltas_are_those_of_the_vocabulary_as_the_number_of_example
 
 
 def test_the_loss_of_one_pair_is_that_of_a_poisson_sample_and_a_user_loses_more(papers):
-    costs = papers["published"].costs
+    costs = papers.published.costs
     steps = 10_000
     one = costs({"of": "a pair of 50,000", "steps": steps}, 1)
     account = SampledGaussian(noise_multiplier=5.0, sampling_rate=128 / 50_000, steps=steps)
@@ -102,8 +95,8 @@ def test_the_loss_of_one_pair_is_that_of_a_poisson_sample_and_a_user_loses_more(
 
 def test_vectors_after_the_last_step_are_those_of_the_library(papers, documents, glove, tmp_path):
     public = dptext.load_vectors((glove.words[:300], glove.matrix[:300]))
-    schedule = papers["trained"].Schedule(words=300, dimension=8, marks=(0, 2, 5), rate=0.5, pairs=20, pair_marks=(3,))
-    with papers["trained"].Trainings(public, papers["corpus"].Corpus("x", documents), schedule, tmp_path) as trainings:
+    schedule = papers.trained.Schedule(words=300, dimension=8, marks=(0, 2, 5), rate=0.5, pairs=20, pair_marks=(3,))
+    with papers.trained.Trainings(public, papers.corpus.Corpus("x", documents), schedule, tmp_path) as trainings:
         start, middle, end = (trainings.vectors("private", 8.0, mark, 1) for mark in schedule.marks)
         assert trainings.spent("private", 8.0, 0)["spent"] == 0
         assert 0 < trainings.spent("private", 8.0, 2)["spent"] < trainings.spent("private", 8.0, 5)["spent"] <= 8
@@ -121,8 +114,8 @@ def test_vectors_after_the_last_step_are_those_of_the_library(papers, documents,
 
 
 def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, monkeypatch, capsys):
-    training = papers["training"]
-    schedule = papers["trained"].Schedule(words=2000, dimension=4, marks=(0, 2), rate=0.5, pairs=5, pair_marks=(0, 3))
+    training = papers.training
+    schedule = papers.trained.Schedule(words=2000, dimension=4, marks=(0, 2), rate=0.5, pairs=5, pair_marks=(0, 3))
     trained = (("plain", None, 2), ("private", 8.0, 2), ("private pairs", 8.0, 1))
     plan = training.Plan(schedules={"text8": schedule}, trained=trained, pairs={"text8": 5}, runs=(1, 2), resamples=10)
     monkeypatch.setattr(training, "Plan", lambda: plan)
@@ -133,7 +126,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
     (data / "text8").write_text(" ".join(each.text for each in documents) + " three", encoding="ascii")
     pairs = [f"{glove.words[n]} {glove.words[n + 1]} {n % 7}" for n in range(40)]
     (data / "wordsim" / "EN-MEN-TR-3k.txt").write_text("\n".join(pairs), encoding="utf-8")
-    monkeypatch.setattr(training, "text8_users", lambda where: papers["made_up_users"].text8_users(where, words=40))
+    monkeypatch.setattr(training, "text8_users", lambda where: papers.made_up_users.text8_users(where, words=40))
     arguments = ["--data", str(data), "--out", str(tmp_path / "out"), "--corpora", "text8", "--parts", "steps"]
     training.main(arguments)
     rows = (tmp_path / "out" / "steps_text8.jsonl").read_text(encoding="utf-8").splitlines()
@@ -150,4 +143,4 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
 
 def test_nothing_to_report_is_said(papers, tmp_path):
     with pytest.raises(DataError, match="no rows"):
-        papers["training_report"].write_report(tmp_path, readme=None)
+        papers.training_report.write_report(tmp_path, readme=None)

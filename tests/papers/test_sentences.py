@@ -2,33 +2,20 @@
 
 import gzip
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dptext.evaluation.sweep import sweep
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.sentences import cells, corpus, experiment, report
-
-    yield {"cells": cells, "corpus": corpus, "experiment": experiment, "report": report}
-    sys.path.remove(str(ROOT))
+PAPERS = ("sentences.cells", "sentences.corpus", "sentences.experiment", "sentences.report")
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_every_part_has_distinct_settings_of_the_same_names(papers, quick):
-    for part in papers["experiment"].PARTS:
-        settings = list(papers["experiment"].settings_of(part, quick=quick))
-        assert len({json.dumps(each, sort_keys=True) for each in settings}) == len(settings)
-        assert len({frozenset(each) for each in settings}) == 1
+def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settings, quick):
+    for part in papers.experiment.PARTS:
+        settings = list(papers.experiment.settings_of(part, quick=quick))
+        check_settings(settings)
         assert {"bank", "real", "random", "words"} <= {each["method"] for each in settings}
 
 
@@ -39,16 +26,16 @@ def measured(settings, seed):
 
 
 def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
-    for part in papers["experiment"].PARTS:
-        settings = list(papers["experiment"].settings_of(part, quick=False))
+    for part in papers.experiment.PARTS:
+        settings = list(papers.experiment.settings_of(part, quick=False))
         sweep(measured, settings, (1, 2), path=tmp_path / f"{part}.jsonl", name=f"sentences {part}")
     shown = {"question": "play music", "epsilon 8": "play a song", "same intent, epsilon 8": True}
     (tmp_path / "shown.json").write_text(json.dumps([shown, shown | {"same intent, epsilon 8": False}]))
     readme = tmp_path / "README.md"
-    marks = papers["report"]
+    marks = papers.report
     places = f"{marks.START}\n{marks.END}\n{marks.SHOWN_START}\n{marks.SHOWN_END}\n"
     readme.write_text(f"before\n{places}after\n", encoding="utf-8")
-    papers["report"].write_report(tmp_path, readme=readme)
+    papers.report.write_report(tmp_path, readme=readme)
     text = readme.read_text(encoding="utf-8")
     found = "0.243 ± 0.006 | 0.243 ± 0.006 |  | 3 of 20 | 0.50 |"
     assert f"| 8 | bank: 9,000 other news, thinned (2 seeds) | {found}" in text
@@ -77,7 +64,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def small(papers, monkeypatch):
-    corpus = papers["corpus"]
+    corpus = papers.corpus
     for name, value in (("_SENTENCES", 30), ("_LEARNT", 200), ("_BANK", 300)):
         monkeypatch.setattr(corpus, name, value)
     for name in ("newswire", "wikipedia"):
@@ -86,7 +73,7 @@ def small(papers, monkeypatch):
 
 
 def test_sentences_are_divided_into_three(small, data):
-    split = small["corpus"].sentences(data, 1)
+    split = small.corpus.sentences(data, 1)
     assert len(split.private.texts) == 30
     parts = [set(split.private.texts), set(split.learnt.texts), set(split.banks["all"])]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 1024
@@ -95,8 +82,8 @@ def test_sentences_are_divided_into_three(small, data):
 
 
 def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_path):
-    bench = small["cells"].Bench(data, tmp_path, None, False)
-    usual = next(small["experiment"].settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
+    bench = small.cells.Bench(data, tmp_path, None, False)
+    usual = next(small.experiment.settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
     found = {
         name: bench.cell(usual | change, 1)
         for name, change in {
@@ -119,7 +106,7 @@ def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_pa
 def test_what_is_learnt_from_labels_at_random_is_nothing(papers):
     texts = [f"good {n % 7}" if n % 2 else f"bad {n % 7}" for n in range(200)]
     labels = np.arange(200) % 2
-    assert papers["cells"].learnt_words(texts, labels, texts, labels) == 1.0
+    assert papers.cells.learnt_words(texts, labels, texts, labels) == 1.0
     wrong = np.arange(200) // 2 % 2
-    assert papers["cells"].learnt_words(texts, wrong, texts, labels) < 0.8
-    assert papers["cells"].learnt_words(texts, np.zeros(200, dtype=int), texts, labels) == 0.5
+    assert papers.cells.learnt_words(texts, wrong, texts, labels) < 0.8
+    assert papers.cells.learnt_words(texts, np.zeros(200, dtype=int), texts, labels) == 0.5

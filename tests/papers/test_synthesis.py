@@ -1,33 +1,18 @@
 """The experiment of papers/synthesis: its settings, its tables, and vectors that are kept."""
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from dptext.evaluation.sweep import sweep
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.synthesis import cells, experiment, kept, report
-
-    yield {"cells": cells, "experiment": experiment, "kept": kept, "report": report}
-    sys.path.remove(str(ROOT))
+PAPERS = ("synthesis.cells", "synthesis.experiment", "synthesis.kept", "synthesis.report")
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_every_part_has_distinct_settings_of_the_same_names(papers, quick):
-    for part in papers["experiment"].PARTS:
-        settings = list(papers["experiment"].settings_of(part, quick=quick))
-        assert len({json.dumps(each, sort_keys=True) for each in settings}) == len(settings)
-        assert len({frozenset(each) for each in settings}) == 1
+def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settings, quick):
+    for part in papers.experiment.PARTS:
+        settings = list(papers.experiment.settings_of(part, quick=quick))
+        check_settings(settings)
         assert {"described", "real", "random labels"} <= {each["method"] for each in settings}
 
 
@@ -37,11 +22,11 @@ def measured(settings, seed):
 
 
 def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
-    settings = list(papers["experiment"].settings_of("news", quick=False))
+    settings = list(papers.experiment.settings_of("news", quick=False))
     sweep(measured, settings, (1, 2), path=tmp_path / "news.jsonl", name="synthesis news")
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{papers['report'].START}\n{papers['report'].END}\nafter\n", encoding="utf-8")
-    papers["report"].write_report(tmp_path, readme=readme)
+    readme.write_text(f"before\n{papers.report.START}\n{papers.report.END}\nafter\n", encoding="utf-8")
+    papers.report.write_report(tmp_path, readme=readme)
     text = readme.read_text(encoding="utf-8")
     assert "| synthetic, epsilon 1 (2 seeds) | 0.702 ± 0.006 | 0.702 ± 0.006 | 0.80 | 0.50 |" in text
     assert "synthetic, epsilon 1, pool: no news" in text
@@ -52,9 +37,9 @@ def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
 
 
 def test_kept_vectors_need_no_model(papers, tmp_path):
-    digest = papers["kept"]._digest
+    digest = papers.kept._digest
     vectors = np.arange(768.0).reshape(2, 384)
     np.savez(tmp_path / "sentences-64.npz", digests=np.array([digest("one"), digest("two")]), vectors=vectors)
-    encoder = papers["kept"].KeptSentences(tmp_path, tokens=64)
+    encoder = papers.kept.KeptSentences(tmp_path, tokens=64)
     np.testing.assert_array_equal(encoder.encode(["two", "one", "two"]), vectors[[1, 0, 1]])
     assert encoder.encode([]).shape == (0, 384)

@@ -2,9 +2,7 @@
 
 import csv
 import io
-import sys
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +10,8 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 
-ROOT = Path(__file__).resolve().parents[2]
+PAPERS = ("tem.cells", "tem.corpus", "tem.experiment", "tem.report")
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]
-
-
-@pytest.fixture(scope="module")
-def papers():
-    """The packages of papers/, which are not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.tem import cells, corpus, experiment, report
-
-    yield {"cells": cells, "corpus": corpus, "experiment": experiment, "report": report}
-    sys.path.remove(str(ROOT))
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +43,11 @@ def _rows(file):
 
 def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys):
     drawn = []
-    monkeypatch.setattr(papers["report"], "draw", lambda found, path: drawn.append(path))
+    monkeypatch.setattr(papers.report, "draw", lambda found, path: drawn.append(path))
     out = folder / "out"
     arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--out", str(out)]
     arguments += ["--processes", "1", "--trials", "2", "--epsilons", "2", "--shadows", "4", "--epochs", "3"]
-    papers["experiment"].main([*arguments, "--no-matched"])
+    papers.experiment.main([*arguments, "--no-matched"])
     whole = _rows(out / "results.csv")
     assert sorted((row["trial"], row["mechanism"]) for row in whole) == sorted(
         (trial, each) for trial in "01" for each in ("none", "TEM", "Madlib")
@@ -70,7 +58,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys)
     # cut the last row off, as if the run had been stopped: only that one is made again, and it is the same
     text = (out / "results.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     (out / "results.csv").write_text("".join(text[:-1]), encoding="utf-8")
-    papers["experiment"].main([*arguments, "--no-matched"])
+    papers.experiment.main([*arguments, "--no-matched"])
     again = _rows(out / "results.csv")
     assert len(again) == len(whole)
     assert {k: v for k, v in again[-1].items() if "seconds" not in k} == {
@@ -81,13 +69,13 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys)
     assert len(drawn) == 2
     capsys.readouterr()
     with pytest.raises(ParameterError, match="other settings"):
-        papers["experiment"].main([*arguments[:-1], "4", "--no-matched"])
+        papers.experiment.main([*arguments[:-1], "4", "--no-matched"])
 
 
 def test_the_adaptive_attacker_and_the_quarters(papers, folder):
     from papers.imdb import reviews
 
-    cells, corpora = papers["cells"], papers["corpus"]
+    cells, corpora = papers.cells, papers.corpus
     vectors = dptext.load_vectors(folder / "vectors.txt")
     corpus = corpora.read_corpus(reviews(folder), vectors)
     assert len(corpus.ids) == 160  # without those that have no label
@@ -109,7 +97,7 @@ def test_the_adaptive_attacker_and_the_quarters(papers, folder):
 
 
 def test_what_is_guessed_is_learnt_on_the_other_half(papers):
-    recovered = papers["cells"].recovered
+    recovered = papers.cells.recovered
     words = np.random.default_rng(2).integers(0, 50, 20_000)
     assert recovered(words, words, 50) == 1.0
     assert recovered(words, (words + 7) % 50, 50) == 1.0  # a secret permutation hides nothing
@@ -128,9 +116,9 @@ def test_matched_epsilons_keep_equally_many_words(papers, glove, folder):
     from papers.imdb import reviews
 
     small = dptext.load_vectors((glove.words[:400], glove.matrix[:400]))
-    corpus = papers["corpus"].read_corpus(reviews(folder), small)
+    corpus = papers.corpus.read_corpus(reviews(folder), small)
     corpus.ids.values[:] = np.random.default_rng(3).integers(0, 400, corpus.ids.values.size)
-    ((madlib, tem),) = papers["experiment"].matched_epsilons(corpus, small, [8.0])
+    ((madlib, tem),) = papers.experiment.matched_epsilons(corpus, small, [8.0])
     weights = corpus.frequencies(len(small))
     kept = [
         dptext.deniability(mechanism(small, epsilon=epsilon), weights=weights, seed=2).mean("keep")
@@ -147,7 +135,7 @@ def test_the_figure(papers, folder, tmp_path):
         for m, e in (("none", "0"), ("TEM", "2"), ("TEM", "4"), ("Madlib", "2"))
         for t in "012"
     ]
-    found = papers["report"].Results(rows)  # a run without likelihood ratios has no such columns
+    found = papers.report.Results(rows)  # a run without likelihood ratios has no such columns
     assert "| TEM | 2 |" in found.attacks()
-    papers["report"].draw(found, tmp_path / "figure.png")
+    papers.report.draw(found, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")

@@ -1,33 +1,23 @@
 """Word mechanisms at one pure budget: the settings, the best attacker, the table."""
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import dptext
 from dptext.evaluation.sweep import sweep
 
-ROOT = Path(__file__).resolve().parents[2]
+PAPERS = ("tem.pure",)
 
 
 @pytest.fixture(scope="module")
-def pure():
-    """A module of papers/, which is not installed."""
-    sys.path.insert(0, str(ROOT))
-    from papers.tem import pure
-
-    yield pure
-    sys.path.remove(str(ROOT))
+def pure(papers):
+    return papers.pure
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_settings_are_distinct_and_have_the_same_names(pure, quick):
+def test_settings_are_distinct_and_have_the_same_names(pure, check_settings, quick):
     settings = list(pure.settings_of(quick=quick))
-    assert len({json.dumps(each, sort_keys=True) for each in settings}) == len(settings)
-    assert len({frozenset(each) for each in settings}) == 1
+    check_settings(settings)
 
 
 @pytest.fixture
