@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -28,6 +28,7 @@ __all__ = [
     "OnError",
     "PathLike",
     "check_kept_columns",
+    "first_rows",
     "read_documents",
 ]
 
@@ -108,6 +109,26 @@ def read_documents(
 
         opens.append((path, opened))
     return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
+
+
+def first_rows(
+    paths: Sequence[PathLike], *, suffix: str | None = None, only: Collection[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of files with all their columns, for a look at them: one after the other, from the beginning.
+
+    A pipe, which can be read once only, is passed over, and so is a row that cannot be read.
+
+    Args:
+        paths, suffix: as in `read_documents`.
+        only: these columns alone, of rows that have them.
+
+    Raises:
+        StorageError, DataError, ParameterError, MissingExtraError: as `read_documents`.
+    """
+    for each in map(Path, paths):
+        announced = file_format(Path(f"x{suffix}" if suffix else each))
+        if not is_pipe(each):
+            yield from announced.format.rows(each, announced.compression, only=only)
 
 
 def check_kept_columns(text: str, keep: Sequence[str]) -> None:

@@ -12,8 +12,8 @@ import datetime
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeAlias
 from dptext.errors import DataError, ParameterError, extra
 from dptext.files.blocks import BLOCK_REJECTS, Block, Columns, Reject, add_reject, block_limits, is_no_text
 from dptext.files.column import columns_there
-from dptext.files.parquet import ParquetSource, as_lists, as_table, assemble, segment
+from dptext.files.parquet import ParquetSource, as_lists, as_table, assemble, parquet_rows, segment
 from dptext.files.streams import OpenedFile, compress
 from dptext.own_files import HashedFile
 
@@ -104,6 +104,17 @@ class Format(ABC):
         Raises:
             StorageError: it cannot be opened.
             DataError: it is not of this format, or lacks a column.
+            MissingExtraError: a package is not installed.
+        """
+
+    @abstractmethod
+    def rows(self, path: Path, compression: str, /, *, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
+        """Rows with all their columns, or with some where they have these, for a look at them: in order, without those
+        that cannot be read.
+
+        Raises:
+            StorageError: the file cannot be opened.
+            DataError: it is not of this format.
             MissingExtraError: a package is not installed.
         """
 
@@ -410,6 +421,13 @@ class _LineFormat(Format):
     def source(self, path: Path, compression: str, /, *, text: str, columns: Names, skip: bool) -> Source:
         return _LineSource(OpenedFile(path, compression), self.read, text, columns, skip)
 
+    def rows(self, path: Path, compression: str, /, *, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
+        file = OpenedFile(path, compression)
+        with closing(file):
+            for row in self.read(Lines(file), () if self.has_columns else ("text",)):
+                if not isinstance(row, BadRow):
+                    yield row if only is None else {name: row[name] for name in only if name in row}
+
     def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, first: bool, /) -> bytes:
         lists = as_lists(columns)
         missing = next((name for name in names[1:] if name not in lists), None)
@@ -445,6 +463,9 @@ class _ParquetFormat(Format):
 
     def source(self, path: Path, _compression: str, /, *, text: str, columns: Names, skip: bool) -> Source:
         return ParquetSource(path, text=text, columns=columns, skip=skip)
+
+    def rows(self, path: Path, _compression: str, /, *, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
+        return parquet_rows(path, only)
 
     def encode(self, names: Names, texts: Sequence[str | None], columns: Columns, row: int, _first: bool, /) -> bytes:
         return segment(as_table(names[0], texts, columns, names[1:], row), row)

@@ -7,8 +7,8 @@ source's schema is dropped: it may name, or hold, what was not kept.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ __all__ = [
     "as_vectors",
     "assemble",
     "kept_beside",
+    "parquet_rows",
     "pyarrow",
     "segment",
     "vector_blocks",
@@ -74,24 +75,10 @@ class ParquetSource:
                 self.size = os.fstat(file.fileno()).st_size
         except OSError as error:
             raise StorageError.of("open", path, error) from None
-        self._file = self._opened(path)
+        self._file = _opened(path)
         self._rows = self._file.metadata.num_rows
         self._done = 0
         self._check_columns()
-
-    def _opened(self, path: Path) -> Any:
-        try:
-            # no buffers ahead of the reader, so that memory does not grow with a row group
-            file = self._arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
-            _ = file.schema_arrow.names
-            groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-            if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
-                return file
-        except (self._arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # such an error may hold a name
-            unreadable = self._unreadable(error)
-            if unreadable is not None:
-                raise unreadable from None
-        raise DataError(f"{self.name} is not a parquet file, or was cut or damaged; copy the file again")
 
     @property
     def position(self) -> int:
@@ -162,7 +149,7 @@ class ParquetSource:
                 except (self._arrow.ArrowException, OSError, UnicodeDecodeError) as error:
                     if isinstance(error, DptextError):
                         raise
-                    unreadable = self._unreadable(error)
+                    unreadable = _unreadable(self.name, error)
                     if unreadable is not None:
                         raise unreadable from None
                     damaged = True
@@ -173,11 +160,6 @@ class ParquetSource:
             if self._done < last:  # a damaged group may also end early without an error
                 yield [], empty, [self._left_out(self._done + 1, last, "the row group is damaged; copy the file again")]
                 self._done = last
-
-    def _unreadable(self, error: BaseException) -> StorageError | None:
-        """The error where the system cannot read; for a damaged file pyarrow raises an OSError without a number."""
-        number = getattr(error, "errno", None)
-        return None if number is None else StorageError(f"cannot read {self.name!r}: {os.strerror(number)}")
 
     def _left_out(self, first: int, last: int, reason: str) -> Reject:
         if not self._skip:
@@ -204,6 +186,48 @@ class ParquetSource:
             reason = f"expected UTF-8 in {self._text!r}, it is not; convert the column"
             rejects.append(self._left_out(first + place, first + place, reason))
         return texts, kept.take(self._arrow.array(good, type=self._arrow.int64())), rejects
+
+
+def _opened(path: Path) -> Any:
+    arrow, name = pyarrow(), shown(path)
+    try:
+        # no buffers ahead of the reader, so that memory does not grow with a row group
+        file = arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+        _ = file.schema_arrow.names
+        groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
+            return file
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # such an error may hold a name
+        unreadable = _unreadable(name, error)
+        if unreadable is not None:
+            raise unreadable from None
+    raise DataError(f"{name} is not a parquet file, or was cut or damaged; copy the file again")
+
+
+def _unreadable(name: str, error: BaseException) -> StorageError | None:
+    """The error where the system cannot read; for a damaged file pyarrow raises an OSError without a number."""
+    number = getattr(error, "errno", None)
+    return None if number is None else StorageError(f"cannot read {name!r}: {os.strerror(number)}")
+
+
+def parquet_rows(path: Path, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
+    """See `dptext.files.formats.Format.rows`; values that Python has no type for are left out."""
+    arrow, file = pyarrow(), _opened(path)
+    with closing(file):
+        names = file.schema_arrow.names
+        there = names if only is None else list(only)
+        wanted = [name for name in there if names.count(name) == 1]
+        # a name with a dot would select inside a structure of that name: such a file is read whole
+        columns = None if any("." in name for name in names) else wanted
+        with suppress(arrow.ArrowException, OSError, UnicodeDecodeError):  # what is damaged ends the look
+            for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=columns):
+                table = arrow.Table.from_batches([batch])
+                lists: dict[str, Sequence[Any]] = {}
+                for name in wanted:
+                    with suppress(DataError):
+                        lists |= as_lists(table.select([name]))
+                for at in range(table.num_rows):
+                    yield {name: values[at] for name, values in lists.items()}
 
 
 def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
