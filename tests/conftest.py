@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dptext
+from repeated import same_draws as repeated_draws
 
 # a busy machine is no failure
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,3 +47,10 @@ def small() -> dptext.WordVectors:
     points = np.random.default_rng(7).normal(size=(300, 5))
     points[17] = points[4]
     return dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(300)], points))
+
+
+@pytest.fixture
+def same_draws():
+    """See `repeated.same_draws`: for a test of a score; the release of a wider fixture takes it itself."""
+    with repeated_draws():
+        yield

@@ -98,6 +98,7 @@ def test_a_blind_guess_is_at_least_the_most_frequent_answer():
         assert accuracy[0].baseline >= max(labels.mean(), 1 - labels.mean())
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_nobody_found_among_a_few_is_not_nobody():
     labels, people = list("ab") * 10, np.arange(20) // 2
     found = attribute_inference([[each == "a"] for each in labels], labels, people=people, attackers="linear", folds=2)

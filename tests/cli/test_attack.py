@@ -118,6 +118,7 @@ def test_madlib_has_no_formula_and_says_so(release, run):
     assert "leave out --informed" in err
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_an_attribute_of_texts_and_of_vectors(run, tmp_path):
     arrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
     generator = np.random.default_rng(2)

@@ -62,6 +62,7 @@ def rows(name):
     return list(dptext.read_documents(name, keep=["topic"]))
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_a_corpus_its_statement_and_the_description_beside_it(synthesize, run):
     code, out, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40")
     assert code == 0, err

@@ -12,6 +12,7 @@ from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
 from dptext.reports.inputs import chosen_rows, columns_of, count_rows, read_rows
 from dptext.reports.measure import Question
+from repeated import same_draws
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
@@ -37,7 +38,8 @@ def folder(tmp_path_factory, glove):
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     vectors = dptext.load_vectors(str(folder / "small.txt"))
     mechanism = dptext.TEM(vectors, epsilon=4.0)
-    privatize_file(folder / "in.jsonl", folder / "out.jsonl", mechanism, keep=("side", "group", "who"))
+    with same_draws():
+        privatize_file(folder / "in.jsonl", folder / "out.jsonl", mechanism, keep=("side", "group", "who"))
     return folder
 
 

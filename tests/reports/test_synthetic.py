@@ -7,6 +7,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.release.release import statement_path
+from repeated import same_draws
 from reports.corpora import SECRET, edit, make
 
 pytest.importorskip("matplotlib")
@@ -16,7 +17,8 @@ pytest.importorskip("sklearn")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
-    make(folder)
+    with same_draws():
+        make(folder)
     return folder
 
 
@@ -47,6 +49,7 @@ def headings(report):
     return re.findall(r"<h2>(.*?)</h2>", report.html())
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_a_page_of_the_owner_holds_all_of_it(everything):
     assert not everything.refuted
     assert everything.has_owner_numbers
@@ -134,6 +137,7 @@ def test_no_private_word_is_on_page_or_card(everything, alone):
         assert SECRET not in each.html() + each.card()
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_a_corpus_without_labels(folder):
     make(folder, "plain.jsonl", columns=(), n=40)
     found = report(

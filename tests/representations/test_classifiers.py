@@ -71,6 +71,7 @@ def test_clone_and_pickle():
     assert (again.device_model().predict(CLEAN) == fitted.device_model().predict(CLEAN)).all()
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_pipeline_and_cross_validation():
     pipeline = make_pipeline(FunctionTransformer(NOISE.randomize), NoisyClassifier(channel=NOISE))
     assert cross_val_score(pipeline, CLEAN, LABELS, cv=3).mean() > 0.7
@@ -252,6 +253,7 @@ def test_adaptive_training_works_from_a_statement_and_not_from_a_channel():
         clone(server).set_params(channel=SENT.channel(10)).fit_public(*public)
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_the_linear_model_learns_from_public_vectors_too():
     public, test = reviews(seed=12), reviews(seed=13)
     server = NoisyClassifier(channel=NOISE).fit_public(*public)
@@ -286,6 +288,7 @@ class Telling(Doubled):
 
 
 @pytest.mark.parametrize("kind", [Doubled, Telling])
+@pytest.mark.usefixtures("same_draws")
 def test_noise_that_changes_the_width(kind):
     pytest.importorskip("torch")
     channel, (vectors, labels) = kind(10).freeze(), two_ways(600, 15)
@@ -377,6 +380,7 @@ def test_public_vectors_of_one_class_or_no_shape_are_errors():
         NoisyClassifier(channel=NOISE).fit_public(CLEAN, LABELS[:5])
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_missing_torch_is_answered_with_its_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[train\]"'):

@@ -110,6 +110,7 @@ def test_a_file_its_schema_and_its_statement(work, encoder):
     assert names() == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_the_vectors_are_those_of_the_encoder_under_the_noise_of_the_job(work, encoder, small_blocks):
     """Blocks of ten rows, each with a stream of its own, and the same rows in memory."""
     write("in.jsonl", rows(25))

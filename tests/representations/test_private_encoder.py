@@ -192,6 +192,7 @@ def test_what_it_saves_is_what_a_device_loads(encoder, tmp_path):
 # -- where estimators work ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_in_a_pipeline(encoder):
     supervised = {"projection": "supervised", "dimension": 2, "public_labels": PUBLIC_LABELS}
     model = make_pipeline(encoder.set_params(randomizer=PrivUnit(epsilon=50.0), **supervised), LogisticRegression())
@@ -201,6 +202,7 @@ def test_in_a_pipeline(encoder):
     assert pickle.loads(pickle.dumps(model)).predict(TEXTS[:3]).shape == (3,)
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_in_a_search_over_randomizers(encoder):
     encoder.set_params(projection="supervised", dimension=2, public_labels=PUBLIC_LABELS)
     model = make_pipeline(encoder, LogisticRegression())

@@ -47,6 +47,7 @@ def split():
     return SplitClassifier(STRONG, **SMALL, public_name="hotels").fit(TEXTS, LABELS)
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_device_and_server_together_classify(split):
     sent = split.release_.encode(["a lovely garden", "the dirty street", "", None])
     assert sent.shape == (4, 4)
@@ -64,6 +65,7 @@ def test_the_promise_is_the_randomizers_and_says_what_is_public(split):
     assert "nothing is promised to those who are in there" in said.explain()
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_the_devices_part_is_an_encoder_for_other_noise(split, tmp_path):
     bag = split.release_.encoder
     assert isinstance(bag, EmbeddingBag)
@@ -97,12 +99,14 @@ def test_ngrams_that_no_public_text_has_are_zeros(split):
     ],
     ids=lambda each: f"{each.name}, {getattr(each, 'domain', '')}",
 )
+@pytest.mark.usefixtures("same_draws")
 def test_it_learns_through_every_noise_on_vectors(randomizer):
     found = SplitClassifier(randomizer, **SMALL | {"epochs": 20}).fit(TEXTS, LABELS)
     assert found.score(TEXTS, LABELS) > 0.9
     assert found.release_.statement.mechanism == randomizer.name
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_robust_training_beats_plain_training():
     """Seven per cent better, as a rule. 9,600 test rows: six standard errors of a share are .03."""
     noise = L2Laplace(epsilon=12.0)
@@ -163,6 +167,7 @@ def test_hashed_texts_are_the_same_texts(split):
     np.testing.assert_array_equal(hashed.head_.layers[0][0], split.head_.layers[0][0])
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_clone_pickle_pipeline_and_cross_validation(split):
     copy = clone(split)
     assert not any(name.endswith("_") for name in vars(copy))
@@ -209,6 +214,7 @@ def test_the_bounds_are_those_of_the_domains():
         bounding(torch, Domain.ONE_HOT)
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_what_is_trained_through_is_what_is_sent():
     """Without noise to speak of, the loss of the last epoch's model is that of the vectors that devices send."""
     for randomizer in (

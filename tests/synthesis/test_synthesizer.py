@@ -80,6 +80,7 @@ def test_every_number_gets_noise_those_of_a_label_that_nobody_has_too():
     assert (matrix[2] != 0).all()
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_texts_that_are_chosen_carry_the_right_label_and_no_private_word():
     made = fitted(epsilon=8.0).sample(POOL, 40, seed=1)
     assert made.documents == len(made.texts) == len(set(made.texts)) == 40
@@ -95,6 +96,7 @@ def test_texts_that_are_chosen_carry_the_right_label_and_no_private_word():
 
 
 @pytest.mark.parametrize("shares", ["released", "uniform"])
+@pytest.mark.usefixtures("same_draws")
 def test_shares_of_labels(shares):
     given = [each for each in documents(users=200) if each.label == "drinks" or each.user.endswith("7")]
     found = fitted(given, epsilon=8.0).sample(POOL, 40, shares=shares, seed=1).labels.count("rules")
@@ -164,6 +166,7 @@ def test_labels_that_nobody_has_may_be_what_is_wrong():
     assert "label" not in fitted(documents(users=1), labels=None, epsilon=0.1).doubts()[0]
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_hints_are_words_of_the_pool_that_stand_out():
     hints = fitted(epsilon=8.0, features="words").hints(3)
     assert set(hints) == set(LABELS)
@@ -182,6 +185,7 @@ def test_several_columns_of_labels_are_classes_together():
     assert made.labels[0] == (made.columns["topic"][0], made.columns["stars"][0])
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_without_labels_texts_are_near_to_those_described():
     given = [each for each in documents(users=200) if each.label == "drinks"]
     made = fitted(given, labels=None, epsilon=8.0).sample(POOL, 20, variety=0.0, seed=1)

@@ -146,6 +146,7 @@ def test_all_rounds_together_cost_the_budget_and_use_it(rounds, epsilon, delta):
     assert sigma_of_a_round(made.terms.budget.sigma, rounds) >= made.terms.budget.sigma * math.sqrt(rounds)
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_each_round_has_noise_of_its_own_of_that_size(features, monkeypatch):
     """The noise of 3 rounds of 6,000 candidates: two-sided at 5 standard deviations of a variance, 6e-7."""
     drawn = []

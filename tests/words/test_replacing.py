@@ -98,6 +98,7 @@ def test_every_release_has_its_own_id(faithful):
     )
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_two_runs_without_a_seed_differ_and_with_one_agree(glove):
     mechanism = TEM(glove, epsilon=2.0)
     texts = ["the doctor lied to the patient about the bill"] * 3

@@ -126,6 +126,7 @@ def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(privatizer)
 # -- where estimators work ------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_in_a_pipeline(vectors):
     model = make_pipeline(
         WordPrivatizer(epsilon=200.0, vectors=vectors, limit=None), TfidfVectorizer(), LogisticRegression(C=10)
