@@ -242,7 +242,7 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
     assert told["features_2_encoder_weighting"] == 1e-2
     assert any("fitted on public texts alone (200 texts" in each for each in features["three"].assumptions())
     assert features["three"].exposed() == ()
-    assert "200 public texts" in repr(features["three"])
+    assert "public_texts=200" in repr(features["three"])
 
 
 def test_words_for_hints_are_frequent_ones_of_the_pool() -> None:

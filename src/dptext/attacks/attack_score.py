@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from dptext.attacks.rows import as_people
 from dptext.estimates import Estimate, mean_of_people, share
+from dptext.showing import Facts, Showing
 
 __all__ = ["AttackScore", "share_of_rows"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttackScore:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AttackScore(Showing):
     """How well an attack did, beside somebody who sees nothing.
 
     Higher is always better for the attacker, and worse for the people in the data.
@@ -47,6 +48,18 @@ class AttackScore:
 
     def __str__(self) -> str:
         return f"{self.attack}: {self.measure} {self.score} against {self.baseline:.3f} ({self.baseline_name})"
+
+    def _in_brief(self) -> Facts:
+        yield "attack", self.attack
+        yield "measure", self.measure
+        yield "score", self.score.value
+        yield "baseline", self.baseline
+        yield "succeeded", self.succeeded
+
+    def _in_full(self) -> Facts:
+        yield "95% interval", f"{self.score.low:.3f} to {self.score.high:.3f} ({self.score.count:,} {self.score.of})"
+        yield "baseline is", self.baseline_name
+        yield "detail", self.detail or None
 
 
 def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float) -> Estimate:

@@ -31,6 +31,7 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.showing import Facts, Showing
 
 __all__ = [
     "Outcome",
@@ -64,8 +65,8 @@ class Outcome(StrEnum):
     the claim; ``draws`` says whether draws were compared with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Verdict(Showing):
     """The result of an audit. All losses are in nats.
 
     Attributes:
@@ -159,6 +160,18 @@ class Verdict:
         """The verdict as JSON; infinities as the string "infinity"."""
         data = {**asdict(self), "claim": guarantee_to_dict(self.claim), "refutable": self.refutable}
         return json.dumps({key: _plain(value) for key, value in data.items()}, indent=2)
+
+    def _in_brief(self) -> Facts:
+        yield "outcome", str(self.outcome)
+        yield "loss", self.loss
+        yield "allowed", self.allowed
+        yield "claim", str(self.claim)
+
+    def _in_full(self) -> Facts:
+        yield "verdict", self._headline()
+        for each in self._reasons():
+            name, _, reason = each.partition(":")
+            yield name.lower(), reason.strip()
 
 
 def _plain(value: object) -> object:

@@ -44,6 +44,8 @@ from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.wording import facts_of
+from dptext.showing import Facts, Showing
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
@@ -122,8 +124,8 @@ class Family:
         return usual
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Showing):
     """An epsilon, what was asked for and what is reached there.
 
     Attributes:
@@ -143,6 +145,18 @@ class Calibration:
     error: float
     found: Deniability = field(repr=False)
     mechanism: WordMechanism = field(repr=False)
+
+    def _in_brief(self) -> Facts:
+        yield "epsilon", self.epsilon
+        yield "target", self.target
+        yield "wanted", self.wanted
+        yield "reached", self.reached
+        yield "error", None if math.isnan(self.error) else self.error
+
+    def _in_full(self) -> Facts:
+        yield "mechanism", self.found.mechanism
+        yield from self.found._in_full()
+        yield from facts_of(self.mechanism.statement)
 
 
 @overload

@@ -30,6 +30,7 @@ from dptext.calibration.outcomes import Floats, Rows, distributions_of, outcomes
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.showing import Facts, Showing
 from dptext.words.mechanism import WordMechanism
 
 __all__ = [
@@ -155,8 +156,8 @@ _BOUNDS = ("keep_low", "keep_high", "support_low", "support_high")
 _NORMAL_95 = 1.96
 
 
-@dataclass(frozen=True, eq=False)
-class Deniability:
+@dataclass(frozen=True, eq=False, repr=False)
+class Deniability(Showing):
     """What a mechanism does to each of n words, and to the words of running text.
 
     Arrays are (n,) float64, one entry a word. What speaks of a replacement is given that the word does not stay, and
@@ -270,6 +271,23 @@ class Deniability:
         values: Floats = getattr(self, name)
         return values
 
+    # -- shown ------------------------------------------------------------------------------------------------
+
+    def _in_brief(self) -> Facts:
+        yield "mechanism", self.mechanism
+        yield "epsilon", self.epsilon
+        yield "words", len(self)
+        yield "keep", self.mean("keep")
+        yield "support", self.quantile("support", 0.5)
+        yield "draws", self.draws
+
+    def _in_full(self) -> Facts:
+        low, high = (self.quantile("keep", share) for share in (0.05, 0.95))
+        middle = self.quantile("support", 0.5)
+        yield "a word stays", f"with probability {self.mean('keep'):.1%} (mean; 90% of text: {low:.1%} to {high:.1%})"
+        yield "it could become", f"{middle:,.0f} words (median; with {1 - self.eta:.0%} of the probability)"
+        yield "how it is known", "exactly" if self.draws is None else f"from {self.draws:,} draws of each word"
+
 
 def deniability(
     mechanism: WordMechanism,
@@ -364,8 +382,8 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@dataclass(frozen=True)
-class Replacements:
+@dataclass(frozen=True, repr=False)
+class Replacements(Showing):
     """The outputs of one word.
 
     Attributes:
@@ -389,6 +407,17 @@ class Replacements:
     likeliest: tuple[tuple[str, float], ...]
     eta: float
     draws: int | None
+
+    def _in_brief(self) -> Facts:
+        """Not the word: somebody may have typed one out of a text."""
+        yield "known", self.known
+        yield "epsilon", self.epsilon
+        yield "keep", self.keep
+        yield "support", self.support
+        yield "draws", self.draws
+
+    def _in_full(self) -> Facts:
+        yield "likeliest", ", ".join(f"{word} ({share:.1%})" for word, share in self.likeliest)
 
 
 def replacements(

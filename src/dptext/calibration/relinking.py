@@ -28,10 +28,12 @@ from dptext.estimates import mean_of_people
 from dptext.noise.subset_selection import Profile
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.vulnerability import epsilon_at_most
+from dptext.privacy.wording import calibrated_bank
 from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
+from dptext.showing import Facts, Showing
 
 __all__ = ["BankCalibration", "BankEpsilon", "bank_epsilon", "calibrate_bank"]
 
@@ -62,8 +64,8 @@ class BankEpsilon:
     relinking: Mapping[int, float]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BankCalibration:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BankCalibration(Showing):
     """An epsilon at which texts are traced back rarely enough.
 
     Attributes:
@@ -89,6 +91,16 @@ class BankCalibration:
     public: float | None = None
     public_reached: float | None = None
     rewriter: BankRewriter = field(repr=False)
+
+    def _in_brief(self) -> Facts:
+        yield "epsilon", self.epsilon
+        yield "wanted", self.wanted
+        yield "people", self.people
+        yield "reached", self.reached
+        yield "public", self.public
+
+    def _in_full(self) -> Facts:
+        yield from (("what it is", each) for each in calibrated_bank(self))
 
 
 def calibrate_bank(

@@ -230,7 +230,7 @@ def _calibrate_bank(asked: BankOptions, epsilon: Sequence[float], seed: int, out
         sample = sample.sentences()
     found = None
     if asked.relinking is not None:
-        output.say(f"Looking for the epsilon of {bank!r} ...")
+        output.say(f"Looking for the epsilon of texts of {bank.name!r} ({len(bank):,} texts, {bank.features.name}) ...")
         public = None if sample is None else list(sample.texts)
         found = calibrate_bank(bank, relinking=asked.relinking, people=asked.people, texts=public, seed=seed, **how)
     wanted = sorted({*(epsilon or _EPSILONS), *([found.epsilon] if found is not None else [])})

@@ -27,6 +27,7 @@ from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Relation
+from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.grouping import Person, UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
@@ -131,7 +132,7 @@ class Plan(ReleasePlan):
         )
 
 
-class Cooccurrence(Shareable):
+class Cooccurrence(Shareable, Showing):
     """Word vectors from the texts of users, by one noisy release of what words stand beside what words.
 
     Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by

@@ -27,6 +27,7 @@ from dptext.privacy.guarantee import ApproxDP, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.showing import Facts, Showing
 
 __all__ = ["BudgetPolicy", "ConcernModel", "Levels", "PredictedFrom", "PredictionError", "concerns_by", "fit_concerns"]
 
@@ -40,7 +41,7 @@ _MOST_FOLDS = 1000
 _LABELS = "the labels and features that levels are predicted with were given by volunteers for publication"
 
 
-class BudgetPolicy:
+class BudgetPolicy(Showing):
     """Public levels, and how users come by theirs: it goes as ``level=`` into `SkipGram` and `Cooccurrence`.
 
     Those who declared a level have it; those who did not get one that is predicted, if the policy predicts; all others
@@ -238,6 +239,12 @@ class BudgetPolicy:
         if ordered != sorted(ordered):
             raise ParameterError("concerns must not fall where epsilons do: less epsilon is enough for more concern")
         return found
+
+    def _in_brief(self) -> Facts:
+        yield "levels", self.levels
+        yield "attribute", self.attribute
+        yield "default", self.default
+        yield "predicted_from", self.predicted_from
 
 
 def _restored(state: dict[str, Any]) -> BudgetPolicy:

@@ -33,6 +33,7 @@ from dptext.privacy.public_users import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
 from dptext.privacy.statement import Parameter
 from dptext.privacy.unit import Relation
+from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserUnit, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
@@ -375,7 +376,7 @@ class Run:
         return tables
 
 
-class SkipGram(Shareable):
+class SkipGram(Shareable, Showing):
     """Word vectors from the texts of users: skip-gram with negative sampling, trained by DP-SGD.
 
     In each step every user takes part by a coin of their own. Of a user who does, some pairs of words are drawn from

@@ -41,6 +41,7 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from dptext.processes import begin_worker
+from dptext.showing import Facts, Showing
 
 __all__ = ["Progress", "Summary", "Sweep", "grid", "read_sweep", "sweep"]
 
@@ -60,8 +61,8 @@ class Summary:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sweep:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sweep(Showing):
     """The rows of a sweep.
 
     Attributes:
@@ -146,6 +147,13 @@ class Sweep:
         if len(fitting) != 1:
             raise ParameterError(f"{name} must single out one setting, it fits {len(fitting)}")
         return fitting[0]
+
+    def _in_brief(self) -> Facts:
+        yield "experiment", self.experiment.get("experiment")
+        yield "rows", len(self.rows)
+        yield "settings", len(self._by_setting())
+        yield "numbers", ", ".join(self.names)
+        yield "seconds", self.seconds
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ from dptext.representations.encoders import Progress, TextEncoder, Vectors, chec
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.mean_of_words import RELEASED_BEFORE, MeanOfWords
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
+from dptext.showing import Facts, Showing
 from dptext.threads import one_blas_thread
 from dptext.vectors.formats import KNOWN_VECTORS, load_vectors
 
@@ -232,7 +233,7 @@ _WORDS_END = "\n"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublicFeatures:
+class PublicFeatures(Showing):
     """Text to bounded vector, frozen; two with the same fingerprint are the same function. See the module.
 
     **Guarantee.** None by itself: its vectors are *not private*. What it promises is their length, at most 1 in exact
@@ -285,9 +286,6 @@ class PublicFeatures:
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
-
-    def __repr__(self) -> str:
-        return f"PublicFeatures({self.name}; {self.dimension} dimensions, fitted on {self.public_texts} public texts)"
 
     def units(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Units:
         """(n, k) int32, the vectors in units of `UNIT`; the squares of a row add up to at most 2^30. *Not private.*"""
@@ -432,6 +430,11 @@ class PublicFeatures:
                 "one"
             )
         raise DataError(f"{source}: the parts of the features are not of one whole; get the folder again")
+
+    def _in_brief(self) -> Facts:
+        yield "name", self.name
+        yield "dimension", self.dimension
+        yield "public_texts", self.public_texts
 
 
 def _released(encoder: TextEncoder) -> PrivacyStatement | None:

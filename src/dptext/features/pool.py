@@ -16,6 +16,7 @@ from dptext.files.documents import Document, OnError, PathLike, read_documents
 from dptext.files.folders import find_files
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.statement import Parameter
+from dptext.showing import Facts, Showing
 from dptext.text.sentences import sentences
 
 __all__ = ["Pool", "encodable"]
@@ -23,7 +24,7 @@ __all__ = ["Pool", "encodable"]
 _FEW = 1000  # texts that are looked at, in case somebody gave names of files
 
 
-class Pool:
+class Pool(Showing):
     """Public texts, as candidates and as what public features are fitted on.
 
     Kept are the distinct texts that are not empty, in the order in which they came, without white space around them.
@@ -55,7 +56,7 @@ class Pool:
 
     >>> pool = Pool(["Tea, please.", "Tea,  please. ", "", "No tax today."], name="two sentences", licence="CC0-1.0")
     >>> pool
-    Pool('two sentences', 2 texts)
+    Pool(name='two sentences', texts=2, licence='CC0-1.0')
     >>> pool.given, pool.empty, pool.repeated
     (4, 1, 1)
     >>> Pool([" "])
@@ -171,8 +172,10 @@ class Pool:
     def __iter__(self) -> Iterator[str]:
         return iter(self.texts)
 
-    def __repr__(self) -> str:
-        return f"Pool({self.name!r}, {len(self):,} {'text' if len(self) == 1 else 'texts'})"
+    def _in_brief(self) -> Facts:
+        yield "name", self.name
+        yield "texts", len(self)
+        yield "licence", self.licence
 
 
 def encodable(text: str) -> str:

@@ -48,9 +48,10 @@ class Document:
         attributes: other columns by name.
     """
 
-    text: str | None = field(repr=False)  # what is private stays out of logs and tracebacks
+    # what is private stays out of logs and tracebacks
+    text: str | None = field(repr=False)
     user: str | None = field(default=None, repr=False)
-    label: Any = None
+    label: Any = field(default=None, repr=False)
     attributes: Mapping[str, Any] | None = field(default=None, repr=False)
 
 

@@ -30,6 +30,7 @@ from dptext.hiding.training import HidingEpoch, Run
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance, checked_texts
 from dptext.representations.gru import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
+from dptext.showing import Facts, Showing
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["AutoEncoder", "GruBody"]
@@ -59,7 +60,7 @@ _OF_DECODER |= {
 """Where torch has the arrays of encoder and decoder."""
 
 
-class AutoEncoder:
+class AutoEncoder(Showing):
     """Train a recurrent encoder to keep what it takes to write a text again (a GRU, as in Beigi et al. 2019).
 
     Its ``text_encoder_`` is an encoder like any other; `dptext.HidingEncoder` trains it further, or layers on top of
@@ -147,6 +148,9 @@ class AutoEncoder:
         if isinstance(words, Sequence) and not isinstance(words, str):
             return WordTable.of_words(words, longest=longest)
         return WordTable.of_texts(texts, most=whole("words (or a list of them)", words, least=1), longest=longest)
+
+    def _in_brief(self) -> Facts:
+        yield "dimension", self.options.dimension
 
 
 class _Rebuilding:

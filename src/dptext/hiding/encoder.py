@@ -39,6 +39,7 @@ from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
+from dptext.showing import Facts, Showing
 
 __all__ = ["HidingEncoder"]
 
@@ -47,7 +48,7 @@ _SMALLEST = 1e-30
 _FITTED = ("layers", "text_encoder", "decoder", "randomizer", "bound", "release", "provenance", "epochs", "best")
 
 
-class HidingEncoder:
+class HidingEncoder(Showing):
     """Train an encoder against adversaries, with the noise of the release in the loop.
 
     The encoder is trained for a task head and against one adversary an attribute (Beigi et al. 2019, as a min-max
@@ -295,6 +296,11 @@ class HidingEncoder:
         if not hasattr(self, "trained_"):
             raise ParameterError("the encoder is not trained yet: call fit(texts, task=..., attributes=...) first")
         return self.trained_
+
+    def _in_brief(self) -> Facts:
+        yield "encoder", self.encoder
+        yield "randomizer", self.randomizer
+        yield "dimension", self.dimension
 
 
 class _Layers:

@@ -26,12 +26,13 @@ from dptext.representations.encoders import Progress, Provenance, TextEncoder, V
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Private, Randomizer
+from dptext.showing import Facts, Showing
 
 __all__ = ["TrainedEncoder", "statement_of_vectors"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TrainedEncoder:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TrainedEncoder(Showing):
     """An encoder like any other, with bound and noise of its own. Frozen: `dptext.HidingEncoder` trains it.
 
     Attributes:
@@ -156,6 +157,13 @@ class TrainedEncoder:
         """What its training, and that of the encoder underneath, shows of texts that are not public, for statements."""
         trained: Any = self.provenance if self.text_encoder is None else self.text_encoder
         return exposed_by(trained)
+
+    def _in_brief(self) -> Facts:
+        yield "encoder", self.text_encoder
+        yield "bound", self.bound.kind
+        yield "randomizer", self.randomizer
+        yield "dimension", self.dimension
+        yield "best", self.best
 
 
 def statement_of_vectors(

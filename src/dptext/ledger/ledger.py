@@ -55,6 +55,7 @@ from dptext.privacy.guarantee import Guarantee, MetricDP, guarantee_from_dict, g
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
+from dptext.showing import Facts, Showing
 
 __all__ = ["PENDING", "RELEASED", "TEXT", "Balance", "Ledger", "Limits", "Release", "Reservation", "Summary", "Terms"]
 
@@ -116,7 +117,7 @@ _PATIENCE = 600.0
 _RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
-class Ledger:
+class Ledger(Showing):
     """An existing ledger. Any number of processes may use one file; it belongs on a local disk (locks).
 
     Args:
@@ -402,6 +403,10 @@ class Ledger:
                 "a new name; nothing was released"
             )
         return str(row[1])
+
+    def _in_brief(self) -> Facts:
+        yield "path", str(self.path)
+        yield "limits", str(self.limits)
 
 
 class Reservation:

@@ -36,6 +36,7 @@ from dptext.privacy.guarantee import (
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
+from dptext.showing import Facts, Showing
 
 __all__ = [
     "OF_SUBSTITUTION",
@@ -69,8 +70,8 @@ def new_release_id() -> str:
     return RandomBits().take(16).hex()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivacyStatement:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PrivacyStatement(Showing):
     """What a release promises, to whom, and what it does not.
 
     Attributes:
@@ -298,6 +299,13 @@ class PrivacyStatement:
                 "another version of dptext wrote it (its field 'software' names which)"
             )
         return statement
+
+    def _in_brief(self) -> Facts:
+        yield "mechanism", self.mechanism
+        yield "guarantee", str(self.guarantee)
+        yield "unit", str(self.unit)
+        yield "relation", str(self.relation)
+        yield "trust", str(self.trust)
 
 
 def software() -> str:

@@ -49,6 +49,7 @@ __all__ = [
     "done_by_bank",
     "explanation_html",
     "explanation_text",
+    "facts_of",
     "filled",
     "measured",
     "not_protected",
@@ -237,15 +238,34 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 # -- a statement in brief ----------------------------------------------------------------------------------------
 
 
-def strength_in_brief(statement: PrivacyStatement) -> tuple[str, bool | None]:
-    """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not."""
+def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
+    """How strong a promise is, for somebody who knows nothing of differential privacy; False where it is not.
+
+    Args:
+        statement: the promise.
+        attacks_follow: whether what attacks found stands below it, as on a page.
+    """
     guarantee, epsilon = statement.guarantee, statement.epsilon
     bounded = not isinstance(guarantee, NoGuarantee) and (math.isfinite(epsilon) or isinstance(guarantee, MetricDP))
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
-    words = filled("privacy/templates/strength.txt", statement=statement, bounded=bounded, kind=kind, any_two=any_two)
+    words = filled(
+        "privacy/templates/strength.txt",
+        statement=statement,
+        bounded=bounded,
+        kind=kind,
+        any_two=any_two,
+        follow=attacks_follow,
+    )
     good = None if bounded and Strength.of(epsilon) is not Strength.TOO_LARGE else False
     return " ".join(words.split()), good
+
+
+def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
+    """What a promise is, in rows of a table: for whoever sees an object in a notebook."""
+    promise, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
+    found = [("promise", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
+    return [*found, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else found
 
 
 def protected(statement: PrivacyStatement) -> list[str]:

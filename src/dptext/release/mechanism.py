@@ -14,7 +14,9 @@ from dptext.errors import RefusedError
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.wording import facts_of
 from dptext.release.release import Tally
+from dptext.showing import Facts, Showing
 
 __all__ = ["Replacing", "TextMechanism"]
 
@@ -34,7 +36,7 @@ class Replacing(Protocol):
         ...
 
 
-class TextMechanism(ABC):
+class TextMechanism(Showing, ABC):
     """What replaces texts: each *part* of a text (a word, a sentence, the text as a whole) by a public one, at random.
 
     Frozen, and it holds no random state; it can be pickled. The private form of a text depends on this text and on
@@ -123,3 +125,6 @@ class TextMechanism(ABC):
             RefusedError: they could show fewer parts than there were; what to do instead is said.
         """
         return max(map(self.parts_in, private_texts), default=0)
+
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement)

@@ -15,6 +15,8 @@ from dptext.files.blocks import Reject
 from dptext.files.streams import file_digest, folder_digest, read_stored
 from dptext.own_files import check_released, replacing
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import facts_of
+from dptext.showing import Facts, Showing
 
 __all__ = [
     "Release",
@@ -63,8 +65,8 @@ class Tally:
         return asdict(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Release:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Release(Showing):
     """What came out, and what was promised: what every function that releases texts or vectors returns.
 
     Attributes:
@@ -120,6 +122,16 @@ class Release:
             has = ", ".join(self.made) or "neither texts nor a table nor a file: what came out went into a stream"
             raise AttributeError(f"this release has no {name!r}, it has {has}")
         return self.made[name]
+
+    def _in_brief(self) -> Facts:
+        yield "documents", self.documents
+        yield "made", ", ".join(self.made) or "a stream"
+        yield "mechanism", self.statement.mechanism
+        yield "guarantee", str(self.statement.guarantee)
+
+    def _in_full(self) -> Facts:
+        yield from facts_of(self.statement)
+        yield from (("doubt", each) for each in self.doubts)
 
 
 # -- beside the data ------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
     done_by_bank,
     explanation_html,
+    facts_of,
     filled,
     not_protected,
     of_bank,
@@ -29,6 +30,7 @@ from dptext.privacy.wording import (
     strength_in_brief,
 )
 from dptext.reports.file_audit import Check
+from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
 
@@ -204,8 +206,8 @@ class Relinking:
     pure: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Report(Showing):
     """Everything that one page says. Frozen; `html` and `card` only put it into words.
 
     Attributes:
@@ -313,6 +315,16 @@ class Report:
             percent=_percent,
             percent_at_most=percent_at_most,
         )
+
+    def _in_brief(self) -> Facts:
+        yield "title", self.title
+        yield "refuted", self.refuted
+        yield "verdicts", len(self.verdicts)
+        yield "attacks", len(self.attacks) + len(self.owner_attacks)
+        yield "guarantee", str(self.statement.guarantee)
+
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement)
 
 
 def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:

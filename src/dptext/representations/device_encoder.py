@@ -19,6 +19,7 @@ from dptext.files.blocks import Block
 from dptext.privacy.condition import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.wording import facts_of
 from dptext.representations.bounds import Bound
 from dptext.representations.device_folder import check_promise, read_device, write_device
 from dptext.representations.domains import Domain
@@ -26,6 +27,7 @@ from dptext.representations.encoders import CallableEncoder, Progress, TextEncod
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
+from dptext.showing import Facts, Showing
 from dptext.vectors.formats import load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
 
@@ -42,8 +44,8 @@ _WITHIN = {
 """The domains that hold all vectors of a domain: a randomizer for one of them leaves the vectors as they are."""
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceEncoder:
+@dataclass(frozen=True, eq=False, repr=False)
+class DeviceEncoder(Showing):
     """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
 
     **Guarantee** (unit document, substitution, local): that of the randomizer for any two texts, as
@@ -206,6 +208,15 @@ class DeviceEncoder:
             raise DataError(f"{found.source}: its parts do not fit together ({error}); get the folder again") from None
         check_promise(found, device.statement)
         return device
+
+    def _in_brief(self) -> Facts:
+        yield "encoder", self.encoder
+        yield "bound", self.bound.kind
+        yield "randomizer", self.randomizer
+        yield "dimension", self.bound.dimension
+
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement)
 
 
 def encoder_of(source: Any) -> TextEncoder:

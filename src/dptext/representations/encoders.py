@@ -20,6 +20,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.files.column import is_missing, one_column
 from dptext.files.documents import Document
 from dptext.privacy.statement import Parameter
+from dptext.showing import Facts, Showing
 
 __all__ = ["CallableEncoder", "Progress", "Provenance", "TextEncoder", "Vectors", "checked_texts", "exposed_by"]
 
@@ -183,7 +184,7 @@ class FrozenEncoder(ABC):
         super().__setattr__(name, value)
 
 
-class CallableEncoder(FrozenEncoder):
+class CallableEncoder(FrozenEncoder, Showing):
     """A caller's function as an encoder.
 
     Args:
@@ -251,6 +252,10 @@ class CallableEncoder(FrozenEncoder):
             "the caller's encoder is a public, fixed function of one text, which answers every text: it was not "
             "computed from the texts that it encodes",
         )
+
+    def _in_brief(self) -> Facts:
+        yield "name", self.name
+        yield "dimension", self.dimension
 
 
 def finite(values: npt.ArrayLike) -> Vectors:

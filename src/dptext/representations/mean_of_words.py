@@ -14,6 +14,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.domains import Floats
 from dptext.representations.encoders import Progress, Vectors, checked_texts, in_parts
+from dptext.showing import Showing
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.vectors.word_vectors import WordVectors
 
@@ -35,7 +36,7 @@ _LEAST_WEIGHTING = 1e-30  # below, weights are 0 in float32
 Rows = npt.NDArray[np.int64]
 
 
-class MeanOfWords:
+class MeanOfWords(Showing):
     """The mean of the vectors of a text's words.
 
     Words that the vocabulary does not hold, numbers, addresses and punctuation are skipped; a text of which nothing is

@@ -22,7 +22,9 @@ from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import Strength
 from dptext.representations.domains import Domain, Floats, checked_vectors
+from dptext.showing import Facts, Showing
 from dptext.threads import for_each_block
 
 __all__ = [
@@ -49,7 +51,7 @@ REAL_ARITHMETIC = (
 """The assumption of channels whose noise has no exactly discrete form."""
 
 
-class Channel(ABC):
+class Channel(Showing, ABC):
     """A randomizer for vectors of one dimension. Frozen; it holds no random state.
 
     Attributes:
@@ -120,9 +122,19 @@ class Channel(ABC):
         """What the proof takes for granted beside good random bits, for the statement."""
         return ()
 
+    def _in_brief(self) -> Facts:
+        yield "name", self.name
+        yield "dimension", self.dimension
+        yield "width", self.width
+        yield "domain", str(self.domain)
+        yield "guarantee", str(self.guarantee)
 
-@dataclass(frozen=True, kw_only=True)
-class Randomizer(ABC):
+    def _in_full(self) -> Facts:
+        yield "expected squared error", self.expected_squared_error
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Randomizer(Showing, ABC):
     """Vector to private vector, with a budget.
 
     Attributes:
@@ -203,6 +215,10 @@ class Randomizer(ABC):
             slack=channel.slack,
             seeded=seeded,
         )
+
+    def _in_full(self) -> Facts:
+        yield "takes vectors of", " or ".join(map(str, self.domains))
+        yield "strength", Strength.of(self.epsilon).value or None
 
 
 @lru_cache(maxsize=64)

@@ -14,14 +14,15 @@ from dptext.privacy.guarantee import ApproxDP, Guarantee
 from dptext.representations.domains import Domain
 from dptext.representations.randomizer import MOST_DIMENSIONS, REAL_ARITHMETIC, Randomizer, checked_epsilon
 from dptext.representations.registry import RANDOMIZERS
+from dptext.showing import Facts, Showing
 
 __all__ = ["Candidate", "Recommendation", "recommend"]
 
 _FLOAT_BYTES = 4
 
 
-@dataclass(frozen=True)
-class Candidate:
+@dataclass(frozen=True, repr=False)
+class Candidate(Showing):
     """One randomizer, calibrated.
 
     Attributes:
@@ -40,9 +41,19 @@ class Candidate:
     bytes: int
     proof: str
 
+    def _in_brief(self) -> Facts:
+        yield "randomizer", self.randomizer
+        yield "error", self.error
+        yield "bytes", self.bytes
+        yield "proof", self.proof
 
-@dataclass(frozen=True)
-class Recommendation:
+    def _in_full(self) -> Facts:
+        yield "promise", str(self.guarantee)
+        yield "domain", str(self.domain)
+
+
+@dataclass(frozen=True, repr=False)
+class Recommendation(Showing):
     """What `recommend` found. Its text is the explanation.
 
     Attributes:
@@ -85,6 +96,20 @@ class Recommendation:
             errors = ", ".join(f"{error:.3g} at {dimension}" for dimension, error in self.narrower)
             lines += ["", f"A public projection to fewer dimensions lowers the error of what is left: {errors}."]
         return "\n".join(lines)
+
+    def _in_brief(self) -> Facts:
+        yield "dimension", self.dimension
+        yield "epsilon", self.epsilon
+        yield "delta", self.delta or None
+        yield "randomizer", self.randomizer
+        yield "error", self.candidates[0].error
+
+    def _in_full(self) -> Facts:
+        for each in self.candidates:
+            promise = f"{_promise(each.guarantee)}, {each.proof}"
+            yield each.randomizer.name, f"squared error {each.error:.4g}, {each.bytes:,} bytes; {promise}"
+        for dimension, error in self.narrower:
+            yield f"projected to {dimension}", f"squared error {error:.4g} at best"
 
 
 def recommend(

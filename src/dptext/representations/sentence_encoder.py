@@ -18,6 +18,7 @@ from dptext.errors import MissingExtraError, ParameterError, extra
 from dptext.files.streams import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, checked_texts, finite, in_parts
+from dptext.showing import Facts, Showing
 
 __all__ = ["KNOWN_MODELS", "SentenceEncoder"]
 
@@ -29,7 +30,7 @@ _WEIGHTS = (".safetensors", ".bin")
 _READ = (".json", ".txt", ".model", *_WEIGHTS)
 
 
-class SentenceEncoder:
+class SentenceEncoder(Showing):
     """A sentence-transformers model.
 
     Nothing is downloaded and nothing is printed. The model is loaded when the first text is encoded, and stays out of
@@ -130,6 +131,10 @@ class SentenceEncoder:
             "texts that go through the sentence encoder in one batch change one another's vectors by rounding alone, "
             "which shows nothing (a batch size of 1 does without this)",
         )
+
+    def _in_brief(self) -> Facts:
+        yield "model", self.model
+        yield "device", self.device
 
 
 def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:

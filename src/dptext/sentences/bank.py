@@ -28,6 +28,7 @@ from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
 from dptext.representations.encoders import Progress, TextEncoder, checked_texts
 from dptext.sentences.thinning import floors, usual_size
+from dptext.showing import Facts, Showing
 from dptext.vectors.nearest_sets import NearestSets
 
 __all__ = ["TextBank", "announces_bank", "check_place"]
@@ -53,7 +54,7 @@ _FOLDER = AnnouncedFolder(
 )
 
 
-class TextBank:
+class TextBank(Showing):
     """Public texts with their vectors, frozen: a private text becomes one of them (`dptext.BankRewriter`).
 
     Kept are the distinct texts that are not empty, in the order in which they came, each on one line: white space
@@ -87,7 +88,7 @@ class TextBank:
 
     >>> bank = TextBank(["I like tea.", "I like  tea.", "He pays his tax.", "Dogs bark."], encoder="words", cache=False)
     >>> bank
-    TextBank('a public pool', 3 texts, words)
+    TextBank(name='a public pool', texts=3, features='words', dimension=3)
     >>> bank.texts[0]
     'I like tea.'
     """
@@ -158,9 +159,6 @@ class TextBank:
 
     def __len__(self) -> int:
         return len(self.texts)
-
-    def __repr__(self) -> str:
-        return f"TextBank({self.name!r}, {len(self):,} texts, {self.features.name})"
 
     def __copy__(self) -> TextBank:
         return self
@@ -365,6 +363,13 @@ class TextBank:
             why = f" ({error})" if isinstance(error, ParameterError) else ""
             raise DataError(f"{source}: its files are not of one bank{why}; get the folder again") from None
         return bank
+
+    def _in_brief(self) -> Facts:
+        yield "name", self.name
+        yield "texts", len(self)
+        yield "features", self.features.name
+        yield "dimension", self.features.dimension
+        yield "licence", self.licence
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:

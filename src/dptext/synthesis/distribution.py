@@ -29,9 +29,10 @@ from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import filled
+from dptext.privacy.wording import facts_of, filled
 from dptext.release.release import Release
 from dptext.representations.encoders import Progress, TextEncoder
+from dptext.showing import Facts, Showing
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio
@@ -81,8 +82,8 @@ class Weights:
     nearness: Floats
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TextDistribution:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TextDistribution(Showing):
     """A released description of people's texts: `dptext.Synthesizer` makes it.
 
     **Guarantee.** That of its `statement`, for all that is computed from it: everything here is post-processing of the
@@ -389,6 +390,19 @@ class TextDistribution:
         if not noise_is_enough(self.statement) or not _counts_in(self.statement, prior):
             wrong.append("guarantee")
         return wrong
+
+    def _in_brief(self) -> Facts:
+        yield "labels", self.labels.names if self.labels.columns else None
+        yield "features", self.features.name
+        yield "dimension", self.features.dimension
+        yield "sigma", self.sigma
+        yield "guarantee", str(self.statement.guarantee)
+
+    def _in_full(self) -> Facts:
+        yield from facts_of(self.statement)
+        if self.labels.columns:
+            yield "shares", ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
+        yield from (("doubt", each) for each in self.doubts())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -16,6 +16,7 @@ from dptext.privacy.guarantee import ApproxDP, rounded_up
 from dptext.privacy.prior import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.showing import Facts
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.sources import Source, with_source
 from dptext.users.grouping import ONE_NAME, UserUnit
@@ -63,6 +64,13 @@ class Terms:
             budget=PersonalBudgets(number("epsilon", epsilon, above=0), delta=delta, floor=0.0),
             most_documents=whole("most_documents", most_documents, least=1),
         )
+
+    def _in_brief(self) -> Facts:
+        """For whoever shows itself by its terms."""
+        yield "epsilon", max(self.budget.levels.values())
+        yield "delta", self.budget.delta
+        yield "unit", self.unit
+        yield "labels", self.labels.names if self.labels.columns else None
 
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:

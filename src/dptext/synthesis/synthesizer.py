@@ -20,6 +20,8 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.wording import facts_of
+from dptext.showing import Facts, Showing
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT, MomentSum
@@ -32,8 +34,8 @@ from dptext.users.texts import Author, texts_of
 __all__ = ["MOST_DOCUMENTS", "SynthesisPlan", "Synthesizer"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SynthesisPlan:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SynthesisPlan(Showing):
     """All that a description is decided on before a private text is read: public, and checked.
 
     Attributes:
@@ -98,8 +100,18 @@ class SynthesisPlan:
             TextDistribution.mechanism, self.features, parameters, seeded=seeded, release_id=release_id
         )
 
+    def _in_brief(self) -> Facts:
+        yield "unit", self.unit
+        yield "labels", self.labels.names if self.labels.columns else None
+        yield "features", self.features.name
+        yield "dimension", self.features.dimension
+        yield "pool", self.pool
 
-class Synthesizer:
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement(seeded=False))
+
+
+class Synthesizer(Showing):
     """Describes the texts of people by one noisy release, from which readable texts are made at no further cost.
 
     Every person's documents become one matrix (`dptext.synthesis.moments`): for each label how many there are, and
@@ -240,3 +252,7 @@ class Synthesizer:
             features=plan.features,
             statement=plan.statement(seeded=bits.seeded, release_id=release_id),
         )
+
+    def _in_brief(self) -> Facts:
+        yield from self.terms._in_brief()
+        yield "features", self.features

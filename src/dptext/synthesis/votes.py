@@ -46,6 +46,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.unit import Unit
 from dptext.release.release import Release
+from dptext.showing import Showing
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.promise import MOST_DOCUMENTS, Terms
 from dptext.synthesis.sampling import quotas
@@ -192,7 +193,7 @@ class _Nearest:
             yield rows, 2.0 * (units[rows].astype(np.float64) @ self._points) - self._squares
 
 
-class VoteSynthesizer:
+class VoteSynthesizer(Showing):
     """Makes a corpus by Private Evolution: people vote in each round for the candidates nearest to their texts.
 
     For comparison, and for who asks for it: `dptext.Synthesizer` describes the texts once, and weighs any number of

@@ -28,6 +28,8 @@ from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.wording import facts_of
+from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, fold, is_single_word, kind_of, pieces
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.grouping import LabelColumns, Remembered, UserUnit, grouped_users
@@ -57,8 +59,8 @@ class LearnedVocabulary(Vocabulary):
     __slots__ = ()
 
 
-@dataclass(frozen=True)
-class PrivateVocabulary:
+@dataclass(frozen=True, repr=False)
+class PrivateVocabulary(Showing):
     """What `private_vocabulary` returns.
 
     Attributes:
@@ -78,6 +80,13 @@ class PrivateVocabulary:
     def after(self, known: Vocabulary) -> LearnedVocabulary:
         """Known words, row by row as they are, and the new ones after them."""
         return LearnedVocabulary((*known.words, *(word for word in self.words if word not in known)))
+
+    def _in_brief(self) -> Facts:
+        yield "words", len(self.words)
+        yield "guarantee", str(self.statement.guarantee)
+
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement)
 
 
 def private_vocabulary(
@@ -141,8 +150,8 @@ def private_vocabulary(
     )
 
 
-@dataclass(frozen=True)
-class PrivateLabels:
+@dataclass(frozen=True, repr=False)
+class PrivateLabels(Showing):
     """What `private_labels` returns.
 
     Attributes:
@@ -155,6 +164,14 @@ class PrivateLabels:
     column: str
     names: tuple[str, ...]
     statement: PrivacyStatement
+
+    def _in_brief(self) -> Facts:
+        yield "column", self.column
+        yield "names", self.names
+        yield "guarantee", str(self.statement.guarantee)
+
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement)
 
 
 def private_labels(

@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import facts_of
+from dptext.showing import Facts, Showing
 from dptext.text.tokens import fold, is_single_word
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -35,7 +37,7 @@ def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
         raise DataError(f"expected one vector a word, got {words} words and {len(matrix)} vectors")
 
 
-class WordVectors:
+class WordVectors(Showing):
     """Words <-> rows of a matrix, frozen.
 
     Args:
@@ -132,9 +134,6 @@ class WordVectors:
         row: npt.NDArray[np.float32] = self._matrix[self._vocabulary.row(word)]
         return row
 
-    def __repr__(self) -> str:
-        return f"WordVectors({len(self)} words, {self.dimension} dimensions, source={self._source!r})"
-
     def __copy__(self) -> Self:
         return self
 
@@ -157,6 +156,14 @@ class WordVectors:
         matrix = self._matrix.astype(np.float64)
         radius = float(np.sqrt(((matrix - matrix.mean(axis=0)) ** 2).sum(axis=1)).max(initial=0.0))
         return math.nextafter(2.0 * radius * (1 + 1e-12), math.inf)
+
+    def _in_brief(self) -> Facts:
+        yield "words", len(self)
+        yield "dimension", self.dimension
+        yield "source", self._source
+
+    def _in_full(self) -> Facts:
+        return () if self._statement is None else facts_of(self._statement)
 
 
 def _rebuild(

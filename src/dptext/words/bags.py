@@ -22,7 +22,9 @@ from dptext.privacy.condition import Condition, SameWordCount
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.privacy.wording import facts_of
 from dptext.release.rewriting import checked_texts
+from dptext.showing import Facts, Showing
 from dptext.text.tokens import pieces
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import Codes
@@ -33,8 +35,8 @@ Bag = list[str]
 _LAYOUT_GONE = "the number of documents, their order, and the number of words in each"
 
 
-@dataclass(frozen=True)
-class PrivateBags:
+@dataclass(frozen=True, repr=False)
+class PrivateBags(Showing):
     """What `privatize_bags` returns.
 
     Attributes:
@@ -44,6 +46,14 @@ class PrivateBags:
 
     bags: list[Bag | None]
     statement: PrivacyStatement
+
+    def _in_brief(self) -> Facts:
+        yield "bags", len(self.bags)
+        yield "mechanism", self.statement.mechanism
+        yield "guarantee", str(self.statement.guarantee)
+
+    def _in_full(self) -> Facts:
+        return facts_of(self.statement)
 
 
 def privatize_bags(

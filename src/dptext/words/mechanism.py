@@ -26,6 +26,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
+from dptext.showing import Facts, arguments_of
 from dptext.text.tokens import letters_between
 from dptext.text.vocabulary import UNKNOWN
 from dptext.threads import available_cores, for_each_block
@@ -333,6 +334,12 @@ class WordMechanism(TextMechanism):
             slack=slack,
             claimed_epsilon=self.claimed_epsilon,
         )
+
+    # -- shown ------------------------------------------------------------------------------------------------
+
+    def _in_brief(self) -> Facts:
+        yield from (each for each in arguments_of(self) if each[0] != "vectors")
+        yield from self.vectors._in_brief()
 
 
 class ShownMechanism(WordMechanism):

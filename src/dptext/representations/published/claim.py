@@ -71,7 +71,7 @@ class PublishedChannel(Channel):
     witness: tuple[Floats, Floats]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Published(Randomizer):
     """A mechanism as a paper prints it.
 

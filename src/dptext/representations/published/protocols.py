@@ -209,7 +209,7 @@ class FlippedBits(BitChannel, PublishedChannel):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class _Protocol(Published, BitRandomizer):
     """Numbers to bits, bits flipped."""
 
@@ -252,7 +252,7 @@ class _Protocol(Published, BitRandomizer):
         return channel
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SUE(_Protocol):
     """Symmetric unary encoding on the paper's code: every bit kept with p = e^(eps / 2r) / (1 + e^(eps / 2r)).
 
@@ -293,7 +293,7 @@ class SUE(_Protocol):
         return (float(p), float(q)), (float(p), float(q))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class OUE(_Protocol):
     """Optimised unary encoding on the paper's code: p = 1/2 and q = 1 / (1 + e^(eps / 2r)).
 
@@ -316,7 +316,7 @@ class OUE(_Protocol):
         return (float(p), float(q)), (float(p), float(q))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class OME(_Protocol):
     """Optimised multiple encoding: p alternates between lambda / (1 + lambda) and 1 / (1 + lambda^3).
 

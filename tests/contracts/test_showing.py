@@ -1,0 +1,106 @@
+"""What everything that a console or a notebook shows must keep: short, well formed, and without anybody's text."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import dptext
+from contracts.shown import TAG, everything
+from dptext.showing import Showing
+from files.secrecy import MARKER
+
+VOID = {"br", "hr", "img", "input", "link", "meta"}
+ALLOWED = {"table", "caption", "tbody", "tr", "th", "td", "div", "h4", "p", "ul", "li"}
+BY_SCIKIT_LEARN = {"NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "WordPrivatizer"}
+"""Estimators show themselves as scikit-learn does: by their constructor, in lines of 80 characters."""
+ITSELF = {"ApproxDP", "MetricDP", "PureDP", "ZCDP", "PersonalBudgets", "Document"}
+"""A line of Python that makes the same again, or nothing at all, and no table."""
+TAKES_A_MODEL = {"ChatEndpoint", "LocalModel", "SentenceEncoder"}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    return list(everything(tmp_path_factory.mktemp("shown")))
+
+
+class _Tags(HTMLParser):
+    """Raises where tags are not closed in their order; nothing but `ALLOWED` may be there."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in ALLOWED, tag
+        assert all(name in ("style", "class", "scope") for name, _ in attrs)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def is_harmless(html):
+    tags = _Tags()
+    tags.feed(html)
+    tags.close()
+    assert not tags.open
+    assert not re.search(r"url\(|color|background|https?:", re.sub(r">[^<]*<", "><", html))
+    return True
+
+
+def test_the_line_of_everything_is_short_and_without_a_private_text(shown):
+    for each in shown:
+        line = repr(each)
+        assert "\n" not in line and len(line) < 120, type(each).__name__
+        assert MARKER not in line, type(each).__name__
+        assert " at 0x" not in line, type(each).__name__
+
+
+def test_the_table_of_everything_is_well_formed_escaped_and_without_a_private_text(shown):
+    for each in shown:
+        if not hasattr(each, "_repr_html_"):
+            continue
+        html = each._repr_html_()
+        assert is_harmless(html), type(each).__name__
+        assert MARKER not in html, type(each).__name__
+
+
+def test_a_name_that_is_markup_stands_in_the_table_as_letters(shown):
+    tables = [each._repr_html_() for each in shown if isinstance(each, Showing)]
+    assert sum("&lt;script&gt;" in each for each in tables) >= 5
+    assert not any(TAG in each for each in tables)
+
+
+def test_everything_public_is_among_those(shown):
+    seen = {each.__name__ for one in shown for each in type(one).__mro__}
+    kinds = {name for name in dir(dptext) if name[0].isupper() and isinstance(getattr(dptext, name), type)}
+    kinds -= BY_SCIKIT_LEARN | TAKES_A_MODEL | {"DptextError"}
+    assert kinds - seen - ITSELF == set()
+
+
+def test_what_has_a_table_has_a_line_made_of_the_same_facts(shown):
+    missing = {type(each).__name__ for each in shown if not hasattr(each, "_repr_html_")}
+    assert missing <= ITSELF | {"Replacements"}
+
+
+def test_a_count_of_private_rows_stands_nowhere():
+    """The number of documents is in the output anyway; how many words they had, or were unknown, is not."""
+    from contracts.cases import VECTORS
+
+    one, other = (
+        dptext.privatize([text], dptext.TEM(VECTORS, epsilon=3.0, document_epsilon=40.0, max_words=9), seed=1)
+        for text in ("tea", "tea cup tax law unheard of")
+    )
+    assert one.tally != other.tally
+    assert repr(one) == repr(other) and one._repr_html_() == other._repr_html_()
+
+
+def test_a_table_that_does_not_escape_is_rejected():
+    """The broken twin."""
+    with pytest.raises(AssertionError):
+        is_harmless(f"<table><tr><td>{TAG}</td></tr></table>")
+    with pytest.raises(AssertionError):
+        is_harmless("<table><tr><td>1</tr></table>")
+    with pytest.raises(AssertionError):
+        is_harmless('<table style="background: url(x)"></table>')
