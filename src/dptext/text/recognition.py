@@ -292,6 +292,7 @@ _SHORT = r"(?i:jan|feb|mar|apr|jun|jul|aug|sept?|oct|okt|nov|dec|dez)\b\.?"
 _YEAR = r"(?:1[89]|20)[0-9]{2}(?![0-9])"
 _DAY = r"(?:3[01]|[12][0-9]|0?[1-9])"
 _DAYS = rf"{_DAY}(?i:st|nd|rd|th|er|\.|º|ª)?(?![0-9])"
+_DAY_AFTER = rf"{_DAY}(?i:st|nd|rd|th)?(?![0-9])"
 _OF = r"(?:,? (?i:of |de |del |di )?)"
 _SOME_LONG = _MONTHS.replace("|may|", "|")
 
@@ -335,9 +336,10 @@ _DATE = (
     _by(rf"{_NO_DIGIT}{_DAYS}(?: of| de)? (?i:{_SOME_LONG})(?![\p{{L}}\p{{M}}])"),
     _by(rf"{_NO_DIGIT}{_DAYS}(?: of)? May(?![\p{{L}}\p{{M}}])"),
     # the month first
-    _by(rf"(?<![\p{{L}}0-9])(?:(?i:{_MONTHS})|{_SHORT}) {_DAYS},? {_YEAR}", backwards=True),
+    _by(rf"(?<![\p{{L}}0-9])(?:(?i:{_MONTHS})|{_SHORT}) {_DAY_AFTER} ?,? {_YEAR}", backwards=True),
     _by(
-        rf"(?<![\p{{L}}0-9])(?i:{_SOME_LONG}|may(?= [0-9]{{1,2}}(?:st|nd|rd|th))) {_DAYS}(?![\p{{L}}0-9%$]|[.,:][0-9])",
+        rf"(?<![\p{{L}}0-9])(?i:{_SOME_LONG}|may(?= [0-9]{{1,2}}(?:st|nd|rd|th))) {_DAY_AFTER}"
+        r"(?![\p{L}0-9%$]|[.,:][0-9])",
         needs=" 0?[1-9]",
         backwards=True,
     ),
@@ -357,7 +359,10 @@ _AFTER_NUMBER = r"(?![\p{L}0-9]|[.,:/\-][0-9])"
 _EXTENSION = r"(?: ?(?:x|ext\.?|#) ?[0-9]{1,6})?"
 _MORE = r"(?:(?: ?\([0-9]{1,5}\) ?|[ .\-/]{0,1})[0-9]++)"
 _PHONE = (
-    _by(rf"(?<![\p{{L}}0-9+])(?P<it>(?:\(?\+|00(?=[1-9]))[1-9][0-9]{{0,2}}\)?{_MORE}{{0,7}}+)", _has_digits(8, 17)),
+    _by(
+        rf"(?<![\p{{L}}0-9+])(?P<it>(?:\(?\+|(?<![0-9][.,:/ \-])00(?=[1-9]))[1-9][0-9]{{0,2}}\)?{_MORE}{{0,7}}+)",
+        _has_digits(8, 17),
+    ),
     # North America
     _by(
         r"(?<![\p{L}0-9]|[0-9][.,:/ \-])(?P<it>(?:1[ .\-])?(?:\([2-9][0-9]{2}\)[ .\-]?|[2-9][0-9]{2}(?P<by>[ .\-]))"
@@ -507,7 +512,7 @@ _FLAT = r"(?:,? ?(?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|#)\.? ?#?[0-9]{0,5}[
 _ADDRESS = (
     # 12 Elm Street
     _by(
-        r"(?<![\p{L}0-9]|[0-9][.,:/$\-]|[$£€])[0-9]{1,5}[A-Za-z]?(?:-[0-9]{1,5})?,? "
+        r"(?<![\p{L}0-9]|[0-9][.,:/$\-]|[$£€])[0-9]{1,5}[A-Za-z]?(?:-[0-9]{1,5})? "
         rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.? )?"
         rf"(?:(?:{_CAPITALISED}|[0-9]{{1,3}}(?:st|nd|rd|th)) ){{1,3}}?"
         r"(?:(?i:street|avenue|road|boulevard|lane|highway|parkway)"
@@ -570,7 +575,10 @@ _TITLE = (
 _SURNAME = r"(?:[DOLdl]'|al-|el-)?\p{Lu}[\p{L}\p{M}]{1,24}+(?:['\-]\p{L}[\p{L}\p{M}]{1,24}+){0,3}+"
 _PARTICLE = "van|von|vom|der|den|de|del|della|di|da|du|dos|das|la|le|bin|ibn|al|el|ten|ter|zu|y"
 _NAME_END = r"(?![\p{L}\p{M}])"
-_NOT_NAMED = r"(?!(?:The|This|That|You|It|And|Or|In|On|At|Is|Was|Who|What|We|He|She|They|My|Your|But)(?![\p{L}\p{M}]))"
+_NOT_NAMED = (
+    r"(?!(?:The|This|That|You|It|And|Or|In|On|At|Is|Was|Who|What|We|He|She|They|My|Your|But"
+    r"|General|Marshal|Commander|Governor|Secretary|Minister|Department|Dept|Ministry|League)(?![\p{L}\p{M}]))"
+)
 _INITIALS = r"(?:\p{Lu}\. ?|\p{Lu} (?=\p{Lu}[\p{L}])){1,3}"
 _NEXT = rf"(?: (?:(?:{_PARTICLE}) ){{0,2}}{_NOT_NAMED}{_SURNAME}{_NAME_END}| \p{{Lu}}\.(?= ?\p{{Lu}}))"
 _FULL = (
