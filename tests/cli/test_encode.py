@@ -17,6 +17,7 @@ from dptext.errors import DataError, StorageError
 from dptext.files.streams import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.representations.files import vectors_in
+from dptext.representations.registry import PUBLISHED_ONLY
 from stopping import held
 
 pytest.importorskip("sklearn")
@@ -207,6 +208,19 @@ def test_a_seed_is_said(work, encode):
         (["in.jsonl", "-o", "o.parquet", "--epsilon", "nan"], 2, "epsilon must be a number above 0"),
         (["in.jsonl", "-o", "o.parquet", "--dimension", "0"], 2, "dimension must be an integer of at least 1"),
         (["in.jsonl", "-o", "o.parquet", "--randomizer", "gauss"], 2, "expected a randomizer (PrivUnit"),
+        (["in.jsonl", "-o", "o.parquet", "--randomizer", "privunti"], 2, "did you mean 'PrivUnit'?"),
+        (["in.jsonl", "-o", "o.parquet", "--randomizer", "ome"], 3, "add --unsafe-as-published"),
+        (["in.jsonl", "-o", "o.parquet", "--unsafe-as-published"], 2, "PrivUnit keeps what it promises"),
+        (
+            ["in.jsonl", "-o", "o.parquet", "--randomizer", "OME", "--set", "rate=2"],
+            2,
+            "OME has no option rate to set: besides --epsilon, bits, code, integer_bits, lambda_, scores",
+        ),
+        (
+            ["in.jsonl", "-o", "o.parquet", "--randomizer", "DPNR", "--unsafe-as-published", "--save", "device"],
+            2,
+            "leave --save out",
+        ),
         (["in.jsonl", "-o", "o.parquet", "--delta", "1e-5"], 2, "PrivUnit has no option delta to set"),
         (["in.jsonl", "-o", "o.parquet", "--set", "sigma=1"], 2, "PrivUnit has no option sigma to set"),
         (["in.jsonl", "-o", "o.parquet", "--set", "epsilon=1"], 2, "PrivUnit has no option epsilon to set"),
@@ -237,6 +251,29 @@ def test_bad_usage_gets_one_line(work, encode, arguments, code, message):
     assert err.count("\n") == 1
     assert MARKER not in err
     assert sorted(os.listdir()) == ["in.jsonl", "public.jsonl"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED_ONLY)
+def test_a_protocol_as_published_is_refused_with_its_true_epsilon_and_runs_when_it_is_asked_for(work, encode, name):
+    command = ["in.jsonl", "-o", "out.parquet", "--epsilon", "2", "--dimension", "4", "--randomizer", name.lower()]
+    code, out, err = encode(*command)
+    assert (code, out, sorted(os.listdir())) == (3, "", ["in.jsonl", "public.jsonl"])
+    true = PUBLISHED_ONLY[name](epsilon=2.0, unsafe_as_published=True).statement(4).epsilon
+    amount = f"{true:,.4g}" if np.isfinite(true) else "infinite"
+    assert f"At --epsilon 2 and 4 dimensions the true one is {amount}. Use " in err
+    code, _, err = encode(*command, "--unsafe-as-published")
+    assert code == 0, err
+    assert "paper     prints epsilon 2, which is " in err
+    statement = statement_of("out.parquet")
+    assert (statement.claimed_epsilon, statement.epsilon) == (2.0, true)
+    assert statement.parameters["unsafe_as_published"] is True
+
+
+def test_a_setting_of_a_published_protocol_may_have_the_name_of_the_paper(work, encode):
+    command = ["in.jsonl", "-o", "out.parquet", "--randomizer", "OME", "--unsafe-as-published", "--dimension", "4"]
+    assert encode(*command, "--epsilon", "1", "--set", "lambda=7", "--set", "bits=8")[0] == 0
+    statement = statement_of("out.parquet")
+    assert (statement.parameters["lambda_"], statement.parameters["bits"]) == (7, 8)
 
 
 def test_no_epsilon_is_asked_for(work, run, vectors):

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dptext.checks import meant, shown
 from dptext.cli import options
 from dptext.cli.console import say, stopped_with_notes
 from dptext.cli.outputs import check_places, places, release_all
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.wording import before_vectors
 from dptext.release.run import is_released
 from dptext.representations.files import check_output_columns, encode_file
+from dptext.representations.published.claim import Published
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import RANDOMIZERS
+from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
@@ -63,8 +65,21 @@ class EncoderOptions:
         str | None, typer.Option(metavar="COLUMN", help="The column of public labels, for --projection supervised.")
     ] = None
     randomizer: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"The noise: {', '.join(RANDOMIZERS)}. Default: PrivUnit.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"The noise: {', '.join(RANDOMIZERS)}. Default: PrivUnit. With --unsafe-as-published also "
+            f"{', '.join(PUBLISHED_ONLY)}.",
+        ),
     ] = None
+    unsafe_as_published: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-as-published",
+            help="For comparisons: a protocol as its paper prints it, which does not keep the epsilon that is printed. "
+            "The statement has the true one.",
+        ),
+    ] = False
     delta: Annotated[float | None, typer.Option(help="For a randomizer that has one.")] = None
     dimension: Annotated[
         int | None, typer.Option(help="Project to so many dimensions: at a small epsilon, few are better. Default: 64.")
@@ -245,11 +260,11 @@ def build_randomizer(asked: EncoderOptions) -> Randomizer:
     if asked.epsilon is None:
         raise ParameterError("say what a text may lose: --epsilon 8 (nats)")
     settings = options.parse_settings(asked.settings)
-    name = asked.randomizer or "privunit"
-    known = {each.casefold(): build for each, build in RANDOMIZERS.items()}
-    build: Any = known.get(name.casefold())
-    if build is None:
-        raise ParameterError(f"expected a randomizer ({', '.join(RANDOMIZERS)}), got {name!r}")
+    build = _randomizer_named(asked.randomizer or "PrivUnit")
+    if issubclass(build, Published):
+        return _as_published(build, asked, settings)
+    if asked.unsafe_as_published:
+        raise ParameterError(f"{build.name} keeps what it promises: leave --unsafe-as-published out")
     has = {each.name for each in fields(build)}
     given = {**settings, "epsilon": asked.epsilon, **({} if asked.delta is None else {"delta": asked.delta})}
     foreign = sorted(given.keys() - has) + ["epsilon"] * ("epsilon" in settings)
@@ -260,6 +275,50 @@ def build_randomizer(asked: EncoderOptions) -> Randomizer:
         made: Randomizer = build(**given)
     except TypeError:  # a field without a usual value
         raise ParameterError(f"{build.name} needs more options: {', '.join(sorted(has - given.keys()))}") from None
+    return made
+
+
+def _randomizer_named(name: str) -> Any:
+    every = RANDOMIZERS | PUBLISHED_ONLY
+    known = {each.casefold(): build for each, build in every.items()}
+    build = known.get(name.casefold())
+    if build is None:
+        raise ParameterError(
+            f"expected a randomizer ({', '.join(RANDOMIZERS)}; for comparisons {', '.join(PUBLISHED_ONLY)}), got "
+            f"{shown(name)}{meant(name, every)}"
+        )
+    return build
+
+
+def _as_published(build: Any, asked: EncoderOptions, settings: options.Settings) -> Randomizer:
+    """A protocol as its paper prints it.
+
+    Raises:
+        RefusedError: it was not asked for as such; the message has the true epsilon, and what does the same.
+        ParameterError: an option that it has not, or that it has under another name; it is to be kept for devices.
+    """
+    if asked.delta is not None:
+        raise ParameterError(f"{build.name} has no delta: leave --delta out")
+    has = {each.name for each in fields(build)} - {"epsilon", "dimension", "unsafe_as_published"}
+    given = {"lambda_" if name == "lambda" else name: value for name, value in settings.items()}
+    foreign = sorted(given.keys() - has)
+    if foreign:
+        further = ", ".join(sorted(has)) or "no others"
+        raise ParameterError(f"{build.name} has no option {', '.join(foreign)} to set: besides --epsilon, {further}")
+    made: Randomizer = build(epsilon=asked.epsilon, unsafe_as_published=True, **given)
+    if not asked.unsafe_as_published:
+        dimension = asked.dimension or 50
+        true = made.statement(dimension).epsilon
+        amount = f"{true:,.4g}" if math.isfinite(true) else "infinite"
+        raise RefusedError(
+            f"{build.name} does not keep the epsilon that its paper prints: {build.flaw}. At --epsilon "
+            f"{asked.epsilon:g} and {dimension} dimensions the true one is {amount}. Use {build.instead} "
+            "(--randomizer PrivUnit); or, to compare with the paper, add --unsafe-as-published"
+        )
+    if asked.save is not None:
+        raise ParameterError(
+            "a protocol as published is for comparisons, and is not kept for devices: leave --save out"
+        )
     return made
 
 
