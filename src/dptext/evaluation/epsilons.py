@@ -1,0 +1,230 @@
+"""Private vectors at several budgets beside one another, on public texts: before any private text is encoded.
+
+The texts are encoded once. For each epsilon they are projected to the dimension that is chosen for it, get noise once,
+and a classifier that knows the noise learns from some of them and answers for the rest (`dptext.evaluation.folds`):
+what a server would reach that has as many texts, of the same kind, with labels. Clean vectors and the most frequent
+class stand beside it.
+
+Every epsilon is a release of the same texts, and they add up. That is why the texts must be **public**: who tries
+several epsilons on private texts has spent all of them, and what is chosen by the result tells about them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import choice, whole
+from dptext.errors import ParameterError
+from dptext.evaluation.folds import Fold, codes_of, make_folds
+from dptext.evaluation.measures import Measured, measure
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.bounds import BOUNDS, NATURAL, PROJECTIONS, fit_bound
+from dptext.representations.classifiers import NoisyClassifier
+from dptext.representations.device_encoder import encoder_of
+from dptext.representations.dimension import USUAL, best_dimension, kept_of
+from dptext.representations.encoders import checked_texts
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.randomizer import Randomizer
+
+__all__ = ["AtEpsilon", "EpsilonComparison", "compare_epsilons"]
+
+_PIECE = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtEpsilon:
+    """What private vectors are good for at one budget.
+
+    Attributes:
+        epsilon: of a vector.
+        randomizer: with this budget.
+        dimension: to which vectors were projected.
+        error: E||z - x||^2 of the noise, for a vector x of length 1.
+        recovered: which share of a vector one private vector gives back, as in `dptext.representations.dimension`;
+            None where that is not known.
+        accuracy: of a classifier of private vectors, on private vectors of texts that it has not seen.
+    """
+
+    epsilon: float
+    randomizer: Randomizer
+    dimension: int
+    error: float
+    recovered: float | None
+    accuracy: Measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonComparison:
+    """What `compare_epsilons` found. Its text is a table.
+
+    Attributes:
+        rows: one for each epsilon, in the order in which they were given.
+        clean: the accuracy with the encoder's vectors, without projection and noise.
+        texts: how many public texts there were.
+        trained_on: from how many of them a classifier learned.
+    """
+
+    rows: tuple[AtEpsilon, ...]
+    clean: Measured
+    texts: int
+    trained_on: int
+
+    @property
+    def chance(self) -> float:
+        """What the most frequent class reaches without any vector."""
+        return self.clean.baseline
+
+    def __str__(self) -> str:
+        lines = ["  epsilon  dimension   error  accuracy of a classifier, with 95% interval"]
+        lines += [
+            f"  {each.epsilon:<7g}{each.dimension:>11}{each.error:>8.3g}  {_percent(each.accuracy)}"
+            for each in self.rows
+        ]
+        lines += [
+            f"  {'no noise':<26}  {_percent(self.clean)}",
+            f"  {'no vector':<26}  {self.chance:.1%} (the most frequent label)",
+        ]
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        rows = [
+            {
+                "epsilon": each.epsilon,
+                "randomizer": each.randomizer.name,
+                "dimension": each.dimension,
+                "error": each.error,
+                "recovered": each.recovered,
+                **_interval(each.accuracy),
+            }
+            for each in self.rows
+        ]
+        return {
+            "rows": rows,
+            "clean": _interval(self.clean),
+            "chance": self.chance,
+            "texts": self.texts,
+            "trained_on": self.trained_on,
+        }
+
+
+def compare_epsilons(
+    encoder: Any,
+    public_texts: Iterable[str | None],
+    public_labels: Sequence[Any] | npt.NDArray[Any],
+    epsilons: Iterable[float],
+    *,
+    randomizer: Callable[[float], Randomizer] | None = None,
+    dimension: int | None = None,
+    projection: str | None = "pca",
+    bound: str = "auto",
+    folds: int = 5,
+    seed: int | None = None,
+) -> EpsilonComparison:
+    """What a classifier of private vectors reaches at several epsilons, on *public* labelled texts.
+
+    Args:
+        encoder: as in `dptext.PrivateEncoder`.
+        public_texts, public_labels: **nothing is promised to who is in them**: they get noise once for each epsilon.
+        epsilons: to compare.
+        randomizer: an epsilon -> the randomizer; None: PrivUnit.
+        dimension, projection, bound: as in `dptext.PrivateEncoder`; a dimension of None is chosen for each epsilon.
+        folds: into how many parts texts are cut; each is tested once, by a classifier that learned from the others, for
+            which centre and projection were fitted on the others too.
+        seed: of folds and noise, for repeatable tables. No privacy rests on it.
+
+    Raises:
+        ParameterError: no epsilon, or one twice; one label, or too few texts of one; an argument out of range.
+        MissingExtraError: scikit-learn, or what the encoder needs, is not installed.
+
+    >>> words = (["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]])
+    >>> from dptext.vectors.formats import load_vectors
+    >>> texts = ["good film", "bad film", "good plot", "bad plot"] * 25
+    >>> found = compare_epsilons(load_vectors(words), texts, ["+", "-"] * 50, [1.0, 16.0], seed=1)
+    >>> [each.accuracy.score.value > 0.9 for each in found.rows], found.chance
+    ([False, True], 0.5)
+    """
+    wanted = [float(each) for each in epsilons]
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise ParameterError("epsilons must be different numbers, at least one")
+    build = randomizer or (lambda epsilon: PrivUnit(epsilon=epsilon))
+    randomizers = [build(each) for each in wanted]
+    choice("bound", bound, ("auto", *BOUNDS))
+    choice("projection", projection, (*PROJECTIONS, None))
+    if dimension is not None:
+        whole("dimension", dimension, least=1)
+    known = encoder_of(encoder)
+    texts = checked_texts(public_texts)
+    labels = np.asarray(public_labels)
+    codes = codes_of("public labels", labels, rows=len(texts))
+    bits = RandomBits(seed)
+    parts = make_folds(labels, count=folds, seed=_drawn(bits))
+    vectors = known.encode(texts)
+    rows = []
+    for epsilon, each in zip(wanted, randomizers, strict=True):
+        kind = NATURAL[each.natural_domain] if bound == "auto" else bound
+        how: dict[str, Any] = {"bound": kind, "projection": projection}
+        labelled = how | ({"labels": codes} if projection == "supervised" else {})
+        kept = None
+        size = known.dimension if projection is None else dimension
+        if size is None:
+            kept = best_dimension(vectors, each, **labelled)
+            size = USUAL if kept is None else kept.dimension
+        size = min(size, known.dimension)
+        kept = kept or kept_of(vectors, each, size, **labelled)
+        predicted = _answers(vectors, codes, parts, each, how | {"dimension": size}, bits)
+        rows.append(
+            AtEpsilon(
+                epsilon=epsilon,
+                randomizer=each,
+                dimension=size,
+                error=each.expected_squared_error(size + (kind == "lift")),
+                recovered=None if kept is None else kept.recovered,
+                accuracy=measure("accuracy", codes, predicted),
+            )
+        )
+    clean = measure("accuracy", codes, _answers(vectors, codes, parts, None, {}, bits))
+    return EpsilonComparison(
+        rows=tuple(rows), clean=clean, texts=len(texts), trained_on=min(len(each.train) for each in parts)
+    )
+
+
+def _answers(
+    vectors: npt.NDArray[Any],
+    codes: npt.NDArray[np.int64],
+    parts: Sequence[Fold],
+    randomizer: Randomizer | None,
+    how: dict[str, Any],
+    bits: RandomBits,
+) -> npt.NDArray[np.int64]:
+    """(n,) what classifiers say of texts that had no part in their training; without a randomizer, of clean vectors."""
+    found = np.empty_like(codes)
+    for part in parts:
+        arrived = vectors - vectors[part.train].mean(axis=0)
+        if randomizer is not None:
+            labels = codes[part.train] if how["projection"] == "supervised" else None
+            bound = fit_bound(vectors[part.train], labels=labels, **how)
+            arrived = randomizer.randomize(bound.apply(vectors), seed=_drawn(bits))
+        server = NoisyClassifier(channel=randomizer).fit(arrived[part.train], codes[part.train])
+        found[part.test] = server.predict(arrived[part.test])
+    return found
+
+
+def _drawn(bits: RandomBits) -> int | None:
+    """A seed of its own for each draw, where there is one at all."""
+    return int(bits.uniform(1)[0] * _PIECE) if bits.seeded else None
+
+
+def _percent(measured: Measured) -> str:
+    score = measured.score
+    return f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]"
+
+
+def _interval(measured: Measured) -> dict[str, float]:
+    score = measured.score
+    return {"accuracy": score.value, "low": score.low, "high": score.high}

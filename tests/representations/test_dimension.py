@@ -1,0 +1,101 @@
+"""A dimension is chosen by what projection and noise leave of a vector, and equation (recovered) says what that is."""
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.representations.bounds import fit_bound
+from dptext.representations.dimension import ON_NEWS, USUAL, best_dimension, kept_of
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.representations.published import DPNR
+
+VARIANCES = 1 / np.arange(1, 41)
+PUBLIC = np.random.default_rng(0).normal(size=(8000, 40)) * np.sqrt(VARIANCES)
+
+
+def regained(noise, dimension, projection="pca"):
+    """The share of vectors that the best linear guess from private vectors gives back, found by regression."""
+    bound = fit_bound(PUBLIC, dimension=dimension, projection=projection)
+    arrived = noise.randomize(bound.apply(PUBLIC), seed=3).astype(float)
+    centred = PUBLIC - PUBLIC.mean(axis=0)
+    guess = arrived @ np.linalg.lstsq(arrived, centred, rcond=None)[0]
+    return float((guess * centred).sum() / (centred**2).sum())
+
+
+@pytest.mark.parametrize(("epsilon", "dimension", "within"), [(4.0, 4, 0.2), (4.0, 40, 0.1), (16.0, 12, 0.1)])
+def test_what_is_recovered_is_what_a_regression_finds(epsilon, dimension, within):
+    # seeded: nothing is left to chance; vectors of few dimensions are not brought to length 1 by a linear map
+    noise = dptext.PrivUnit(epsilon=epsilon)
+    said, found = kept_of(PUBLIC, noise, dimension), regained(noise, dimension)
+    assert said.recovered == pytest.approx(found, rel=within)
+    assert said.kept == pytest.approx(VARIANCES[:dimension].sum() / VARIANCES.sum(), rel=0.05)
+    variances, whole = VARIANCES[:dimension], VARIANCES.sum()
+    twin = sum(v**2 / (v + said.error / dimension) for v in variances) / whole  # not in the units of what is kept
+    assert twin != pytest.approx(found, rel=within)
+
+
+def test_random_directions_keep_their_share_whatever_they_are():
+    noise = dptext.PrivUnit(epsilon=8.0)
+    said = kept_of(PUBLIC, noise, 20, projection="random")
+    assert said.kept == 0.5
+    assert said.recovered == 0.5 / (1 + said.error)
+    assert best_dimension(PUBLIC, noise, projection="random").dimension > best_dimension(PUBLIC, noise).dimension
+
+
+def test_the_chosen_dimension_leaves_most():
+    chosen = []
+    for epsilon in (1.0, 4.0, 8.0, 16.0, 64.0):
+        noise = dptext.PrivUnit(epsilon=epsilon)
+        best = best_dimension(PUBLIC, noise)
+        tried = [kept_of(PUBLIC, noise, k).recovered for k in (2, 3, 4, 6, 8, 12, 16, 24, 40)]
+        assert best.recovered >= max(tried)
+        chosen.append(best.dimension)
+    assert chosen == sorted(chosen)
+    assert chosen[0] == 2
+    assert chosen[-1] > 12
+
+
+@pytest.mark.parametrize("randomizer", [dptext.L2Laplace, dptext.Piecewise, dptext.OneBit])
+def test_noise_on_ball_and_cube(randomizer):
+    bound = {"L2Laplace": "clip"}.get(randomizer.name, "cube")
+    few, many = (best_dimension(PUBLIC, randomizer(epsilon=epsilon), bound=bound).dimension for epsilon in (2.0, 40.0))
+    assert 2 <= few < many <= 40
+
+
+def test_discriminants_come_first_and_no_more_than_tell_labels_apart():
+    labels = np.arange(len(PUBLIC)) % 5
+    told = PUBLIC + 3 * np.eye(40)[labels + 10]
+    noise = dptext.PrivUnit(epsilon=8.0)
+    found = best_dimension(told, noise, projection="supervised", labels=labels)
+    assert found.dimension == 4
+    assert found.kept == pytest.approx(1.0)
+    two = best_dimension(told, noise, projection="supervised", labels=labels % 2)
+    assert two.dimension == 2
+
+
+def test_where_the_equations_say_nothing_the_usual_dimension_stays():
+    words = dptext.WordVectors([f"w{n}" for n in range(99)] + ["<unk>"], PUBLIC[:100])
+    assert best_dimension(PUBLIC, dptext.SymmetricUnary(epsilon=4.0), bound="one-hot") is None
+    published = DPNR(epsilon=0.5, unsafe_as_published=True)
+    assert best_dimension(PUBLIC, published) is None
+    encoder = dptext.PrivateEncoder(words, published).fit(["w1 w2", "w3", "w4 w9"])
+    assert encoder.kept_ is None
+    assert encoder.release_.bound.dimension == min(USUAL, 40)
+
+
+def test_an_encoder_without_a_dimension_takes_the_chosen_one_and_states_it():
+    words = dptext.WordVectors([f"w{n}" for n in range(99)] + ["<unk>"], PUBLIC[:100])
+    encoder = dptext.PrivateEncoder(words, dptext.PrivUnit(epsilon=6.0))
+    assert encoder.get_params()["dimension"] is None
+    encoder.fit()
+    assert encoder.get_params()["dimension"] is None
+    sample = MeanOfWords(words, weighting=1e-3).public_sample()
+    chosen = best_dimension(sample, dptext.PrivUnit(epsilon=6.0))
+    assert encoder.kept_ == chosen
+    assert encoder.release_.statement.parameters["dimension"] == chosen.dimension
+    asked = encoder.set_params(dimension=5).fit()
+    assert (asked.kept_.dimension, asked.release_.bound.dimension) == (5, 5)
+
+
+def test_what_was_measured_is_better_with_public_texts_at_every_epsilon():
+    assert all(public > made_up > random for public, made_up, random in ON_NEWS.values())
