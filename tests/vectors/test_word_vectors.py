@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dptext import WordVectors
-from dptext.errors import DataError
+from dptext.errors import DataError, ParameterError
 from dptext.vectors.word_vectors import SourceRows, select_words
+from files.secrecy import MARKER, assert_error
 
 WORDS = ["cat", "dog", "<unk>"]
 MATRIX = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
@@ -161,3 +162,44 @@ def test_what_stands_behind_the_last_word_is_not_looked_at():
 def test_the_result_is_frozen():
     with pytest.raises(ValueError, match="read-only"):
         select_words(stream(["the", "cat"]), place="row", source="these").matrix[0] = 1.0
+
+
+# -- the most similar words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_the_most_similar_words_are_those_of_a_loop(metric):
+    rng = np.random.default_rng(5)
+    names = ["<unk>", *(f"w{'abcdefghij'[n // 10]}{'abcdefghij'[n % 10]}" for n in range(60))]
+    vectors = WordVectors(names, rng.normal(size=(61, 7)))
+
+    def similarity(one, other):
+        one, other = one.astype(np.float64), other.astype(np.float64)
+        if metric == "cosine":
+            return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+        return -np.linalg.norm(one - other)
+
+    expected = sorted(((similarity(vectors["waa"], vectors[each]), each) for each in names[2:]), reverse=True)[:10]
+    found = vectors.most_similar("WAA", metric=metric)
+    assert [word for word, _ in found] == [word for _, word in expected]
+    assert [number for _, number in found] == pytest.approx([number for number, _ in expected])
+    assert vectors.most_similar(vectors["waa"], 1, metric=metric)[0][0] == "waa"
+
+
+def test_the_unknown_word_is_nobodys_neighbour_and_all_words_can_be_asked_for():
+    vectors = WordVectors(["<unk>", "cat", "dog"], [[1.0, 0.1], [1.0, 0.0], [0.0, 0.0]])
+    assert vectors.most_similar("cat", 99) == [("dog", 0.0)]
+    assert vectors.most_similar([1e300, 1e300], 1, metric="euclidean") == [("cat", -np.inf)]
+
+
+def test_a_word_that_nobody_knows_is_not_repeated():
+    vectors = WordVectors(WORDS, MATRIX)
+    assert_error(ParameterError, lambda: vectors.most_similar(MARKER), "not among these 3 words")
+    assert_error(ParameterError, lambda: vectors.most_similar([MARKER, MARKER]), "a vector of 2 finite numbers")
+    for wrong in ([1.0], [np.nan, 1.0], None, [[1.0, 2.0]]):
+        with pytest.raises(ParameterError, match="expected a word, or a vector of 2 finite numbers"):
+            vectors.most_similar(wrong)
+    with pytest.raises(ParameterError, match="metric must be one of 'cosine', 'euclidean'"):
+        vectors.most_similar("cat", metric="angular")
+    with pytest.raises(ParameterError, match="n must be an integer"):
+        vectors.most_similar("cat", 0)

@@ -14,11 +14,12 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.checks import choice, whole
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of
@@ -26,7 +27,9 @@ from dptext.showing import Facts, Showing
 from dptext.text.tokens import fold, is_single_word
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 
-__all__ = ["Floats", "RowStream", "SourceRows", "WordVectors", "check_shape", "select_words"]
+__all__ = ["Floats", "RowStream", "Similarity", "SourceRows", "WordVectors", "check_shape", "select_words"]
+
+Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
 
 def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
@@ -156,6 +159,61 @@ class WordVectors(Showing):
         matrix = self._matrix.astype(np.float64)
         radius = float(np.sqrt(((matrix - matrix.mean(axis=0)) ** 2).sum(axis=1)).max(initial=0.0))
         return math.nextafter(2.0 * radius * (1 + 1e-12), math.inf)
+
+    def most_similar(
+        self, word_or_vector: str | npt.ArrayLike, n: int = 10, *, metric: Similarity = "cosine"
+    ) -> list[tuple[str, float]]:
+        """The words most like a word, or a vector, the most similar first: for people who look at vectors.
+
+        Nothing here is private: vectors are public, or post-processing of what was released.
+
+        Args:
+            word_or_vector: a word, which is not among its own neighbours, or d numbers.
+            n: how many words; all others where there are fewer.
+            metric: "cosine", the cosine of the angle (0 where a vector has no length), or "euclidean", minus the
+                distance.
+
+        Raises:
+            ParameterError: the word is not in the vocabulary (the message does not repeat it); no vector of d finite
+                numbers; an argument out of range.
+
+        >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0, 0], [1, 0], [1, 1], [-1, 0]])
+        >>> vectors.most_similar("cat", 2)
+        [('dog', 0.7071067811865475), ('tax', -1.0)]
+        >>> vectors.most_similar([2.0, 1.0], 1, metric="euclidean")
+        [('dog', -1.0)]
+        """
+        n, metric = whole("n", n, least=1), choice("metric", metric, get_args(Similarity))
+        query, row = self._query(word_or_vector)
+        matrix = self._matrix.astype(np.float64)
+        if metric == "cosine":
+            query /= np.abs(query).max() or 1.0  # no square overflows
+            lengths = np.sqrt((matrix**2).sum(axis=1)) * math.sqrt(float(query @ query))
+            similarity = np.divide(matrix @ query, lengths, out=np.zeros(len(self)), where=lengths > 0)
+        else:
+            with np.errstate(over="ignore"):
+                similarity = -np.sqrt(((matrix - query) ** 2).sum(axis=1))
+        order = np.argsort(-similarity, kind="stable")
+        found = order[(order != row) & (order != self._vocabulary.unknown_row)][:n]
+        return [(self.words[each], float(similarity[each])) for each in found.tolist()]
+
+    def _query(self, word_or_vector: str | npt.ArrayLike) -> tuple[npt.NDArray[np.float64], int]:
+        """A vector, and the row of the word that it is of, or -1."""
+        if isinstance(word_or_vector, str):
+            row = self._vocabulary.row(word_or_vector)
+            if row == self._vocabulary.unknown_row:
+                raise ParameterError(
+                    f"the word is not among these {len(self):,} words: look at another one, at vectors of more words "
+                    "or of another language, or give a vector"
+                )
+            return self._matrix[row].astype(np.float64), row
+        try:
+            query = np.array(word_or_vector, dtype=np.float64)
+        except (ValueError, TypeError, OverflowError):
+            query = np.empty(0)
+        if query.shape != (self.dimension,) or not np.isfinite(query).all():
+            raise ParameterError(f"expected a word, or a vector of {self.dimension} finite numbers, got something else")
+        return query, -1
 
     def _in_brief(self) -> Facts:
         yield "words", len(self)
