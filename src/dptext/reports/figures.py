@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Deniability
+from dptext.calibration.figures import draw_density, draw_keep, draw_support
+from dptext.drawing import promise_row, score_row
 from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
 from dptext.own_files import check_target, replacing
@@ -19,13 +19,6 @@ from dptext.own_files import check_target, replacing
 __all__ = ["calibration_figure", "figure_format", "plane_figure", "promise_figure", "scores_figure"]
 
 FORMATS = (".png", ".pdf", ".svg")
-_STYLES = (
-    {"color": "black", "linestyle": "-", "marker": "o"},
-    {"color": "0.45", "linestyle": "--", "marker": "s"},
-    {"color": "0.25", "linestyle": ":", "marker": "^"},
-    {"color": "0.6", "linestyle": "-.", "marker": "D"},
-)
-_BINS = 8
 
 
 def figure_format(path: Path) -> str:
@@ -63,73 +56,16 @@ def calibration_figure(
     kind = figure_format(path)
     figure = _figure(13.0, 4.4)
     left, middle, right = figure.subplots(1, 3)
-    for style, (name, found) in zip(_STYLES, curves.items(), strict=False):
-        _draw_keep(left, name, found, style)
-        _draw_support(middle, name, found, style)
-    for style, (name, each) in zip(_STYLES, at_half.items(), strict=False):
-        _draw_density(right, name, each, style)
-    _finish(left, "How often a word stays", "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)")
-    _finish(middle, "How many words it could become", "epsilon", "words\n(median; band: 25% to 75% of text)")
-    _finish(right, "How far a replacement goes", _neighbour_label(at_half), "mean distance of a replacement")
-    left.set_ylim(-0.02, 1.02)
-    middle.set_yscale("log")
-    _diagonal(right)
+    for name, found in curves.items():
+        draw_keep(left, name, found)
+        draw_support(middle, name, found)
+    for each in at_half.values():
+        draw_density(right, each)
     figure.suptitle(source)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=kind, dpi=150)
     with replacing(path) as stream:
         stream.write(drawn.getvalue())
-
-
-def _draw_keep(axes: Any, name: str, found: Sequence[Deniability], style: dict[str, str]) -> None:
-    epsilons = [each.epsilon for each in found]
-    low, high = ([each.quantile("keep", share) for each in found] for share in (0.05, 0.95))
-    axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.plot(epsilons, [each.mean("keep") for each in found], label=name, markersize=4, **style)
-
-
-def _draw_support(axes: Any, name: str, found: Sequence[Deniability], style: dict[str, str]) -> None:
-    epsilons = [each.epsilon for each in found]
-    low, middle, high = ([each.quantile("support", share) for each in found] for share in (0.25, 0.5, 0.75))
-    draws = found[0].draws if found else None
-    label = name if draws is None else f"{name} (at least: {draws:,} draws a word)"
-    axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.plot(epsilons, middle, label=label, markersize=4, **style)
-
-
-def _draw_density(axes: Any, name: str, each: Deniability, style: dict[str, str]) -> None:
-    """A dot a word, and a line through the means of groups of equal size."""
-    x, y = each.neighbourhood, each.replacement_distance
-    number = np.isfinite(y)
-    x, y = x[number], y[number]
-    axes.scatter(x, y, s=9, color=style["color"], marker=style["marker"], alpha=0.35, linewidths=0)
-    groups = np.array_split(np.argsort(x, kind="stable"), _BINS if x.size >= 2 * _BINS else 1)
-    means = [(x[group].mean(), y[group].mean()) for group in groups if group.size]
-    label = f"{name}, epsilon {each.epsilon:.4g} (stays {each.mean('keep'):.0%})"
-    axes.plot(*zip(*means, strict=True), label=label, markersize=6, linewidth=2, **style)
-
-
-def _neighbour_label(at_half: Mapping[str, Deniability]) -> str:
-    k = next(iter(at_half.values())).neighbours if at_half else 1
-    return f"distance to the {k}th neighbour (dense to sparse)"
-
-
-def _diagonal(axes: Any) -> None:
-    low, high = axes.get_xlim()
-    axes.plot([low, high], [low, high], color="0.7", linewidth=0.8, zorder=0, label="as far as that neighbour")
-    axes.set_xlim(low, high)
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, top + 0.25 * (top - bottom))  # words lie everywhere: room above them for the legend
-    axes.legend(fontsize=8, loc="upper left")
-
-
-def _finish(axes: Any, title: str, x: str, y: str) -> None:
-    axes.set_title(title)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.grid(visible=True, color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.legend(fontsize=8)
 
 
 # -- pictures of a page, as PNG bytes ----------------------------------------------------------------------------
@@ -145,16 +81,15 @@ def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
     _check_any(verdicts)
 
     def draw(axes: Any) -> None:
-        for place, (_, verdict) in enumerate(verdicts):
-            bar = {"height": 0.34, "edgecolor": "black", "linewidth": 0.8}
-            axes.barh(place - 0.19, verdict.allowed, color="0.82", label="promised at most", **bar)
-            shown = {"color": "white", "hatch": "///"} if verdict.refuted else {"color": "0.35"}
-            name = "shown: the promise is broken" if verdict.refuted else "shown by the audit"
-            axes.barh(place + 0.19, max(verdict.loss, 0.0), label=name, **shown, **bar)
-            if verdict.strongest < 1e6:
-                axes.plot([verdict.strongest] * 2, [place - 0.42, place + 0.42], "k:", label="could have been shown")
-        _name_rows(axes, [name for name, _ in verdicts])
-        axes.set_xlabel("privacy loss in nats (epsilon)")
+        for name, verdict in verdicts:
+            promise_row(
+                axes,
+                name,
+                allowed=verdict.allowed,
+                loss=verdict.loss,
+                strongest=verdict.strongest,
+                refuted=verdict.refuted,
+            )
 
     return _picture(draw, len(verdicts))
 
@@ -176,11 +111,8 @@ def scores_figure(
     _check_any(scores)
 
     def draw(axes: Any) -> None:
-        for place, (_, score, baseline) in enumerate(scores):
-            axes.plot([score.low, score.high], [place, place], color="black", linewidth=2, solid_capstyle="butt")
-            axes.plot(score.value, place, "o", color="black", label="result, 95% interval")
-            axes.plot([baseline] * 2, [place - 0.3, place + 0.3], color="0.5", linewidth=3, label="without the data")
-        _name_rows(axes, [name for name, _, _ in scores])
+        for name, score, baseline in scores:
+            score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=baseline)
         axes.set_xlabel(measure)
         if limits is not None:
             axes.set_xlim(*limits)
@@ -220,13 +152,6 @@ def plane_figure(points: Sequence[tuple[str, Any]], *, axes_are: str) -> bytes:
 def _check_any(rows: Sequence[Any]) -> None:
     if not rows:
         raise ParameterError("expected at least one row to draw, got none")
-
-
-def _name_rows(axes: Any, names: Sequence[str]) -> None:
-    # the name of a column may hold a dollar: it is no formula
-    axes.set_yticks(range(len(names)), names, parse_math=False)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(visible=True, axis="x", color="0.9", linewidth=0.6)
 
 
 def _picture(draw: Callable[[Any], None], rows: int) -> bytes:

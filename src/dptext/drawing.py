@@ -1,0 +1,127 @@
+"""Parts of figures on axes of matplotlib (extra ``report``): rows with names, lines, points. The only place for them.
+
+What an object draws with ``plot``, what a page shows and what a file of figures holds is drawn here. Everything can be
+told apart in grey, by its form; the colours are those of the style in use, so that a figure can be read on dark paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dptext.errors import ParameterError, extra
+
+__all__ = [
+    "Row",
+    "checked_axes",
+    "grey",
+    "labelled",
+    "legend_below",
+    "named_row",
+    "next_style",
+    "promise_row",
+    "score_row",
+]
+
+Row = int
+"""Which of the rows with names, from the top."""
+
+_FORMS = (
+    {"linestyle": "-", "marker": "o"},
+    {"linestyle": "--", "marker": "s"},
+    {"linestyle": ":", "marker": "^"},
+    {"linestyle": "-.", "marker": "D"},
+)
+_SHARES = (1.0, 0.55, 0.75, 0.4)
+
+
+def checked_axes(axes: Any, *, height: float = 4.0) -> Any:
+    """The axes to draw on: those given, or those of a new figure, which a notebook shows by itself.
+
+    Raises:
+        ParameterError: what was given has no axes to draw on.
+        MissingExtraError: matplotlib is not installed.
+    """
+    pyplot = extra("matplotlib.pyplot", "report", "a figure")
+    if axes is not None:
+        if not hasattr(axes, "get_legend_handles_labels"):
+            raise ParameterError(f"axes must be axes of matplotlib, or None, got {type(axes).__name__}")
+        return axes
+    figure, made = pyplot.subplots(figsize=(7.0, height), layout="constrained")
+    figure.set_facecolor(made.get_facecolor())  # transparent paper would leave the text to the page below it
+    return made
+
+
+def grey(axes: Any, share: float = 1.0) -> tuple[float, float, float]:
+    """So much of the colour of the text, the rest that of the paper: black and greys in the usual style."""
+    to_rgb, text = extra("matplotlib.colors", "report", "a figure").to_rgb, axes.xaxis.label.get_color()
+    red, green, blue = (
+        share * ink + (1 - share) * paper
+        for ink, paper in zip(to_rgb(text), to_rgb(axes.get_facecolor()[:3]), strict=True)
+    )
+    return red, green, blue
+
+
+def next_style(axes: Any, place: int | None = None) -> dict[str, Any]:
+    """The form of the line at a place; None: after all lines with names that are there."""
+    if place is None:
+        place = len({label for label in axes.get_legend_handles_labels()[1] if label})
+    return {"color": grey(axes, _SHARES[place % len(_SHARES)]), **_FORMS[place % len(_FORMS)]}
+
+
+def labelled(axes: Any, x: str, y: str, title: str = "") -> None:
+    """Names of the axes, a grid behind everything, and a legend."""
+    axes.set(xlabel=x, ylabel=y, title=title)
+    axes.grid(visible=True, color=grey(axes, 0.1), linewidth=0.6)
+    axes.set_axisbelow(True)
+    _legend(axes)
+
+
+def legend_below(axes: Any) -> None:
+    """A legend below, each name once."""
+    _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3, frameon=False)
+
+
+def _legend(axes: Any, **where: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    if once:
+        axes.legend(once.values(), once.keys(), fontsize=8, **where)
+
+
+# -- rows with names -----------------------------------------------------------------------------------------------
+
+
+def named_row(axes: Any, name: str) -> Row:
+    """A further row, below those that are there already."""
+    names: Sequence[str] = (*getattr(axes, "_dptext_rows", ()), name)
+    axes._dptext_rows = names
+    # the name of a column may hold a dollar: it is no formula
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x", color=grey(axes, 0.1), linewidth=0.6)
+    axes.set_axisbelow(True)
+    return len(names) - 1
+
+
+def promise_row(axes: Any, name: str, *, allowed: float, loss: float, strongest: float, refuted: bool) -> None:
+    """What is promised at most, what an audit showed, and the most that it could have."""
+    place, ink = named_row(axes, name), grey(axes)
+    bar = {"height": 0.34, "edgecolor": ink, "linewidth": 0.8}
+    axes.barh(place - 0.19, allowed, color=grey(axes, 0.18), label="promised at most", **bar)
+    shown = {"color": grey(axes, 0.0), "hatch": "///"} if refuted else {"color": grey(axes, 0.65)}
+    what = "shown: the promise is broken" if refuted else "shown by the audit"
+    axes.barh(place + 0.19, max(loss, 0.0), label=what, **shown, **bar)
+    if strongest < 1e6:
+        line = {"color": ink, "linestyle": ":", "label": "could have been shown"}
+        axes.plot([strongest] * 2, [place - 0.42, place + 0.42], **line)
+    axes.set_xlabel("privacy loss in nats (epsilon)")
+
+
+def score_row(axes: Any, name: str, *, value: float, low: float, high: float, baseline: float) -> None:
+    """A number with its interval, and what is reached without the data."""
+    place, ink = named_row(axes, name), grey(axes)
+    axes.plot([low, high], [place, place], color=ink, linewidth=2, solid_capstyle="butt")
+    axes.plot(value, place, "o", color=ink, label="result, 95% interval")
+    without = {"color": grey(axes, 0.5), "linewidth": 3, "label": "without the data"}
+    axes.plot([baseline] * 2, [place - 0.3, place + 0.3], **without)
