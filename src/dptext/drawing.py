@@ -6,6 +6,7 @@ told apart in grey, by its form; the colours are those of the style in use, so t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = [
     "Row",
     "checked_axes",
     "grey",
+    "in_letters",
     "labelled",
     "legend_below",
     "named_row",
@@ -32,6 +34,7 @@ _FORMS = (
     {"linestyle": ":", "marker": "^"},
     {"linestyle": "-.", "marker": "D"},
 )
+_SHOWN = 1e6  # nats: what is longer is said in a word
 _SHARES = (1.0, 0.55, 0.75, 0.4)
 
 
@@ -89,6 +92,11 @@ def _legend(axes: Any, **where: Any) -> None:
         axes.legend(once.values(), once.keys(), fontsize=8, **where)
 
 
+def in_letters(name: str) -> str:
+    """A name for a legend: a dollar in it begins no formula, an underscore at its beginning does not hide it."""
+    return name.replace("$", r"\$").lstrip("_")
+
+
 # -- rows with names -----------------------------------------------------------------------------------------------
 
 
@@ -108,11 +116,18 @@ def promise_row(axes: Any, name: str, *, allowed: float, loss: float, strongest:
     """What is promised at most, what an audit showed, and the most that it could have."""
     place, ink = named_row(axes, name), grey(axes)
     bar = {"height": 0.34, "edgecolor": ink, "linewidth": 0.8}
+    end = 1.25 * max([each for each in (allowed, loss, strongest) if each < _SHOWN], default=1.0) or 1.0
+    for each, offset in ((allowed, -0.19), (loss, 0.19)):
+        if each >= _SHOWN:
+            axes.text(
+                end, place + offset, " beyond this" if math.isfinite(each) else " infinite", va="center", fontsize=8
+            )
+    allowed, loss = min(allowed, end), min(loss, end)
     axes.barh(place - 0.19, allowed, color=grey(axes, 0.18), label="promised at most", **bar)
     shown = {"color": grey(axes, 0.0), "hatch": "///"} if refuted else {"color": grey(axes, 0.65)}
     what = "shown: the promise is broken" if refuted else "shown by the audit"
     axes.barh(place + 0.19, max(loss, 0.0), label=what, **shown, **bar)
-    if strongest < 1e6:
+    if strongest < _SHOWN:
         line = {"color": ink, "linestyle": ":", "label": "could have been shown"}
         axes.plot([strongest] * 2, [place - 0.42, place + 0.42], **line)
     axes.set_xlabel("privacy loss in nats (epsilon)")

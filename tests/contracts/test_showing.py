@@ -1,12 +1,14 @@
 """What everything that a console or a notebook shows must keep: short, well formed, and without anybody's text."""
 
 import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
 
 import dptext
 from contracts.shown import TAG, everything
+from dptext.errors import MissingExtraError
 from dptext.showing import Showing
 from files.secrecy import MARKER
 
@@ -104,3 +106,40 @@ def test_a_table_that_does_not_escape_is_rejected():
         is_harmless("<table><tr><td>1</tr></table>")
     with pytest.raises(AssertionError):
         is_harmless('<table style="background: url(x)"></table>')
+
+
+# -- figures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pyplot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    yield pyplot
+    pyplot.close("all")
+
+
+DRAWN = {"AttackScore", "BankCalibration", "Calibration", "Deniability", "Recommendation", "Sweep", "TextDistribution"}
+
+
+@pytest.mark.slow
+def test_what_can_be_drawn_takes_axes_and_gives_them_back(shown, pyplot):
+    """Drawn twice on the same axes, which is how things are compared; in light and in dark."""
+    found = {type(each).__name__: each for each in shown if hasattr(each, "plot")}
+    assert found.keys() == DRAWN | {"Verdict"}
+    for style in ("default", "dark_background"):
+        with pyplot.style.context(style):
+            for each in found.values():
+                axes = each.plot() if style == "default" else each.plot(axes=None)
+                assert each.plot(axes=axes) is axes
+                assert axes.get_legend().get_texts()
+                axes.figure.canvas.draw()  # warnings of what cannot be laid out are errors here
+                names = [each.get_text() for each in axes.get_yticklabels() + axes.get_legend().get_texts()]
+                assert not any(MARKER in name for name in names)
+
+
+def test_a_missing_matplotlib_is_answered_with_its_install_line(shown, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    for each in shown:
+        if hasattr(each, "plot"):
+            with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):
+                each.plot()

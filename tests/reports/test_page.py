@@ -299,6 +299,7 @@ def test_a_figure_that_is_no_picture_is_refused():
 
 
 def test_pictures_are_drawn_without_a_window():
+    before = "matplotlib.pyplot" in sys.modules
     pytest.importorskip("matplotlib")
     estimate = Estimate(0.6, 0.5, 0.7, 5, "runs")
     pictures = [
@@ -306,7 +307,7 @@ def test_pictures_are_drawn_without_a_window():
         scores_figure([("linkage", estimate, 0.5)], measure="accuracy"),
     ]
     assert all(each.startswith(b"\x89PNG") and len(each) > 5000 for each in pictures)
-    assert "matplotlib.pyplot" not in sys.modules
+    assert ("matplotlib.pyplot" in sys.modules) == before
     with pytest.raises(ParameterError, match="at least one row"):
         scores_figure([], measure="accuracy")
 

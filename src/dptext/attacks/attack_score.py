@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.rows import as_people
+from dptext.drawing import checked_axes, legend_below, score_row
 from dptext.estimates import Estimate, mean_of_people, share
 from dptext.showing import Facts, Showing
 
@@ -60,6 +62,25 @@ class AttackScore(Showing):
         yield "95% interval", f"{self.score.low:.3f} to {self.score.high:.3f} ({self.score.count:,} {self.score.of})"
         yield "baseline is", self.baseline_name
         yield "detail", self.detail or None
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the number with its interval beside the baseline, as one more row of the axes.
+
+        Args:
+            axes: of matplotlib, maybe with other attacks on them; None: of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        axes, score = checked_axes(axes, height=2.2), self.score
+        name = self.attack.replace(" (", "\n(")
+        score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=self.baseline)
+        axes.set_xlabel(self.measure)
+        legend_below(axes)
+        return axes
 
 
 def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float) -> Estimate:

@@ -18,6 +18,7 @@ from dptext.audits.draws import DrawTest, Sampler, compare_draws
 from dptext.audits.exact import exact_delta, exact_loss
 from dptext.audits.sampled import LossBound, strongest_bound
 from dptext.checks import number
+from dptext.drawing import checked_axes, legend_below, promise_row
 from dptext.errors import ParameterError
 from dptext.privacy.accounting import gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import (
@@ -172,6 +173,29 @@ class Verdict(Showing):
         for each in self._reasons():
             name, _, reason = each.partition(":")
             yield name.lower(), reason.strip()
+
+    def plot(self, axes: Any = None, *, name: str | None = None) -> Any:
+        """Draw what the claim allows beside what was shown, as one more row of the axes.
+
+        Args:
+            axes: of matplotlib, maybe with other verdicts on them; None: of a new figure.
+            name: of the row.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        axes = checked_axes(axes, height=2.2)
+        self.draw_row(axes, name or f"worst pair found,\n{self.method.partition(',')[0]}")
+        legend_below(axes)
+        return axes
+
+    def draw_row(self, axes: Any, name: str) -> None:
+        """The row alone, without a legend."""
+        losses = {"allowed": self.allowed, "loss": self.loss, "strongest": self.strongest}
+        promise_row(axes, name, refuted=self.refuted, **losses)
 
 
 def _plain(value: object) -> object:

@@ -158,6 +158,10 @@ class Calibration(Showing):
         yield from self.found._in_full()
         yield from facts_of(self.mechanism.statement)
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what words become at this epsilon: see `Deniability.plot`."""
+        return self.found.plot(axes)
+
 
 @overload
 def calibrate(

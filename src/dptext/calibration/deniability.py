@@ -26,8 +26,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext.calibration.figures import draw_density
 from dptext.calibration.outcomes import Floats, Rows, distributions_of, outcomes, reach_of_masses, smallest_support
 from dptext.checks import number, whole
+from dptext.drawing import checked_axes
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.showing import Facts, Showing
@@ -287,6 +289,22 @@ class Deniability(Showing):
         yield "a word stays", f"with probability {self.mean('keep'):.1%} (mean; 90% of text: {low:.1%} to {high:.1%})"
         yield "it could become", f"{middle:,.0f} words (median; with {1 - self.eta:.0%} of the probability)"
         yield "how it is known", "exactly" if self.draws is None else f"from {self.draws:,} draws of each word"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw how far replacements go where words lie close together and where they do not: a dot a word.
+
+        Args:
+            axes: of matplotlib, maybe with other mechanisms on them; None: of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        axes = checked_axes(axes)
+        draw_density(axes, self)
+        return axes
 
 
 def deniability(

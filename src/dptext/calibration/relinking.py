@@ -17,17 +17,20 @@ need not grow everywhere. What is returned is checked once more after it was rou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dptext.calibration.crossing import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.checks import number, whole
+from dptext.drawing import checked_axes, grey, labelled, next_style
 from dptext.errors import ParameterError
 from dptext.estimates import mean_of_people
 from dptext.noise.subset_selection import Profile
 from dptext.privacy.guarantee import rounded_down
-from dptext.privacy.vulnerability import epsilon_at_most
+from dptext.privacy.vulnerability import epsilon_at_most, rate_at_most
 from dptext.privacy.wording import calibrated_bank
 from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
@@ -41,6 +44,7 @@ PEOPLE = (10, 100, 1_000)
 """Among how many people a table says how often a text is traced back."""
 _GROUPS = 8  # of as many public texts as there are people
 _DRAWN = 1_000  # texts, at least, where the chance is sampled
+_DRAWN_EPSILONS = 30
 _STEP = 1 - 2e-4
 _STEPS = 500
 _TOLERANCE = 1e-6  # of log-odds
@@ -101,6 +105,38 @@ class BankCalibration(Showing):
 
     def _in_full(self) -> Facts:
         yield from (("what it is", each) for each in calibrated_bank(self))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism.
+
+        Args:
+            axes: of matplotlib; None: of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        axes, rewriter = checked_axes(axes), self.rewriter
+        family = _Family(rewriter.bank, rewriter.unit, rewriter.max_sentences)
+        counted = family.parts if rewriter.unit == "sentence" else 1  # as many epsilons come together
+        last = max(1.25 * self.epsilon, 1.05 * (self.public or 0.0))
+        epsilons, chances = np.linspace(last / _DRAWN_EPSILONS, last, _DRAWN_EPSILONS).tolist(), []
+        for epsilon in epsilons:
+            with suppress(ParameterError):  # beyond what can be drawn from
+                chances.append((epsilon, family.at_most(epsilon, self.people)))
+        pure = [(epsilon, rate_at_most(counted * epsilon, self.people)) for epsilon in epsilons]
+        for name, points in (("this bank, at most", chances), ("any mechanism, at most", pure)):
+            axes.plot(*zip(*points, strict=True), label=name, markersize=4, **next_style(axes))
+        point = {"color": grey(axes), "marker": "x", "markersize": 9, "linestyle": ""}
+        axes.plot([self.epsilon], [self.reached], label=f"calibrated: epsilon {self.epsilon:.4g}", **point)
+        if self.public is not None and self.public_reached is not None:
+            point |= {"marker": "+", "markersize": 11}
+            axes.plot([self.public], [self.public_reached], label="among the public texts given", **point)
+        axes.axhline(self.wanted, color=grey(axes, 0.5), linewidth=0.8, label=f"wanted: {self.wanted:.3g}")
+        labelled(axes, "epsilon", f"chance to name the right one of {self.people:,}", "How often a text is traced back")
+        return axes
 
 
 def calibrate_bank(

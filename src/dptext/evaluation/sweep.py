@@ -37,6 +37,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dptext.checks import choice, number, whole
+from dptext.checks import number as checked_number
+from dptext.drawing import checked_axes, in_letters, labelled, next_style
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
@@ -154,6 +156,45 @@ class Sweep(Showing):
         yield "settings", len(self._by_setting())
         yield "numbers", ", ".join(self.names)
         yield "seconds", self.seconds
+
+    def plot(self, number: str | None = None, *, over: str = "epsilon", axes: Any = None) -> Any:
+        """Draw one number over one setting: a line for each combination of the others, with intervals over seeds.
+
+        Args:
+            number: what was measured; None: the only thing that was.
+            over: the setting along the horizontal axis, in which all have numbers.
+            axes: of matplotlib; None: of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ParameterError: nothing of this name; settings that are no numbers.
+            MissingExtraError: matplotlib is not installed.
+        """
+        if number is None and len(self.names) == 1:
+            number = self.names[0]
+        name = choice("number", number, self.names)
+        settings = tuple(self.rows[0].settings)
+        choice("over", over, settings)
+        lines: dict[str, list[tuple[float, list[float]]]] = {}
+        for rows in self._by_setting().values():
+            others = ", ".join(f"{key} {value}" for key, value in rows[0].settings.items() if key != over)
+            at = checked_number(over, rows[0].settings[over])
+            lines.setdefault(others, []).append((at, [row.numbers[str(name)] for row in rows]))
+        axes = checked_axes(axes)
+        for others, found in lines.items():
+            found.sort(key=lambda each: each[0])
+            style = next_style(axes)
+            means = [sum(values) / len(values) for _, values in found]
+            points = [at for at, _ in found]
+            axes.plot(points, means, label=in_letters(others or str(name)), markersize=4, **style)
+            if all(len(values) > 1 for _, values in found):
+                reach = [mean_over_runs(values) for _, values in found]
+                low, high = [each.low for each in reach], [each.high for each in reach]
+                axes.fill_between(points, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        labelled(axes, over, f"{name}\n(mean; band: 95% over seeds)")
+        return axes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Deniability
 from dptext.calibration.figures import draw_density, draw_keep, draw_support
-from dptext.drawing import promise_row, score_row
+from dptext.drawing import score_row
 from dptext.errors import ParameterError, extra
 from dptext.estimates import Estimate
 from dptext.own_files import check_target, replacing
@@ -82,14 +82,7 @@ def promise_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
 
     def draw(axes: Any) -> None:
         for name, verdict in verdicts:
-            promise_row(
-                axes,
-                name,
-                allowed=verdict.allowed,
-                loss=verdict.loss,
-                strongest=verdict.strongest,
-                refuted=verdict.refuted,
-            )
+            verdict.draw_row(axes, name)
 
     return _picture(draw, len(verdicts))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dptext.checks import number, whole
+from dptext.drawing import checked_axes, grey, labelled, next_style
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import ApproxDP, Guarantee
 from dptext.representations.domains import Domain
@@ -18,6 +19,7 @@ from dptext.showing import Facts, Showing
 
 __all__ = ["Candidate", "Recommendation", "recommend"]
 
+_A_LENGTH = "as far as a vector is long"
 _FLOAT_BYTES = 4
 
 
@@ -110,6 +112,31 @@ class Recommendation(Showing):
             yield each.randomizer.name, f"squared error {each.error:.4g}, {each.bytes:,} bytes; {promise}"
         for dimension, error in self.narrower:
             yield f"projected to {dimension}", f"squared error {error:.4g} at best"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the expected squared error by dimension, of the best randomizer of each, for vectors of length 1.
+
+        Args:
+            axes: of matplotlib, maybe with other budgets on them; None: of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        axes = checked_axes(axes)
+        points = sorted([*self.narrower, (self.dimension, self.candidates[0].error)])
+        delta = f", delta {self.delta:g}" if self.delta else ""
+        kinds = axes.get_legend_handles_labels()[1]
+        style = next_style(axes, len(kinds) - (_A_LENGTH in kinds))
+        axes.plot(*zip(*points, strict=True), label=f"epsilon {self.epsilon:g}{delta}", markersize=5, **style)
+        for line in [each for each in axes.lines if each.get_label() == _A_LENGTH]:
+            line.remove()  # it stands last in the legend
+        axes.axhline(1.0, color=grey(axes, 0.5), linewidth=0.8, label=_A_LENGTH)
+        axes.set(xscale="log", yscale="log")
+        labelled(axes, "dimension", "expected squared error", "How far one private vector is off")
+        return axes
 
 
 def recommend(

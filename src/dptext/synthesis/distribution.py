@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.checks import choice, path, whole
+from dptext.drawing import checked_axes, grey, in_letters, labelled, next_style
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.pool import Pool
@@ -57,6 +59,7 @@ HINTS = 12
 _AT_ONCE = 4096  # candidates weighed together
 _SURE = 3.0  # standard deviations of the noise
 _NAMED = 5
+_LINES = 4  # that can be told apart in grey
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
 _FOLDER = AnnouncedFolder(
@@ -403,6 +406,35 @@ class TextDistribution(Showing):
         if self.labels.columns:
             yield "shares", ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
         yield from (("doubt", each) for each in self.doubts())
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw how far the description stands out of its noise: the numbers that were released, the largest first,
+        beside what noise alone would look like. Of labels the first ones; it costs nothing, as everything here.
+
+        Args:
+            axes: of matplotlib; None: of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        axes = checked_axes(axes)
+        strengths = -np.sort(-np.abs(self.matrix[:, 1:]) / self.sigma, axis=1)
+        ranks = np.arange(1, strengths.shape[1] + 1)
+        for name, found in zip(self.labels.names[:_LINES], strengths, strict=False):
+            label = name if self.labels.columns else "all texts"
+            axes.plot(ranks, found, label=in_letters(label), markersize=3, **next_style(axes))
+        # the quantiles of a half-normal law, in descending order
+        law = NormalDist()
+        noise = [law.inv_cdf(1 - (rank - 0.5) / len(ranks) / 2) for rank in ranks]
+        axes.fill_between(ranks, noise, color=grey(axes, 0.18), linewidth=0, label="noise alone, usually")
+        axes.set(xscale="log", yscale="symlog")
+        axes.set_ylim(bottom=0)
+        x, y = "features, by how much they stand out", "size, in standard deviations of the noise"
+        labelled(axes, x, y, "What stands out of the noise")
+        return axes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
