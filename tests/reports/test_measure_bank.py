@@ -70,10 +70,11 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
         "trained on private rows, tested on private rows",
         "trained on original rows, tested on original rows",
         "trained on texts of the bank at random, tested on original rows",
+        "trained on texts of the bank at random, tested on private rows",
         "what came out, beside its original",
     ]
-    assert [each.owner_only for each in everything.utility] == [True, False, True, True, True]
-    assert [each.is_useful for each in everything.utility] == [True, True, True, False, True]
+    assert [each.owner_only for each in everything.utility] == [True, False, True, True, False, True]
+    assert [each.is_useful for each in everything.utility] == [True, True, True, False, False, True]
     assert [each.people for each in everything.relinking] == [10, 100, 1_000, 10_000]
     assert re.findall(r"<h2>(.*?)</h2>", everything.html()) == [
         "Before and after",
@@ -138,6 +139,7 @@ def test_the_card_and_a_page_of_the_release_alone_are_for_everybody(everything, 
         assert word not in card
     alone = made(folder, "whole", label="about", attribute="about")
     assert not alone.has_owner_numbers
+    assert alone.utility == everything.shared().utility
     assert [each.what for each in alone.utility] == [
         "trained on private rows, tested on private rows",
         "trained on texts of the bank at random, tested on private rows",

@@ -14,9 +14,10 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.guarantee import NoGuarantee
+from dptext.reports.answers import Decision, answers, recommendation
 from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.file_audit import Check
-from dptext.reports.page import GroupGap, Measurement, Report, Sample, answers
+from dptext.reports.page import GroupGap, KeptColumn, Measurement, Report, Sample
 
 NASTY = '<script>alert("x")</script>&'
 
@@ -47,9 +48,13 @@ def _verdict(outcome, loss, strongest=9.0):
     )
 
 
-def _attack(low, high, baseline=0.5):
+def _gap(low, high, **more):
+    return GroupGap(words="far apart", gap=Estimate((low + high) / 2, low, high, 100, "people"), **more)
+
+
+def _attack(low, high, baseline=0.5, attack="linkage"):
     return AttackScore(
-        attack="linkage",
+        attack=attack,
         measure="top-1",
         score=Estimate((low + high) / 2, low, high, 100, "rows"),
         baseline=baseline,
@@ -160,7 +165,7 @@ def test_a_seed_is_warned_of():
 def test_a_failed_check_refutes_and_is_said_first():
     report = _report(checks=[Check("the data is the data of the statement", False, "its SHA-256 DIFFERS")])
     assert report.refuted
-    assert "NO: it was refuted" in report.html()
+    assert "NO: the promise was refuted" in report.html()
     assert "- NO: the data is the data of the statement" in report.card()
     assert not _report(checks=[Check("the data", None, "there is none")]).refuted
 
@@ -169,32 +174,36 @@ def test_what_the_owner_alone_should_see_is_marked_and_not_on_the_card():
     report = _report(
         owner_attacks=[_attack(0.4, 0.6)],
         utility=[_task(0.6, 0.7), _task(0.61, 0.71, owner_only=True)],
-        gaps=[GroupGap(words="far apart", is_shown=True, of_release=False, owner_only=True)],
+        gaps=[_gap(0.2, 0.3, of_release=False, owner_only=True)],
+        unchanged=(7, 60),
         command="dptext report x",
     )
     assert report.has_owner_numbers
-    assert report.html().count('<span class="owner">') == 2
+    assert report.html().count('<span class="owner">') == 6  # an attack, a model, and four answers
     card = report.card()
+    assert "unchanged" not in card
     assert "linkage" not in card
     assert "0.650" in card
     assert "0.660" not in card
     assert "far apart" not in card
-    assert "dptext report x" not in card
+    assert "dptext report x" in card
 
 
 @pytest.mark.parametrize(
-    ("shown", "of_release", "says"),
+    ("low", "high", "of_release", "says", "good"),
     [
-        (True, True, "No: a model of private rows serves some groups worse"),
-        (False, True, "No difference between groups was shown for a model of private rows."),
-        (True, False, "For one of original rows a difference was shown."),
+        (0.2, 0.3, True, "No: a model of private rows serves some groups worse", False),
+        (0.02, 0.08, True, "Nearly: a model of private rows serves some groups a little worse", None),
+        (-0.02, 0.3, True, "but the rows are too few for that", None),
+        (-0.02, 0.05, True, "No difference between groups was shown for a model of private rows.", True),
+        (0.2, 0.3, False, "For one of original rows a difference was shown.", True),
     ],
 )
-def test_groups_are_judged_by_models_of_the_release(shown, of_release, says):
-    gap = GroupGap(words="so far", is_shown=shown, of_release=of_release)
-    answer = next(each for each in answers(_report(gaps=[gap])) if "everybody" in each.question)
+def test_groups_are_judged_by_models_of_the_release(low, high, of_release, says, good):
+    gaps = [_gap(low, high, of_release=of_release)] + ([] if of_release else [_gap(-0.02, 0.05)])
+    answer = next(each for each in answers(_report(gaps=gaps)) if "everybody" in each.question)
     assert says in answer.words
-    assert answer.good is not (shown and of_release)
+    assert answer.good is good
 
 
 def test_a_gain_decides_where_it_was_measured():
@@ -214,10 +223,12 @@ def test_a_gain_decides_where_it_was_measured():
         ),
         ("dptext report out.jsonl --original", "dptext report out.jsonl"),
         ("dptext report 'of mary/out 1.jsonl/'", "dptext report 'out 1.jsonl'"),
+        ("dptext report out.jsonl --label stars --attribute hiv --user=mary", "dptext report out.jsonl --label stars"),
+        ("dptext report out.jsonl --label mary --group town", "dptext report out.jsonl"),
     ],
 )
 def test_a_card_names_neither_folders_nor_the_original(command, shown):
-    card = _report(command=command).card()
+    card = _report(command=command, at_home=["hiv", "mary"]).card()
     assert f"```\n{shown}\n```" in card
     assert not any(each in card for each in ("mary", "clinic", "hiv"))
 
@@ -232,7 +243,7 @@ def test_names_of_groups_do_not_become_markdown():
 
 
 def test_no_name_becomes_markup_on_the_card():
-    gap = GroupGap(words=f"the largest gap is 3 points ({NASTY!r} above 'b')", is_shown=True)
+    gap = GroupGap(words=f"the largest gap is 3 points ({NASTY!r} above 'b')", gap=_gap(0.1, 0.2).gap)
     card = _report(gaps=[gap], checks=[Check("the file", True, NASTY)], command="dptext report '```\n<b>```'").card()
     outside, inside, after = card.split("````")
     assert "<b>" in inside
@@ -251,7 +262,7 @@ def test_who_is_told_apart_is_not_hidden_behind_a_share_of_right_answers():
     found = [
         next(each for each in some if each.question == "Does it give 'age (years)' away?") for some in (quiet, loud)
     ]
-    assert [each.good for each in found] == [True, False]
+    assert [each.good for each in found] == [None, False]
     assert "macro-F1 0.85, where somebody who sees nothing has 0.50" in found[1].words
 
 
@@ -275,9 +286,204 @@ def test_a_verdict_is_no_more_than_it_is(verdict, says):
     assert says in _report(verdicts=[verdict]).card()
 
 
-def test_an_attack_counts_only_beyond_its_interval():
-    assert "no better than somebody who sees nothing" in _report(attacks=[_attack(0.45, 0.7)]).html()
-    assert "the attacker learns something" in _report(attacks=[_attack(0.55, 0.7)]).html()
+@pytest.mark.parametrize(
+    ("low", "high", "baseline", "row", "answer", "good"),
+    [
+        (0.24, 0.30, 0.27, "no more than a guess", "no more than a guess without the release (27)", True),
+        (
+            0.26,
+            0.36,
+            0.27,
+            "chance explains it, but the rows are too few",
+            "but the rows are too few to exclude 36",
+            None,
+        ),
+        (0.29, 0.33, 0.27, "a little more than a guess", "a little more than a guess without the release (27)", None),
+        (0.45, 0.55, 0.27, "more than a guess", "for 50 of 100 private texts; a guess without the release", False),
+        (0.75, 0.85, 0.27, "far more than a guess", "finds the right one for 80 of 100", False),
+        (0.972, 0.986, 0.001, "nearly always right", "nearly always finds the right one: for 98 of 100", False),
+    ],
+)
+def test_what_is_said_of_an_attack_is_its_grade(low, high, baseline, row, answer, good):
+    """In the row, in the answer, and in both signs."""
+    report = _report(attacks=[_attack(low, high, baseline)])
+    found = next(each for each in answers(report) if "traced back" in each.question)
+    assert answer in found.words
+    assert found.good is good
+    sign = {True: "good", None: "plain", False: "bad"}[good]
+    page = report.html()
+    assert f'<td class="{sign}">{row}' in page
+    assert f'<dd class="{sign}">{found.words}' in page
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "row", "good"),
+    [
+        (0.45, 0.54, "no better than the majority", False),
+        (0.45, 0.70, "not shown to be better than the majority", None),
+        (0.51, 0.54, "a little better than the majority", None),
+        (0.60, 0.70, "better than the majority", True),
+        (0.97, 0.99, "nearly always right", True),
+    ],
+)
+def test_what_is_said_of_use_is_its_grade(low, high, row, good):
+    report = _report(utility=[_task(low, high)])
+    found = answers(report)[-1]
+    said = row.replace("the majority", "a blind guess")
+    assert found.words.endswith(f"It is {said}.")
+    assert found.good is good
+    sign = {True: "good", None: "plain", False: "bad"}[good]
+    assert f'<td class="{sign}">{row.replace("the majority", "without the texts")}' in report.html()
+
+
+EXACT, SAMPLED, BLIND = (
+    _verdict(Outcome.EXACT, 3.9),
+    _verdict(Outcome.CONSISTENT, 2.0),
+    _verdict(Outcome.CONSISTENT, 2.0, strongest=3.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "verdicts", "words", "good"),
+    [
+        (PureDP(2.0), [EXACT], "The promise holds: it was put to the test and computed exactly", True),
+        (PureDP(2.0), [EXACT], ", and it is strong enough to protect each document by itself.", True),
+        (PureDP(2.0), [SAMPLED], "could not be refuted, which is evidence and no proof, and it is strong", True),
+        (PureDP(2.0), [BLIND], "The test could not have refuted the promise, which rests on its proof, and", None),
+        (PureDP(2.0), [], "was not put to the test here and rests on its proof, and it is strong", None),
+        (PureDP(8.0), [EXACT], "looked at, and by itself it says little.", None),
+        (PureDP(20.0), [EXACT], "looked at, and it is too weak to protect by itself.", False),
+        (PureDP(20.0), [SAMPLED], "and no proof, and it is too weak to protect by itself.", False),
+        (MetricDP(2.0, "euclidean"), [EXACT], "and it is too weak to protect by itself.", False),
+        (NoGuarantee("it is a copy"), [], "Nothing is promised", False),
+        (PureDP(2.0), [_verdict(Outcome.REFUTED, 6.0)], "NO: the promise was refuted.", False),
+    ],
+)
+def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guarantee, verdicts, words, good):
+    report = Report(title="x", statement=_statement(guarantee), verdicts=verdicts)
+    [found] = [each for each in answers(report) if each.question == "Does the promise hold, and does it protect?"]
+    assert words in found.words
+    assert found.words.count(".") == 1 + found.words.startswith("NO")
+    assert found.good is good
+    assert "Is the promise true?" not in report.html()
+
+
+def test_a_promise_that_a_seed_voids_is_no_good_news():
+    report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True), verdicts=[EXACT])
+    found = next(each for each in answers(report) if "hold" in each.question)
+    assert found.good is False
+    assert "A seed was used" in found.words
+
+
+def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
+    column = KeptColumn(name=NASTY, reasons=("nearly every row has another value",))
+    report = _report(identifying=[column], utility=[_task(0.6, 0.7)])
+    first = answers(report)[0]
+    assert first.good is False
+    assert "nearly every row has another value" in first.words
+    page, card = report.html(), report.card()
+    assert page.index("nearly every row") < page.index("What was done to the texts?")
+    assert card.index("nearly every row") < card.index("What was done to the texts?")
+    assert NASTY not in page
+    assert "Do not hand it on with the column" in page
+    assert "do not match the column" in card.lower()
+    assert not any("column" in each.question for each in answers(_report()))
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "more", "decision", "says", "to_others"),
+    [
+        (PureDP(2.0), {}, Decision.HAND_ON, "may be handed on to anybody", "You may use this release and pass it on"),
+        (PureDP(8.0), {}, Decision.TO_SOME, "not to the public", "do not pass it on"),
+        (
+            PureDP(8.0),
+            {"owner_attacks": [_attack(0.002, 0.02, 0.001)]},
+            Decision.TO_SOME,
+            "the attacks that were tried got little",
+            "do not pass it on",
+        ),
+        (
+            PureDP(8.0),
+            {"owner_attacks": [_attack(0.4, 0.5, 0.001)]},
+            Decision.TO_SOME,
+            "but texts can be traced back",
+            "do not pass it on",
+        ),
+        (
+            PureDP(20.0),
+            {"owner_attacks": [_attack(0.97, 0.99, 0.001)]},
+            Decision.NOT,
+            "Do not hand this on to anybody who may not see the originals",
+            "Treat this release like the texts it was made from",
+        ),
+        (PureDP(20.0), {}, Decision.NOT, "no attack was tried", "Treat this release like"),
+        (
+            PureDP(20.0),
+            {"owner_attacks": [_attack(0.0, 0.02, 0.001)], "unchanged": (3, 90)},
+            Decision.NOT,
+            "some texts came out unchanged",
+            "Treat this release like",
+        ),
+        (
+            PureDP(20.0),
+            {"owner_attacks": [_attack(0.0, 0.02, 0.001)], "unchanged": (0, 90)},
+            Decision.TO_SOME,
+            "whom you would trust with the originals",
+            "Treat this release like",
+        ),
+        (
+            PureDP(2.0),
+            {"attacks": [_attack(0.8, 0.9, attack="attribute inference of 'age' (linear)")]},
+            Decision.TO_SOME,
+            "It gives 'age' away",
+            "It gives 'age' away",
+        ),
+        (
+            PureDP(2.0),
+            {"checks": [Check("the data", False, "DIFFERS")]},
+            Decision.NOT,
+            "Do not hand on this release",
+            "Do not rely on this release",
+        ),
+    ],
+)
+def test_what_to_do_with_it_stands_last_and_follows(guarantee, more, decision, says, to_others):
+    report = Report(title="x", statement=_statement(guarantee), **more)
+    found = recommendation(report)
+    assert found.decision is decision
+    assert found.good is {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[decision]
+    assert says in found.words
+    assert found.words.count(". ") <= 3
+    page, card = report.html(), report.card()
+    assert page.count("What to do with it") == 1
+    assert page.index("What to do with it") > page.index("Does the promise hold")
+    assert to_others in " ".join(card.split())
+    assert card.index("## What to do with it") > card.index("## Not protected")
+
+
+def test_no_number_of_the_owner_decides_what_a_card_says():
+    """The same card, whatever the originals showed."""
+    cards = [
+        Report(title="x", statement=_statement(PureDP(20.0)), **more).card().replace(_MORE, "")
+        for more in (
+            {},
+            {"owner_attacks": [_attack(0.97, 0.99, 0.001)], "unchanged": (50, 60)},
+            {"owner_attacks": [_attack(0.0, 0.01, 0.001)], "utility": [_task(0.4, 0.5, owner_only=True)]},
+        )
+    ]
+    assert len(set(cards)) == 1
+
+
+_MORE = "\nMore was measured with the original texts; those numbers are the owner's and not on this card.\n"
+
+
+def test_a_verdict_beside_a_failed_check_is_not_of_this_file():
+    failed = _report(checks=[Check("the promise follows", False, "epsilon differs")], verdicts=[EXACT])
+    for shown in (failed.html(), failed.card()):
+        assert "kept, computed exactly" not in shown
+        assert "KEPT" not in shown
+        assert "not kept by this file" in shown
+    assert "NOT ABOUT THIS FILE" in failed.html()
 
 
 def test_use_counts_only_beyond_the_baseline():
@@ -285,6 +491,7 @@ def test_use_counts_only_beyond_the_baseline():
     assert not _task(0.45, 0.7).is_useful
     assert _task(0.3, 0.4, lower_is_better=True).is_useful
     assert not _task(0.3, 0.6, lower_is_better=True).is_useful
+    assert _task(0.3, 0.6, lower_is_better=True, gain=Estimate(0.1, 0.05, 0.15, 9, "rows")).is_useful
 
 
 def test_the_card_is_markdown_with_tables():

@@ -51,6 +51,7 @@ _WIDTH = 96
 _HANG = " " * 15
 Floats: TypeAlias = npt.NDArray[np.float64]
 _ZCDP_DELTA = 1e-6
+_OF_ANOTHER = "NOT ABOUT THIS FILE, of which a check failed: what follows is about its mechanism alone."
 
 
 class Outcome(StrEnum):
@@ -108,10 +109,14 @@ class Verdict(Showing):
         """Whether this audit could have refuted the claim for its witness at all."""
         return self.strongest > self.allowed
 
-    def explain(self) -> str:
-        """The verdict for a reader who does not know the method."""
+    def explain(self, *, of_another: bool = False) -> str:
+        """The verdict for a reader who does not know the method.
+
+        Args:
+            of_another: whether a check of the file failed that it was meant for: it then says nothing of the file.
+        """
         lines = (textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=_HANG) for line in self._reasons())
-        return "\n".join([self._headline(), *lines])
+        return "\n".join([_OF_ANOTHER if of_another else self._headline(), *lines])
 
     def _headline(self) -> str:
         match self.outcome:

@@ -125,7 +125,7 @@ def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *
     of = "texts" if is_of_bank(statement) else of
     part = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
     what = {"people": str(statement.unit), "vectors": "vector", "words": "word", "texts": part}[of]
-    typer.echo(f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain()}")
+    typer.echo(f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain(of_another=refuted and not verdict.refuted)}")
     typer.echo("\nWHAT THIS MEANS")
     few = of == "vectors" and not verdict.refutable and verdict.allowed < 30
     needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if few else 0

@@ -512,15 +512,20 @@ class FileFormat:
         """Whether a file is made when all of its blocks are there."""
         return self.format.is_assembled or self.compression != ""
 
+    @property
+    def packages(self) -> list[str]:
+        """What it takes to read and write such files, from the extra ``files``."""
+        of_kind = FORMATS[self.kind].package if self.kind in FORMATS else None
+        return [each for each in (of_kind, _COMPRESSIONS.get(self.compression)) if each is not None]
+
     def check_packages(self, name: str) -> None:
         """Whether what it takes to write a file of this name is there.
 
         Raises:
             MissingExtraError: it is not.
         """
-        for package in (self.format.package, _COMPRESSIONS.get(self.compression)):
-            if package is not None:
-                extra(package, "files", name)
+        for package in self.packages:
+            extra(package, "files", name)
 
 
 def announced_by(path: Path) -> FileFormat:

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dptext.privacy.guarantee import (
     ZCDP,
@@ -51,6 +51,7 @@ __all__ = [
     "explanation_text",
     "facts_of",
     "filled",
+    "held_in_brief",
     "measured",
     "not_protected",
     "odds",
@@ -245,8 +246,7 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
         statement: the promise.
         attacks_follow: whether what attacks found stands below it, as on a page.
     """
-    guarantee, epsilon = statement.guarantee, statement.epsilon
-    bounded = not isinstance(guarantee, NoGuarantee) and (math.isfinite(epsilon) or isinstance(guarantee, MetricDP))
+    bounded = _is_bounded(statement)
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
     words = filled(
@@ -257,8 +257,16 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
         any_two=any_two,
         follow=attacks_follow,
     )
-    good = None if bounded and Strength.of(epsilon) is not Strength.TOO_LARGE else False
+    good = None if bounded and Strength.of(statement.epsilon) is not Strength.TOO_LARGE else False
     return " ".join(words.split()), good
+
+
+def _is_bounded(statement: PrivacyStatement) -> bool:
+    """Whether anything bounds what an output gives away."""
+    guarantee = statement.guarantee
+    return not isinstance(guarantee, NoGuarantee) and (
+        math.isfinite(statement.epsilon) or isinstance(guarantee, MetricDP)
+    )
 
 
 def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
@@ -266,6 +274,29 @@ def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     promise, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
     found = [("promise", f"{promise[0].upper()}{promise[1:]}"), ("for", statement.neighbours), ("strength", strength)]
     return [*found, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else found
+
+
+Test = Literal["refuted", "exact", "evidence", "untestable", "untested"]
+"""How an audit ended: the promise is false; computed; not refuted by samples; samples too few to refute; no audit."""
+
+
+def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
+    """Whether a promise holds *and* whether it protects, in one sentence: either alone could be read as the other.
+
+    Args:
+        statement: what was promised.
+        how: how its audit ended.
+        looked_at: for what it was computed, where it was.
+
+    Returns:
+        The sentence, and whether it is good news (None: neither).
+    """
+    bounded, strength = _is_bounded(statement), Strength.of(statement.epsilon)
+    words = filled("privacy/templates/held.txt", statement=statement, how=how, looked_at=looked_at, bounded=bounded)
+    words = " ".join(words.split()).replace(" ,", ",")
+    if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
+        return words, False
+    return words, True if strength is Strength.PROTECTS and how in ("exact", "evidence") else None
 
 
 def protected(statement: PrivacyStatement) -> list[str]:

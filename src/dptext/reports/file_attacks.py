@@ -270,7 +270,8 @@ def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
     size = len(mechanism.vectors)
     if channel is None or size > _ALL_CHANNELS:
         return []
-    return [expected_recovery(channel, zipf_weights(size))]
+    found = expected_recovery(channel, zipf_weights(size))
+    return [replace(found, measure=f"{found.measure}, expected of everyday words")]
 
 
 def recover(

@@ -15,9 +15,10 @@ from dptext.errors import ParameterError
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.reports.answers import main_scores
 from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.file_audit import Check
-from dptext.reports.page import Corpus, GroupGap, Measurement, Picture, Relinking, Report, Sample, main_scores
+from dptext.reports.page import Corpus, GroupGap, KeptColumn, Measurement, Picture, Relinking, Report, Sample
 
 __all__ = ["SHARES", "Making", "Question", "picture_of_attacks"]
 
@@ -116,6 +117,8 @@ class Making(ABC):
         self.fairness: list[Measurement] = []
         self.gaps: list[GroupGap] = []
         self.pictures: dict[str, Picture | None] = {}
+        self.unchanged: tuple[int, int] | None = None
+        self.at_home: list[str] = []
 
     @abstractmethod
     def look(self) -> tuple[list[Check], Verdict]:
@@ -131,6 +134,10 @@ class Making(ABC):
 
     def relinking(self) -> Sequence[Relinking]:
         """How often a text is given back to its author, of several numbers of people."""
+        return ()
+
+    def identifying(self) -> Sequence[KeptColumn]:
+        """Kept columns that look like identifiers."""
         return ()
 
     def corpus(self) -> Corpus | None:
@@ -163,6 +170,9 @@ class Making(ABC):
             pictures={name: each for name, each in pictures.items() if each is not None},
             command=command,
             notes=self.notes,
+            identifying=self.identifying(),
+            unchanged=self.unchanged,
+            at_home=self.at_home,
         )
 
 

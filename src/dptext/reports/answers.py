@@ -1,0 +1,525 @@
+"""What a page says in words, most important first, and what to do with the release at last.
+
+Each answer follows from the statement and from grades (`dptext.reports.grades`), its sign with it: nothing here
+compares a number with a threshold of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from dptext.attacks.attack_score import AttackScore
+from dptext.audits.verdict import Outcome
+from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Unit
+from dptext.privacy.wording import (
+    Strength,
+    Test,
+    done_by_bank,
+    held_in_brief,
+    of_bank,
+    of_words,
+    strength_in_brief,
+)
+from dptext.reports.grades import Grade, grade, said
+
+if TYPE_CHECKING:
+    from dptext.reports.page import GroupGap, Measurement, Report
+
+__all__ = ["Answer", "Decision", "Recommendation", "answers", "is_exact", "kind_of", "main_scores", "recommendation"]
+
+_EXACT = 1e-9  # an interval this narrow holds rounding only
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question, what is known about it, and whether that is good news (None: neither).
+
+    Attributes:
+        question: what a reader asks.
+        words: the answer.
+        good: its sign.
+        owner_only: whether original texts had a part in it.
+    """
+
+    question: str
+    words: str
+    good: bool | None = None
+    owner_only: bool = False
+
+
+def answers(report: Report) -> list[Answer]:
+    """What a reader should know, most important first; what to do stands in `recommendation`."""
+    found = [
+        *_identifying(report),
+        _what_was_done(report),
+        Answer("How strong is the promise?", *strength_in_brief(report.statement)),
+        _held(report),
+    ]
+    if report.unchanged is not None:
+        found.append(_unchanged(*report.unchanged))
+    found += _attackers(report)
+    found += _use(report)
+    if report.gaps:
+        found.append(_groups(report.gaps))
+    return found
+
+
+def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
+    """The first number of each attack, which says how often the attacker was right; the others say it in other ways."""
+    first: dict[str, AttackScore] = {}
+    for each in scores:
+        first.setdefault(each.attack, each)
+    return list(first.values())
+
+
+def kind_of(score: AttackScore) -> str:
+    """What is attacked, without who attacks; a column may have brackets in its name."""
+    return score.attack.rpartition(" (")[0] or score.attack
+
+
+def is_exact(score: AttackScore | Measurement) -> bool:
+    """Whether it was computed, and holds rounding only."""
+    return score.score.high - score.score.low < _EXACT
+
+
+def _grade(score: AttackScore) -> Grade:
+    return grade(score.score, score.baseline)
+
+
+# -- the release -------------------------------------------------------------------------------------------------
+
+
+def _identifying(report: Report) -> list[Answer]:
+    """Columns of the release that look like identifiers: no mechanism went over them."""
+    if not report.identifying:
+        return []
+    reasons = "; ".join(f"{each.name!r}: {', '.join(each.reasons)}" for each in report.identifying)
+    return [
+        Answer(
+            "Do kept columns say whose the rows are?",
+            f"They may. No promise covers a kept column, and it looks like an identifier: {reasons}.",
+            good=False,
+        )
+    ]
+
+
+def _what_was_done(report: Report) -> Answer:
+    statement, corpus = report.statement, report.corpus
+    if corpus is not None:
+        words = (
+            f"All texts together became one table of noisy sums. By that table alone, {corpus.texts:,} texts were "
+            + (
+                "written by a language model."
+                if corpus.pool is None
+                else f"chosen from a public pool of {corpus.pool:,}."
+            )
+            + " No text of the people who were described is in the corpus, unless the same stands in public."
+        )
+    elif of_bank(statement):
+        words = done_by_bank(statement)
+    elif of_words(statement):
+        words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
+        if report.stays is not None:
+            words += (
+                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones "
+                "is not shown."
+            )
+    elif (width := statement.parameters.get("width")) is not None:
+        words = f"Each text became a list of {width} numbers with random noise. The texts are not in the file."
+    else:
+        words = f"The data went through the mechanism {statement.mechanism}."
+    return Answer("What was done to the texts?", words)
+
+
+def _held(report: Report) -> Answer:
+    how: Test = "untestable"
+    if report.refuted:
+        how = "refuted"
+    elif not report.verdicts:
+        how = "untested"
+    elif all(each.outcome is Outcome.EXACT for each in report.verdicts):
+        how = "exact"
+    elif any(each.refutable for each in report.verdicts):
+        how = "evidence"
+    looked_at = (
+        f"every {report.statement.unit}"
+        if report.corpus is not None
+        else f"all pairs of {'texts' if of_bank(report.statement) else 'words'} that were looked at"
+    )
+    words, good = held_in_brief(report.statement, how, looked_at=looked_at)
+    return Answer("Does the promise hold, and does it protect?", words, good)
+
+
+def _unchanged(unchanged: int, rows: int) -> Answer:
+    """A text that came out as it was is not hidden from anybody, whatever the promise allows."""
+    some = f"{unchanged:,} of the {rows:,} that were looked at" if unchanged else f"None of the {rows:,} looked at"
+    words = f"{some} came out word for word as they were, but for capital letters, numbers and addresses."
+    return Answer("How many texts came out unchanged?", words, good=not unchanged, owner_only=True)
+
+
+# -- who attacks it ----------------------------------------------------------------------------------------------
+
+
+def _attackers(report: Report) -> list[Answer]:
+    scores = [*report.owner_attacks, *report.attacks]
+    kinds = dict.fromkeys(kind_of(each) for each in scores)
+    owners = {kind_of(each) for each in report.owner_attacks}
+    found = []
+    for kind in kinds:
+        ours = [each for each in scores if kind_of(each) == kind]
+        words, good = _membership(ours) if kind == "membership" else _attack(kind, ours)
+        question = "Does it show who is in it?" if kind == "membership" else _asked(kind)[0]
+        found.append(Answer(question, words, good, owner_only=kind in owners))
+    return found
+
+
+def _attack(kind: str, scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
+    """How often the best attacker is right; and, where another number has a higher grade, that one too.
+
+    Where nine of ten have the same answer, a share of right ones hides that the tenth is known: any number counts.
+    """
+    best = max(main_scores(scores), key=lambda each: (_grade(each), each.score.value))
+    worst = max(scores, key=lambda each: (_grade(each), each.advantage))
+    words = _of_attack(kind, best)
+    if _grade(worst) > _grade(best):
+        learns = "a little" if _grade(worst) is Grade.LITTLE else "something"
+        which = "By another number it is" if _grade(best).is_shown else f"But the attacker learns {learns}:"
+        which = which if _grade(worst).is_shown else "By another number,"
+        words += (
+            f" {which} {said(_grade(worst), 'attacker').words} ({worst.attack}: {worst.measure} "
+            f"{worst.score.value:.2f}, where somebody who sees nothing has {worst.baseline:.2f})."
+        )
+    return words, said(_grade(worst), "attacker").good
+
+
+def _of_attack(kind: str, score: AttackScore) -> str:
+    """How often an attacker is right, in words that say no more and no less than the grade."""
+    _, can, verb, what = _asked(kind)
+    share, blind, most = (_of_hundred(each) for each in (score.score.value, score.baseline, score.score.high))
+    match _grade(score):
+        case Grade.GUESS:
+            return f"{can} {verb} for {share} of 100 {what}, no more than a guess without the release ({blind})."
+        case Grade.UNCLEAR:
+            return (
+                f"{can} {verb} for {share} of 100 {what}, which chance explains (a guess without the release: "
+                f"{blind}); but the rows are too few to exclude {most}."
+            )
+        case Grade.LITTLE:
+            return f"{can} {verb} for {share} of 100 {what}, a little more than a guess without the release ({blind})."
+        case Grade.NEARLY_ALL:
+            return f"{can} nearly always {verb}: for {share} of 100 {what}; a guess without the release, for {blind}."
+        case _:
+            return f"{can} {verb} for {share} of 100 {what}; a guess without the release, for {blind}."
+
+
+def _asked(kind: str) -> tuple[str, str, str, str]:
+    """The question, and "An attacker", "finds the right one", "private texts" of the answer."""
+    if kind == "linkage":
+        who = "An attacker who holds the original texts"
+        return "Can a private text be traced back?", who, "finds the right one", "private texts"
+    if kind == "word recovery":
+        return "Can the words be read again?", "An attacker", "names the original word rightly", "words"
+    what = kind.removeprefix("attribute inference").removeprefix(" of ") or "the attribute"
+    who = "An attacker who knows it of other people"
+    return f"Does it give {what} away?", who, f"names {what} rightly", "rows"
+
+
+def _membership(scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
+    """What the noise allows at most is no news beside the promise: what was measured may be."""
+    exact = [each for each in main_scores(scores) if is_exact(each)]
+    measured = [each for each in main_scores(scores) if not is_exact(each)]
+    words = (
+        "Shown somebody who was described and somebody who was not, who is which can be said rightly for "
+        f"{_of_hundred(exact[0].score.value)} of 100 such pairs at most, on average, by an attacker who knows "
+        "everybody else; somebody who knows nothing is right for 50."
+        if exact
+        else ""
+    )
+    for each in measured:
+        words += (
+            f" An attacker who guesses the others was right for {_of_hundred(each.score.value)}: "
+            f"{said(_grade(each), 'attacker').words}."
+        )
+    all_measured = [each for each in scores if not is_exact(each)]
+    if not all_measured:
+        return words.strip(), None
+    worst = max(all_measured, key=_grade)
+    if _grade(worst) > max(map(_grade, measured)):
+        words += f" By another number ({worst.measure}): {said(_grade(worst), 'attacker').words}."
+    return words.strip(), said(_grade(worst), "attacker").good
+
+
+# -- what it is good for -----------------------------------------------------------------------------------------
+
+
+def _use(report: Report) -> list[Answer]:
+    if not report.utility:
+        return []
+    ours, *others = report.utility
+    judged = said(ours.grade, "model", against="a blind guess")
+    owner = any(each.owner_only for each in report.utility)
+    if ours.measure != "accuracy":
+        words = f"What was measured is {judged.words}."
+        return [Answer("Is it still useful?", words, judged.good, owner_only=owner)]
+    rivals = [each for each in others if each.is_rival]
+    if report.corpus is not None:
+        words = f"A model that learns from the corpus is right for {_of_hundred(ours.score.value)} of 100 real texts"
+        real = [each for each in others if not each.is_rival]
+        if real:
+            words += f"; one that learns from real texts, for {_of_hundred(real[0].score.value)}"
+        if rivals:
+            best = max(rivals, key=lambda each: each.score.value)
+            words += f"; the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})"
+    else:
+        words = f"A model that learns from private rows is right for {_of_hundred(ours.score.value)} of 100"
+        original = [each for each in others if each.what.startswith("trained on original")]
+        if original:
+            words += f"; one that learns from the originals, for {_of_hundred(original[0].score.value)}"
+        if rivals:
+            words += f"; one that learns from {rivals[0].what.removeprefix('trained on ').partition(',')[0]}, for "
+            words += _of_hundred(rivals[0].score.value)
+    words += f"; a blind guess, for {_of_hundred(ours.baseline)}. It is {judged.words}."
+    return [Answer("Is it still useful?", words, judged.good, owner_only=owner)]
+
+
+def _groups(gaps: Sequence[GroupGap]) -> Answer:
+    """About models of the release; what the original rows do to groups stands beside it."""
+    ours, theirs = ([each for each in gaps if each.of_release is wanted] for wanted in (True, False))
+    worst = max((each.grade for each in ours), default=Grade.GUESS)
+    good: bool | None = None
+    match worst:
+        case Grade.GUESS:
+            words, good = "No difference between groups was shown for a model of private rows.", True
+        case Grade.UNCLEAR:
+            words = (
+                "No difference between groups was shown for a model of private rows, but the rows are too few for that."
+            )
+        case Grade.LITTLE:
+            words = "Nearly: a model of private rows serves some groups a little worse than others."
+        case _:
+            words = "No: a model of private rows serves some groups worse than others, more than chance explains."
+            good = False
+    if theirs:
+        shown = any(each.is_shown for each in theirs)
+        words += f" For one of original rows {'a difference' if shown else 'none'} was shown."
+    owner = any(each.owner_only for each in gaps)
+    return Answer("Is it equally good for everybody?", words, good, owner_only=owner)
+
+
+def _of_hundred(value: float) -> str:
+    """A share as a reader pictures it."""
+    count = 100 * value
+    if 0 < count < 1:
+        return "fewer than 1"
+    if 99 < count < 100:
+        return "more than 99"
+    return f"{count:.0f}"
+
+
+# -- what to do with it ------------------------------------------------------------------------------------------
+
+
+class Decision(IntEnum):
+    """What to do with a release; a higher one is the more careful."""
+
+    HAND_ON = 0
+    TO_SOME = 1
+    NOT = 2
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do with a release, and why, in two or three sentences.
+
+    Attributes:
+        decision: hand it on, to some people only, or not.
+        sentences: the first one says it.
+    """
+
+    decision: Decision
+    sentences: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """All of it."""
+        return " ".join(self.sentences)
+
+    @property
+    def good(self) -> bool | None:
+        """Its sign."""
+        return {Decision.HAND_ON: True, Decision.TO_SOME: None, Decision.NOT: False}[self.decision]
+
+
+def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendation:
+    """What to do with a release: from its statement, its kept columns, and the grades of attacks and use.
+
+    Args:
+        report: what is known; for a recipient one without the owner's numbers.
+        to_recipient: whether it is said to somebody who received the release, and not to its owner.
+    """
+    statement = report.statement
+    if report.refuted:
+        again = (
+            "Ask whoever handed it to you for another."
+            if to_recipient
+            else "Make it anew from the original, and report on that."
+        )
+        words = f"Do not {'rely on' if to_recipient else 'hand on'} this release: its statement promises what is false."
+        return Recommendation(Decision.NOT, (words, again))
+    if statement.seeded:
+        words = (
+            "Treat this release like the texts it was made from: whoever knows or guesses its seed can undo the noise."
+        )
+        return Recommendation(Decision.NOT, (words,) if to_recipient else (words, "Make it again without --seed."))
+    decision, sentences = (_for_recipient if to_recipient else _for_owner)(report)
+    if report.identifying:
+        decision = max(decision, Decision.TO_SOME) if to_recipient else Decision.NOT
+        names = ", ".join(repr(each.name) for each in report.identifying)
+        column = f"the column{'s' if len(report.identifying) > 1 else ''} {names}"
+        first = (
+            f"Do not match {column} with other data: they may say whose the rows are."
+            if to_recipient
+            else f"Do not hand it on with {column}: make it again without keeping them."
+        )
+        sentences = [first, *sentences]
+    return Recommendation(decision, tuple(sentences))
+
+
+def _strength(statement: PrivacyStatement) -> Strength:
+    return Strength.TOO_LARGE if isinstance(statement.guarantee, NoGuarantee) else Strength.of(statement.epsilon)
+
+
+def _worst(scores: Sequence[AttackScore], *, of_attributes: bool) -> AttackScore | None:
+    """The attack that gets most, on texts and people or on attributes; a limit on all attackers repeats the promise."""
+    tried = [
+        each
+        for each in scores
+        if kind_of(each).startswith("attribute inference") is of_attributes
+        and not (kind_of(each) == "membership" and is_exact(each))
+    ]
+    return max(tried, key=lambda each: (_grade(each), each.advantage), default=None)
+
+
+def _is_loud(score: AttackScore | None) -> bool:
+    return score is not None and said(_grade(score), "attacker").good is False
+
+
+def _for_owner(report: Report) -> tuple[Decision, list[str]]:
+    scores = [*report.owner_attacks, *report.attacks]
+    worst, strength = _worst(scores, of_attributes=False), _strength(report.statement)
+    unit = report.statement.unit
+    gets = "" if worst is None else _gets(kind_of(worst))
+    some = bool(report.unchanged and report.unchanged[0])
+    decision = Decision.NOT
+    if strength is Strength.TOO_LARGE and (_is_loud(worst) or some or worst is None):
+        why = f"and {gets}" if _is_loud(worst) else "and some texts came out unchanged" if some else ""
+        why = why or f"and no attack was tried that says how much it hides{_name_the_original(report)}"
+        words = (
+            f"Do not hand this on to anybody who may not see the originals: the promise is too weak to protect, {why}."
+        )
+    elif strength is Strength.TOO_LARGE:
+        decision = Decision.TO_SOME
+        words = (
+            "Hand this on to people only whom you would trust with the originals: the promise is too weak to protect, "
+            "and that the attacks which were tried got little is no proof."
+        )
+    elif _is_loud(worst):
+        decision = Decision.TO_SOME
+        bound = "by itself the promise says little" if strength is Strength.WEAK else f"it protects each {unit}"
+        words = f"Hand this on to people only who agree not to look for anybody in it: {bound}, but {gets}."
+    elif strength is Strength.WEAK:
+        decision = Decision.TO_SOME
+        tried = "and the attacks that were tried got little"
+        tried = tried if worst else f"and no attack was tried{_name_the_original(report)}"
+        words = (
+            "Hand this on to people who agree not to look for anybody in it, not to the public: by itself the promise "
+            f"says little, {tried}."
+        )
+    else:
+        decision = Decision.HAND_ON
+        words = f"This may be handed on to anybody: the promise protects each {unit} by itself, whatever else is known."
+        if unit is not Unit.USER:
+            words += f" Who wrote several {unit}s is protected less."
+    sentences = [words]
+    attribute = _worst(scores, of_attributes=True)
+    if attribute is not None and _is_loud(attribute):
+        decision = max(decision, Decision.TO_SOME)
+        what = kind_of(attribute).removeprefix("attribute inference of ")
+        sentences.append(f"It gives {what} away: whoever receives it must be allowed to know that.")
+    if decision is not Decision.HAND_ON:
+        sentences.append(_better(report))
+    if report.utility and said(report.utility[0].grade, "model").good is False:
+        sentences.append("For what was measured it is of no use: less noise, more texts or another way is needed.")
+    return decision, sentences
+
+
+def _name_the_original(report: Report) -> str:
+    """Where that would help: vectors are not linked to texts, which takes the encoder."""
+    of_texts = of_words(report.statement) or of_bank(report.statement)
+    return " (name the original: --original)" if of_texts and not report.has_owner_numbers else ""
+
+
+def _gets(kind: str) -> str:
+    """What an attack gets, where it gets much; the numbers stand in its answer."""
+    return {
+        "linkage": "texts can be traced back to their originals",
+        "word recovery": "words can be read again",
+        "membership": "it shows who is in it",
+    }.get(kind, "an attacker learns more than a guess")
+
+
+def _better(report: Report) -> str:
+    """Which command would do better."""
+    statement = report.statement
+    if report.corpus is not None:
+        return "A smaller --epsilon would do better: dptext synthesize --plan says what it costs."
+    if of_bank(statement):
+        return (
+            "A smaller --epsilon would do better (dptext calibrate --bank finds it), or dptext synthesize, which "
+            "protects people with all their texts."
+        )
+    if of_words(statement):
+        return (
+            "dptext synthesize (other texts, each person protected) or dptext privatize --mechanism bank (a public "
+            "text for each) would do better; dptext advise compares them."
+        )
+    return (
+        "A smaller --epsilon would do better, or dptext synthesize, where texts would do; dptext advise compares them."
+    )
+
+
+def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
+    """From what may be shared alone."""
+    strength, unit = _strength(report.statement), report.statement.unit
+    match strength:
+        case Strength.TOO_LARGE:
+            decision = Decision.NOT
+            words = (
+                "Treat this release like the texts it was made from: pass it on to nobody, and do not look for anybody "
+                "in it. The promise is too weak to protect them by itself."
+            )
+        case Strength.WEAK:
+            decision = Decision.TO_SOME
+            words = (
+                "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
+                "by itself the promise says little."
+            )
+        case _:
+            decision = Decision.HAND_ON
+            words = (
+                f"You may use this release and pass it on, with its statement: the promise protects each {unit} by "
+                "itself, whatever else is known."
+            )
+            if unit is not Unit.USER:
+                words += f" Who wrote several {unit}s is protected less."
+    sentences = [words]
+    attribute = _worst(report.attacks, of_attributes=True)
+    if attribute is not None and _is_loud(attribute):
+        what = kind_of(attribute).removeprefix("attribute inference of ")
+        sentences.append(f"It gives {what} away: treat what you learn about it in confidence.")
+    return decision, sentences

@@ -1,0 +1,99 @@
+"""Which figures give which grade, which words and which sign: the whole table, and what must never be good news."""
+
+import itertools
+import math
+
+import pytest
+
+from dptext.estimates import Estimate, share
+from dptext.privacy.wording import Strength
+from dptext.reports.grades import Grade, advantage, grade, said
+
+
+def between(value, low, high):
+    return Estimate(value, low, high, 100, "rows")
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "baseline", "expected", "good"),
+    [
+        # chance explains it, and even the upper end is near the guess
+        (0.27, 0.25, 0.29, 0.27, Grade.GUESS, True),
+        (0.0005, 0.0, 0.003, 1 / 2000, Grade.GUESS, True),
+        (0.20, 0.17, 0.23, 0.27, Grade.GUESS, True),  # worse than a guess
+        (0.27, 0.26, 0.342, 0.27, Grade.GUESS, True),  # a tenth of what a guess gets wrong is 7.3 points here
+        # chance explains it, but the rows are too few
+        (0.31, 0.26, 0.36, 0.27, Grade.UNCLEAR, None),
+        (0.27, 0.17, 0.37, 0.27, Grade.UNCLEAR, None),
+        (0.9, 0.27, 1.0, 0.27, Grade.UNCLEAR, None),
+        # chance does not explain it: no tick, however little it is
+        (0.31, 0.29, 0.33, 0.27, Grade.LITTLE, None),
+        (0.01, 0.006, 0.016, 1 / 2000, Grade.LITTLE, None),
+        # more than a little at one end of the interval
+        (0.31, 0.275, 0.35, 0.27, Grade.MORE, False),
+        (0.5, 0.47, 0.53, 0.27, Grade.MORE, False),
+        (0.7, 0.68, 0.72, 0.27, Grade.MOST, False),
+        (0.81, 0.81, 0.81, 0.05, Grade.MOST, False),  # computed: no interval
+        (0.979, 0.972, 0.985, 1 / 2000, Grade.NEARLY_ALL, False),
+        (1.0, 0.99, 1.0, 0.5, Grade.NEARLY_ALL, False),
+        (1.0, 0.99, 1.0, 1.0, Grade.GUESS, True),  # everybody has the same answer
+    ],
+)
+def test_figures_have_one_grade_and_one_sign(value, low, high, baseline, expected, good):
+    found = grade(between(value, low, high), baseline)
+    assert found is expected
+    assert said(found, "attacker").good is good
+    assert said(found, "model").good is (None if good is None else not good)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [((30, 28, 32), Grade.MORE), ((39, 38, 41), Grade.GUESS), ((1, 0.5, 2), Grade.NEARLY_ALL)],
+)
+def test_where_lower_is_better_the_best_is_no_error(errors, expected):
+    assert grade(between(*errors), 40.0, best=0.0) is expected
+
+
+def test_no_number_that_chance_does_not_explain_is_good_news():
+    """Every share of 500, against every guess: a tick needs chance within the interval and an upper end near it."""
+    for hits, baseline in itertools.product(range(0, 501, 5), (0.002, 0.1, 0.27, 0.5, 0.9)):
+        score = share(hits, 500)
+        found = said(grade(score, baseline), "attacker").good
+        if score.low > baseline:
+            assert found is not True
+        elif found is True:
+            assert advantage(score.high, baseline) <= 0.1
+        assert (found is False) == (score.low > baseline and advantage(score.high, baseline) > 0.1)
+
+
+def test_a_grade_by_the_number_alone_is_rejected():
+    """The broken twin: without the interval few rows look as good as many."""
+    few, many = share(3, 10), share(300, 1000)
+    alone = [grade(between(each.value, each.value, each.value), 0.3) for each in (few, many)]
+    assert alone == [Grade.GUESS, Grade.GUESS]
+    assert [grade(each, 0.3) for each in (few, many)] == [Grade.UNCLEAR, Grade.GUESS]
+
+
+def test_grades_rise_with_the_number():
+    grades = [grade(share(hits, 2000), 0.27) for hits in range(0, 2001, 10)]
+    shown = [each for each in grades if each.is_shown]
+    assert shown == sorted(shown)
+    assert grades[0] is Grade.GUESS
+    assert grades[-1] is Grade.NEARLY_ALL
+
+
+def test_nine_tenths_are_what_a_bound_that_protects_allows_at_most():
+    """tanh(epsilon / 2): who held two inputs for equally likely."""
+    limit = 3.0
+    assert Strength.of(limit) is Strength.PROTECTS
+    assert Strength.of(math.nextafter(limit, 4)) is not Strength.PROTECTS
+    assert 0.9 < math.tanh(limit / 2) < 0.91
+    assert math.tanh(0.2 / 2) == pytest.approx(0.1, abs=0.001)
+    assert math.tanh(1.1 / 2) == pytest.approx(0.5, abs=0.01)
+
+
+def test_every_grade_has_words_for_everybody():
+    for each, of in itertools.product(Grade, ("attacker", "model", "control")):
+        words, good = said(each, of, against="the {majority}")
+        assert words
+        assert (good is None) or of != "control"
