@@ -16,6 +16,7 @@ TYPE_CHECKING = False  # as in typing, which takes longer to import than all of 
 if TYPE_CHECKING:
     from typing import Any
 
+    from dptext.advice.advice import advise as advise
     from dptext.audits.mechanisms import audit as audit
     from dptext.calibration.calibration import calibrate as calibrate
     from dptext.calibration.deniability import deniability as deniability
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
 _HOME = {
     name: home
     for home, names in {
+        "advice.advice": ("advise",),
         "audits.mechanisms": ("audit",),
         "calibration.calibration": ("calibrate",),
         "calibration.deniability": ("deniability",),

@@ -30,6 +30,7 @@ UsageProblem: Any = next(each for each in typer.BadParameter.__mro__ if each.__n
 
 _COMMANDS = (
     "demo",
+    "advise",
     "synthesize",
     "privatize",
     "bank",

@@ -52,6 +52,7 @@ __all__ = [
     "facts_of",
     "filled",
     "held_in_brief",
+    "in_a_table",
     "measured",
     "not_protected",
     "odds",
@@ -297,6 +298,27 @@ def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = ""
     if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
         return words, False
     return words, True if strength is Strength.PROTECTS and how in ("exact", "evidence") else None
+
+
+def in_a_table(
+    statement: PrivacyStatement, *, person: PrivacyStatement | None = None, texts: int = 1
+) -> tuple[str, str]:
+    """A promise, and what it leaves to an attacker, so short that ways can stand beside each other.
+
+    Args:
+        statement: of a release that could be made.
+        person: the same for somebody with several texts (`dptext.statement_for_user`), where that is another.
+        texts: how many.
+    """
+    among = _relinking(statement)
+    values = {
+        "statement": statement,
+        "person": person,
+        "texts": texts,
+        "guessed": rate_at_most(statement.epsilon, GUESSED_AMONG) if among is None else among,
+    }
+    promise, attack = paragraphs("privacy/templates/in_a_table.txt", **values)
+    return promise, attack
 
 
 def protected(statement: PrivacyStatement) -> list[str]:

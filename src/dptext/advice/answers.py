@@ -1,0 +1,89 @@
+"""What somebody says of their plan: what it is for, who gets it, and who may hold all texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from dptext.checks import choice
+from dptext.privacy.unit import Trust
+
+__all__ = ["QUESTIONS", "Answers", "Holder", "Purpose", "Question", "Recipient"]
+
+Purpose: TypeAlias = Literal["read", "classify", "vectors", "devices", "statistics"]
+Recipient: TypeAlias = Literal["public", "partner", "colleagues"]
+Holder: TypeAlias = Literal["central", "local"]
+
+
+class Question(NamedTuple):
+    """One thing that is asked, by the name of its option."""
+
+    name: str
+    asked: str
+    choices: dict[str, str]
+
+
+QUESTIONS = (
+    Question(
+        "purpose",
+        "What is to be handed on, and what for?",
+        {
+            "read": "texts that people read",
+            "classify": "something that a classifier is trained on",
+            "vectors": "word vectors of this domain",
+            "devices": "vectors of texts that devices send to a server",
+            "statistics": "what many people write about, or something else",
+        },
+    ),
+    Question(
+        "recipient",
+        "Who gets it?",
+        {"public": "anybody", "partner": "a partner, under a contract", "colleagues": "colleagues of the owner"},
+    ),
+    Question(
+        "trust",
+        "Is there somebody who may hold all texts?",
+        {
+            "central": "yes, they are collected in one trusted place",
+            "local": "no, each owner or device protects itself",
+        },
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What was said; None where nothing was, and then nothing is ruled out by it.
+
+    Attributes:
+        purpose: what it is for.
+        recipient: who gets it.
+        trust: ``"central"``: somebody is trusted with all texts; ``"local"``: nobody is.
+
+    Raises:
+        ParameterError: another answer.
+    """
+
+    purpose: Purpose | None = None
+    recipient: Recipient | None = None
+    trust: Holder | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("purpose", Purpose), ("recipient", Recipient), ("trust", Holder)):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, choice(name, given, get_args(kind)))
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was said."""
+        return (self.purpose, self.recipient, self.trust) != (None, None, None)
+
+    def allows(self, trust: Trust) -> bool:
+        """Whether noise may be added there: what each owner adds can be added for them by one who holds all texts."""
+        return self.trust != "local" or trust is Trust.LOCAL
+
+    def in_words(self, name: str) -> str | None:
+        """An answer, as it is offered."""
+        [question] = (each for each in QUESTIONS if each.name == name)
+        given = getattr(self, name)
+        return None if given is None else question.choices[given]

@@ -1,0 +1,138 @@
+"""A synthetic corpus: one noisy release describes all people's texts, public ones are chosen by it."""
+
+from __future__ import annotations
+
+from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option
+from dptext.advice.public import PREVIEWED
+from dptext.advice.way import Case, Makeup, Objection, Preview, Way, built, rounded_people
+from dptext.files.documents import Document
+from dptext.privacy.unit import Trust
+from dptext.synthesis.planning import Expected, expected_quality
+from dptext.synthesis.synthesizer import Synthesizer
+
+__all__ = ["corpus"]
+
+_EPSILON = 1.0
+_COUNT = 5_000
+_ENOUGH = 0.5  # of the way from chance to no noise at all
+_LITTLE = 0.25
+_POOL = 1_500  # texts that a prediction looks at
+_MOST_PEOPLE = 10**6
+_MOST_CLASSES = 50
+_SEED = 0  # of predictions, from public numbers
+
+
+def corpus(case: Case) -> Way:
+    """The way of ``dptext synthesize``."""
+    return built(
+        case,
+        name="synthetic corpus",
+        command="synthesize",
+        trust=Trust.CENTRAL,
+        serves={None: 3, "read": 3, "classify": 3, "vectors": 0, "devices": 0, "statistics": 3},
+        mismatch={
+            "vectors": "Public texts come out: the words are those of their authors, not of these people.",
+            "devices": "Texts are collected first: no device sends a vector of its own.",
+        },
+        makeup=_makeup,
+        pasted=_pasted,
+        preview=_preview,
+    )
+
+
+def _makeup(case: Case) -> Makeup:
+    public_texts, data, answers = case.public, case.data, case.answers
+    unit = "document" if data.roles.user is None else "user"
+    plan = Synthesizer(epsilon=_EPSILON, features=public_texts.features, unit=unit, cache=False).plan(public_texts.pool)
+    objections = []
+    if unit == "document":
+        objections.append(Objection(0, "No column says who wrote a text: single texts are protected; name it: --user."))
+    if answers.purpose == "classify" and data.classes is None:
+        objections.append(Objection(1, "No column of few values is known: name the labels with --label."))
+    people = rounded_people(data.protected)
+    expected = _expected(case, people)
+    whom = "people" if unit == "user" else "texts"
+    if expected is None:
+        return Makeup(plan.promise, _GOOD, tuple(objections))
+    share = _above_chance(expected)
+    if share < _ENOUGH:
+        needed = _needed(case, people)
+        from_where = f", from about {needed:,} on it would do" if needed else ""
+        objections.append(
+            Objection(2 if share < _LITTLE else 1, f"Too few {whom} for this budget: {people:,} here{from_where}.")
+        )
+    figure = (
+        f"With {people:,} {whom}, {expected.agreement:.0%} of public texts get the label that they would get without "
+        f"noise ({expected.without:.0%} by chance)."
+    )
+    return Makeup(plan.promise, f"{_GOOD} {figure}", tuple(objections))
+
+
+_GOOD = (
+    "People read it; a classifier learns from it (news, 5,000 texts: .79 right, .87 with the private ones, "
+    "papers/synthesis)."
+)
+
+
+def _expected(case: Case, people: int) -> Expected | None:
+    """What a budget buys, from public texts and a round number of people; None where there are too few public texts."""
+    pool = case.public.pool.texts[:_POOL]
+    classes = min(case.data.classes or 1, _MOST_CLASSES)
+    if len(pool) < 2 * classes:
+        return None
+    [found] = expected_quality(
+        pool,
+        people=people,
+        labels=[str(each) for each in range(classes)] if classes > 1 else None,
+        epsilon=_EPSILON,
+        features=case.public.features,
+        cache=False,
+        seed=_SEED,
+    )
+    return found
+
+
+def _above_chance(expected: Expected) -> float:
+    return (expected.agreement - expected.without) / max(1 - expected.without, 1e-9)
+
+
+def _needed(case: Case, people: int) -> int | None:
+    """The first of some round numbers of people that would be enough."""
+    while people < _MOST_PEOPLE:
+        people = rounded_people(2 * people)
+        found = _expected(case, people)
+        if found is not None and _above_chance(found) >= _ENOUGH:
+            return people
+    return None
+
+
+def _pasted(case: Case) -> tuple[str, ...]:
+    data, user = case.data, case.data.roles.user
+    labels = [part for each in data.roles.labels for part in (option("label", each), option("labels", LABELS))]
+    command = folded(
+        f"dptext synthesize {inputs(data)}",
+        f"-o {out(data, 'synthetic', '.jsonl')}",
+        *text_option(data),
+        "--unit document" if user is None else option("user", user),
+        f"--epsilon {_EPSILON:g}",
+        *labels,
+        public(case.public),
+        f"-n {_COUNT}",
+    )
+    return (command,)
+
+
+def _preview(case: Case) -> Preview:
+    """Texts of one half of the public ones, chosen by a description of the other half, as if people had written it."""
+    texts, labels, seed = case.public.texts, case.public.labels, case.public.seed
+    half = len(texts) // 2
+    people = [
+        Document(text, user=f"user {n}", label=None if labels is None else labels[n])
+        for n, text in enumerate(texts[:half])
+    ]
+    classes = None if labels is None else sorted(set(labels))
+    pool = list(texts[half:])
+    synthesizer = Synthesizer(epsilon=_EPSILON, labels=classes, features=case.public.features, cache=False, seed=seed)
+    made = synthesizer.fit(people, public=pool).sample(pool, PREVIEWED, cache=False, seed=seed)
+    names = made.labels if made.columns else [""] * PREVIEWED
+    return Preview(tuple((f"{name}" if name else "", text or "") for name, text in zip(names, made.texts, strict=True)))

@@ -1,0 +1,332 @@
+"""What is seen of somebody's rows: their columns, which of them is the text, the person, a label, and how many there
+are. All of it is private, for the owner alone; no value of a row is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dptext.checks import names
+from dptext.errors import DataError, ParameterError
+from dptext.files.column import is_missing, spelled_key, spelled_label
+from dptext.files.documents import Document, read_documents
+from dptext.files.folders import find_files
+from dptext.files.formats import file_format
+from dptext.files.streams import is_pipe
+from dptext.files.table_kinds import is_table, table_kind
+from dptext.text.identifying import Column, columns_of, look_at
+
+__all__ = ["MOST_ROWS", "Column", "Data", "Roles", "look"]
+
+MOST_ROWS = 200_000
+"""So many rows are counted; of more, the first ones."""
+_LOOKED_AT = 10_000  # rows, of which columns are looked at
+_MOST_LABELS = 50  # values that a column of labels has at most
+_ROWS_A_LABEL = 4  # at least, on average: fewer, and it is no class
+_LABELS_GUESSED = 1
+_KNOWN = {
+    "text": "text review body content comment message post note document sentence utterance",
+    "user": "user author person user_id userid author_id writer patient customer client speaker",
+    "label": "label class topic category intent stars rating sentiment target",
+}
+_TELLS_WHO = look_at("user", ()).reasons[0]
+_PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column that can name who wrote
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which column is what: the caller's word, or a guess.
+
+    Attributes:
+        text, user: columns; None where there is none.
+        labels: columns of few values.
+        guessed: which of "text", "user", "labels" nobody said.
+    """
+
+    text: str
+    user: str | None
+    labels: tuple[str, ...]
+    guessed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What is seen of the rows. **Private: for their owner alone.**
+
+    Attributes:
+        files: that they are in, as they were named; none for rows in memory.
+        columns: all that there are.
+        roles: which column is what.
+        rows: that were counted.
+        is_all: whether there are no more.
+        unread: rows that could not be read.
+        empty: rows without a text.
+        people: distinct people; None: no column says who wrote.
+        most_texts: of one person, the most; None: not known.
+        words: of a text, half of them have no more, and the longest has.
+        classes: distinct combinations of labels; None: no column of labels.
+        rarest: how many rows the rarest of them has.
+    """
+
+    files: tuple[str, ...]
+    columns: tuple[Column, ...]
+    roles: Roles
+    rows: int
+    is_all: bool = True
+    unread: int = 0
+    empty: int = 0
+    people: int | None = None
+    most_texts: int | None = None
+    words: tuple[int, int] = (0, 0)
+    classes: int | None = None
+    rarest: int | None = None
+
+    @property
+    def protected(self) -> int:
+        """How many people there are; of rows without a person, each is one."""
+        return self.rows if self.people is None else self.people
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for its owner."""
+        columns = [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "present": each.present,
+                "distinct": each.distinct,
+                "may_identify": list(each.reasons),
+            }
+            for each in self.columns
+        ]
+        counted = ("rows", "is_all", "unread", "empty", "people", "most_texts", "classes", "rarest")
+        return {
+            "for_the_owner_only": True,
+            "files": list(self.files),
+            "columns": columns,
+            "text": self.roles.text,
+            "user": self.roles.user,
+            "labels": list(self.roles.labels),
+            "guessed": sorted(self.roles.guessed),
+            "words": {"median": self.words[0], "most": self.words[1]},
+            **{name: getattr(self, name) for name in counted},
+        }
+
+
+def look(
+    source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, suffix: str | None = None
+) -> Data:
+    """Look at rows: files, a table, or rows in memory.
+
+    Args:
+        source: a path, or a list of `pathlib.Path` objects (files, folders, patterns); a table (pandas, polars,
+            pyarrow, ``datasets.Dataset``); a list of mappings, of texts, or of `Document` objects.
+        text, user, labels: columns, where the caller says so.
+        suffix: the format of files whose names do not tell.
+
+    Raises:
+        ParameterError: no such column; no column that could be the text; a pipe, which can be read once only.
+        DataError: no rows; a file that is broken from its first row on. No value is named.
+        StorageError: a file cannot be read.
+    """
+    wanted = None if labels is None else names("labels", labels)
+    paths = _paths(source)
+    if paths is not None:
+        found = [path for path, _ in find_files(paths, any_format=suffix is not None)]
+        if any(map(is_pipe, found)):
+            raise ParameterError("advice reads the rows twice, and what went through a pipe is gone: name a file")
+        columns = tuple(columns_of(found, suffix=suffix, most=_LOOKED_AT))
+        roles = _roles(columns, text, user, wanted)
+        return _counted_files(found, columns, roles, files=tuple(map(str, paths)), suffix=suffix)
+    table = _columns_in_memory(source)
+    if not table or not any(len(values) for values in table.values()):
+        raise DataError("there are no rows: expected at least one")
+    columns = tuple(look_at(name, islice(values, _LOOKED_AT)) for name, values in table.items())
+    roles = _roles(columns, text, user, wanted)
+    nothing = [None] * len(table[roles.text])
+    rows = zip(
+        table[roles.text],
+        nothing if roles.user is None else table[roles.user],
+        zip(*(table[each] for each in roles.labels), strict=True) if roles.labels else nothing,
+        strict=True,
+    )
+    return _counted(rows, Data(files=(), columns=columns, roles=roles, rows=0))
+
+
+def _paths(source: Any) -> list[Any] | None:
+    if isinstance(source, str | os.PathLike):
+        return [source]
+    if isinstance(source, list | tuple) and source and all(isinstance(each, os.PathLike) for each in source):
+        return list(source)
+    return None
+
+
+def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
+    """The columns of rows that are in memory."""
+    if isinstance(source, Iterable) and not is_table(source):
+        rows = list(source)
+        if all(isinstance(each, Document) for each in rows):
+            rows = [_as_row(each) for each in rows]
+        if rows and all(isinstance(each, Mapping) for each in rows):
+            found = dict.fromkeys(str(name) for row in rows for name in row)
+            return {name: [row.get(name) for row in rows] for name in found}
+        if all(each is None or isinstance(each, str) for each in rows):
+            return {"text": rows} if rows else {}
+        raise ParameterError("expected rows: mappings from columns to values, texts, or documents, all of one kind")
+    kind = table_kind(source)
+    for name in kind.names:
+        kind.check_column(name)
+    return {str(name): list(kind.read(name)) for name in kind.names}
+
+
+def _as_row(document: Document) -> dict[str, Any]:
+    known = {"text": document.text, "user": document.user, "label": document.label}
+    return {
+        **{name: each for name, each in known.items() if name == "text" or each is not None},
+        **(document.attributes or {}),
+    }
+
+
+# -- which column is what ------------------------------------------------------------------------------------------
+
+
+def _roles(columns: Sequence[Column], text: str | None, user: str | None, labels: tuple[str, ...] | None) -> Roles:
+    there = [each.name for each in columns]
+    for option, name in (("text", text), ("user", user), *(("label", each) for each in labels or ())):
+        if name is not None and name not in there:
+            raise ParameterError(
+                f"there is no column {name!r} for {option}: the columns are {', '.join(there) or 'none'}"
+            )
+    if len({text, user, *(labels or ())} - {None}) < sum(each is not None for each in (text, user)) + len(labels or ()):
+        raise ParameterError("text, user and label must be different columns")
+    said = {text, user, *(labels or ())}
+    free = [each for each in columns if each.name not in said]
+    found = text or _guessed_text(free)
+    if found is None:
+        raise ParameterError(
+            f"found no column of texts among {', '.join(there) or 'none'}: say which one it is, --text COLUMN (text=)"
+        )
+    free = [each for each in free if each.name != found]
+    person = user or _guessed_user(free)
+    free = [each for each in free if each.name != person]
+    classes = _guessed_labels(free) if labels is None else labels
+    given = {"text": text is not None, "user": user is not None, "labels": labels is not None}
+    return Roles(
+        text=found,
+        user=person,
+        labels=classes,
+        guessed=frozenset(name for name, is_given in given.items() if not is_given),
+    )
+
+
+def _guessed_text(columns: Sequence[Column]) -> str | None:
+    """By its name; else the column of free text whose values differ most."""
+    texts = [each for each in columns if each.kind == "text"]
+    if len(columns) == 1:
+        texts = list(columns)
+    named = _named("text", texts) or _named("text", [each for each in columns if each.kind not in ("number", "date")])
+    if named is not None:
+        return named
+    return max(texts, key=lambda each: each.distinct).name if texts else None
+
+
+def _guessed_user(columns: Sequence[Column]) -> str | None:
+    """By its name; else one whose values several rows share, and that seems to say who somebody is."""
+    able = [each for each in columns if each.kind in _PEOPLE_OF and each.distinct > 1]
+    shared = [each for each in able if 2 * each.distinct <= each.present]
+    by_name = [each.name for each in shared if _TELLS_WHO in each.reasons]
+    by_values = [each.name for each in shared if each.kind == "identifier"]
+    return next(iter([name for name in (_named("user", able),) if name is not None] + by_name + by_values), None)
+
+
+def _guessed_labels(columns: Sequence[Column]) -> tuple[str, ...]:
+    """By their names first; else columns of few values that nothing identifies by."""
+    few = [
+        each
+        for each in columns
+        if each.kind in ("category", "number", "text")
+        and 2 <= each.distinct <= _MOST_LABELS
+        and _ROWS_A_LABEL * each.distinct <= each.present
+    ]
+    named = _named("label", few)
+    plain = [each.name for each in few if each.kind == "category" and not each.reasons]
+    found = [*([] if named is None else [named]), *plain]
+    return tuple(dict.fromkeys(found))[:_LABELS_GUESSED]
+
+
+def _named(role: str, columns: Sequence[Column]) -> str | None:
+    for known in _KNOWN[role].split():
+        for each in columns:
+            if each.name.casefold().replace("-", "_").replace(" ", "_") == known:
+                return each.name
+    return None
+
+
+# -- how many there are --------------------------------------------------------------------------------------------
+
+
+def _counted_files(
+    paths: Sequence[Path], columns: tuple[Column, ...], roles: Roles, *, files: tuple[str, ...], suffix: str | None
+) -> Data:
+    has_columns = all(file_format(Path(f"x{suffix}") if suffix else each).format.has_columns for each in paths)
+    kept = roles.labels if has_columns else ()
+    reader = read_documents(
+        list(paths),
+        text=roles.text if has_columns else "text",
+        user=roles.user if has_columns else None,
+        keep=kept,
+        on_error="skip",
+        suffix=suffix,
+    )
+    try:
+        rows = ((each.text, each.user, tuple((each.attributes or {}).values()) or None) for each in reader)
+        found = _counted(rows, Data(files=files, columns=columns, roles=roles, rows=0))
+        return replace(found, unread=reader.skipped)
+    finally:
+        reader.close()
+
+
+def _counted(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
+    people: Counter[str] = Counter()
+    classes: Counter[tuple[str | None, ...]] = Counter()
+    lengths: Counter[int] = Counter()
+    count = empty = 0
+    following: Iterator[tuple[Any, Any, Any]] = iter(rows)
+    for text, user, labels in islice(following, MOST_ROWS):
+        count += 1
+        if not isinstance(text, str) or is_missing(text) or not text.strip():
+            empty += 1
+        else:
+            lengths[len(text.split())] += 1
+        if (who := spelled_key(user)) is not None:
+            people[who] += 1
+        if labels is not None and None not in (spelled := tuple(map(spelled_label, labels))):
+            classes[spelled] += 1
+    if count == 0:
+        raise DataError("there are no rows: expected at least one")
+    is_all = next(following, None) is None
+    return replace(
+        data,
+        rows=count,
+        is_all=is_all,
+        empty=empty,
+        people=None if data.roles.user is None else len(people),
+        most_texts=None if data.roles.user is None or not people else max(people.values()),
+        words=(_median(lengths), max(lengths, default=0)),
+        classes=len(classes) if data.roles.labels else None,
+        rarest=min(classes.values(), default=None) if data.roles.labels else None,
+    )
+
+
+def _median(counts: Counter[int]) -> int:
+    half, seen = sum(counts.values()) / 2, 0
+    for value in sorted(counts):
+        seen += counts[value]
+        if seen >= half:
+            return value
+    return 0

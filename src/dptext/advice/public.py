@@ -1,0 +1,123 @@
+"""The public texts of which previews and figures are made: bundled utterances, or the caller's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from dptext.errors import MissingExtraError, ParameterError
+from dptext.features.features import GLOVE, GLOVE_WEIGHTING
+from dptext.features.pool import Pool
+from dptext.files.documents import read_documents
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.sentences.bank import TextBank
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["PREVIEWED", "PublicTexts"]
+
+PREVIEWED = 5
+_MOST = 4_000  # texts, so that a preview takes seconds
+_BANKED = 2_000
+_LIMIT = 50_000  # words, as of the commands
+
+
+@dataclass(frozen=True, eq=False)
+class PublicTexts:
+    """Public texts, in a public order: the first few are shown, the others play a bank, a pool, or people.
+
+    Attributes:
+        texts: distinct, at most some thousands.
+        labels: of each, where they are known: then "people" have labels in a preview.
+        name: what the preview calls them.
+        files: as the caller named them, for commands; none for bundled ones.
+        seed: of previews; None: fresh draws.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    name: str
+    files: tuple[str, ...]
+    seed: int | None
+
+    @classmethod
+    def bundled(cls, seed: int | None) -> PublicTexts:
+        """Utterances to a voice assistant (SNIPS, CC0), as ``dptext demo`` has them."""
+        path = resources.files("dptext") / "cli" / "sample" / "snips-train.jsonl.gz"
+        labels = {str(each.text): str(each.label) for each in read_documents(str(path), label="intent")}
+        return cls._of(list(labels), labels, "utterances to a voice assistant (SNIPS)", (), seed)
+
+    @classmethod
+    def given(cls, file: Any, *, text: str, seed: int | None) -> PublicTexts:
+        """The caller's own.
+
+        Raises:
+            ParameterError, DataError, StorageError: as `Pool`.
+        """
+        pool = Pool(file, text=text)
+        if len(pool) <= 2 * PREVIEWED:
+            raise ParameterError(
+                f"public must be more than {2 * PREVIEWED} texts, to draw from and to show, got {len(pool)}: give more "
+                "of them, or leave it out"
+            )
+        is_one = isinstance(file, str | os.PathLike)
+        named = tuple(str(each) for each in ([file] if is_one else file)) if pool.files else ()
+        return cls._of(list(pool.texts), None, "your public texts", named, seed)
+
+    @classmethod
+    def _of(
+        cls, texts: Sequence[str], labels: dict[str, str] | None, name: str, files: tuple[str, ...], seed: int | None
+    ) -> PublicTexts:
+        order = np.argsort(RandomBits(0 if seed is None else seed).integers(len(texts)), kind="stable")
+        chosen = tuple(texts[place] for place in order[:_MOST].tolist())
+        return cls(chosen, None if labels is None else tuple(labels[each] for each in chosen), name, files, seed)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Those that a preview changes."""
+        return self.texts[:PREVIEWED]
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The others: a bank, or a pool."""
+        return Pool(self.texts[PREVIEWED:], name=self.name)
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """The public word vectors that commands take unless they are given others.
+
+        Raises:
+            MissingExtraError: they are not installed.
+        """
+        return load_vectors(GLOVE, limit=_LIMIT)
+
+    @cached_property
+    def features(self) -> MeanOfWords | str:
+        """By what texts are similar in figures and previews: what is installed and fast.
+
+        Raises:
+            MissingExtraError: nothing is.
+        """
+        try:
+            return MeanOfWords(self.vectors, weighting=GLOVE_WEIGHTING)
+        except MissingExtraError:
+            if find_spec("sklearn") is not None:
+                return "words"
+            raise
+
+    @cached_property
+    def bank(self) -> TextBank:
+        """A small bank of them.
+
+        Raises:
+            MissingExtraError: as `features`.
+        """
+        return TextBank(self.pool.texts[:_BANKED], encoder=self.features, cache=False)

@@ -1,0 +1,267 @@
+"""One way to make something of people's texts that can be handed on, as it would be here, and how it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from dptext.advice.answers import Answers, Purpose
+from dptext.advice.data import Data
+from dptext.advice.public import PublicTexts
+from dptext.errors import DptextError, MissingExtraError
+from dptext.privacy.restating import statement_for_user
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.unit import Trust, Unit
+from dptext.privacy.wording import Strength, in_a_table
+
+__all__ = [
+    "PROTECTING",
+    "Case",
+    "Fit",
+    "Makeup",
+    "Objection",
+    "Preview",
+    "Way",
+    "built",
+    "rounded_people",
+]
+
+PROTECTING = 3.0
+"""The largest epsilon whose bound protects by itself (`Strength`)."""
+assert Strength.of(PROTECTING) is Strength.PROTECTS
+
+
+class Fit(StrEnum):
+    """Whether a way suits what is known."""
+
+    RECOMMENDED = "recommended"
+    POSSIBLE = "possible"
+    NOT_HERE = "not here"
+
+
+class Objection(NamedTuple):
+    """What stands against a way, in a sentence; ``weight`` 2 rules it out, 1 keeps it from being recommended, 0 is to
+    be known."""
+
+    weight: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """All that advice follows from.
+
+    Attributes:
+        data: what is seen of the rows: private.
+        answers: what was said of the plan.
+        public: of which figures and previews are made.
+    """
+
+    data: Data
+    answers: Answers
+    public: PublicTexts
+
+
+class Preview(NamedTuple):
+    """What comes out, of public texts.
+
+    Attributes:
+        pairs: what it was made from ("" where no single text was) and what came out.
+        missing: why there is none.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    missing: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A way, as it would be here.
+
+    Attributes:
+        name: what is handed on.
+        command: the command of dptext that makes it.
+        statement: that it would carry: of the real mechanism, built without a look at a private text; None where a
+            package is missing that the mechanism needs.
+        person: the same for somebody with as many texts as the one who has most; None where that is no other promise.
+        texts: how many these are.
+        promise, good_for, attacker: in words.
+        fit: whether it suits.
+        reasons: why, in sentences.
+        pasted: commands to paste, each on one line or several. What is in capitals is to be filled in.
+        preview: what comes out, of public texts.
+        rank: how well it serves the purpose, from 0.
+        is_clear: whether nothing stands against it: of these ways the one of the highest rank is recommended.
+    """
+
+    name: str
+    command: str
+    statement: PrivacyStatement | None
+    person: PrivacyStatement | None
+    texts: int | None
+    promise: str
+    good_for: str
+    attacker: str
+    fit: Fit
+    reasons: tuple[str, ...]
+    pasted: tuple[str, ...]
+    preview: Preview
+    rank: int
+    is_clear: bool
+
+    @property
+    def epsilon(self) -> float | None:
+        """What a person loses at most, as far as it is known; None: not known."""
+        said = self.person or self.statement
+        return None if said is None else said.epsilon
+
+    def as_dict(self) -> dict[str, Any]:
+        """By name."""
+        said, person = self.statement, self.person
+        return {
+            "name": self.name,
+            "command": self.command,
+            "fit": str(self.fit),
+            "reasons": list(self.reasons),
+            "promise": self.promise,
+            "unit": None if said is None else str(said.unit),
+            "epsilon": None if said is None else said.epsilon,
+            "delta": None if said is None else getattr(said.guarantee, "delta", 0.0),
+            "guarantee": None if said is None else str(said.guarantee),
+            "trust": None if said is None else str(said.trust),
+            "epsilon_of_a_person": None if person is None else person.epsilon,
+            "texts_of_a_person": self.texts,
+            "good_for": self.good_for,
+            "attacker": self.attacker,
+            "paste": list(self.pasted),
+            "preview": [{"from": source or None, "to": made} for source, made in self.preview.pairs],
+            "preview_missing": self.preview.missing,
+        }
+
+
+class Makeup(NamedTuple):
+    """What a way says of itself before it is judged.
+
+    Attributes:
+        statement: for its unit.
+        good_for: what it is good for, with figures.
+        objections: of its own.
+        missing: the line that installs what it needs, where something is missing.
+    """
+
+    statement: PrivacyStatement | None
+    good_for: str
+    objections: tuple[Objection, ...] = ()
+    missing: str | None = None
+
+
+def built(
+    case: Case,
+    *,
+    name: str,
+    command: str,
+    trust: Trust,
+    serves: Mapping[Purpose | None, int],
+    mismatch: Mapping[Purpose, str],
+    makeup: Callable[[Case], Makeup],
+    pasted: Callable[[Case], tuple[str, ...]],
+    preview: Callable[[Case], Preview],
+    never: str | None = None,
+) -> Way:
+    """A way, judged.
+
+    Args:
+        case: what is known.
+        name, command: see `Way`.
+        trust: where its noise is added.
+        serves: how well it serves a purpose: 0 not at all; None where nobody said what for.
+        mismatch: why it does not serve a purpose.
+        makeup, pasted, preview: what it says of itself.
+        never: why it is never recommended.
+    """
+    answers = case.answers
+    try:
+        found = makeup(case)
+    except MissingExtraError as error:
+        found = Makeup(None, "Not known without what is missing.", missing=str(error))
+    said, person, texts = found.statement, None, case.data.most_texts
+    if (
+        said is not None
+        and said.unit is Unit.DOCUMENT
+        and said.trust is Trust.LOCAL
+        and texts is not None
+        and texts > 1
+    ):
+        person = statement_for_user(said, texts)
+    objections = [*found.objections]
+    if not answers.allows(trust):
+        objections.append(Objection(2, "Somebody would have to hold all texts, and nobody may."))
+    if answers.purpose is not None and not serves[answers.purpose]:
+        objections.append(Objection(2, mismatch[answers.purpose]))
+    if said is not None:
+        objections += _of_strength(said, person, answers)
+    if never is not None:
+        objections.append(Objection(1, never))
+    if found.missing is not None:
+        objections.append(Objection(0, f"First: {found.missing}."))
+    if not answers.any:  # nothing was said that could rule anything out
+        objections = [each._replace(weight=min(each.weight, 1)) for each in objections]
+    weight = max((each.weight for each in objections), default=0)
+    promise, attacker = (
+        ("Not known without what is missing.", "")
+        if said is None
+        else in_a_table(said, person=person, texts=texts or 1)
+    )
+    return Way(
+        name=name,
+        command=command,
+        statement=said,
+        person=person,
+        texts=texts,
+        promise=promise,
+        good_for=found.good_for,
+        attacker=attacker,
+        fit=Fit.NOT_HERE if weight == 2 else Fit.POSSIBLE,
+        reasons=tuple(each.reason for each in sorted(objections, key=lambda each: -each.weight)),
+        pasted=pasted(case),
+        preview=_previewed(preview, case),
+        rank=serves[answers.purpose],
+        is_clear=answers.any and weight == 0,
+    )
+
+
+def _of_strength(statement: PrivacyStatement, person: PrivacyStatement | None, answers: Answers) -> Iterable[Objection]:
+    """What the size of the bound stands against: that for a person, where it is known."""
+    strength = Strength.of((person or statement).epsilon)
+    is_public = answers.recipient == "public"
+    for_all = ", and what is public cannot be called back" if is_public else ""
+    if person is not None and strength is not Strength.PROTECTS and Strength.of(statement.epsilon) is Strength.PROTECTS:
+        weight = {Strength.WEAK: int(is_public), Strength.TOO_LARGE: 1 + is_public}[strength]
+        yield Objection(
+            weight,
+            "It protects one text, and not somebody with the most texts here: take fewer texts of each person, or "
+            f"divide epsilon by a public bound on their number{for_all}.",
+        )
+    elif strength is Strength.TOO_LARGE:
+        yield Objection(1 + is_public, f"Its bound is too large to protect{for_all}.")
+    elif strength is Strength.WEAK:
+        yield Objection(int(is_public), f"Its bound is weak{for_all}.")
+
+
+def _previewed(preview: Callable[[Case], Preview], case: Case) -> Preview:
+    try:
+        return preview(case)
+    except DptextError as error:  # too few public texts, or a package that is not there: no preview, but advice
+        return Preview(missing=str(error))
+
+
+def rounded_people(count: int) -> int:
+    """A round number of people that there are at least: one digit, and zeros.
+
+    >>> [rounded_people(count) for count in (0, 1, 47, 180, 2_000)]
+    [1, 1, 40, 100, 2000]
+    """
+    power = int(10 ** (len(str(max(count, 1))) - 1))
+    return max(count, 1) // power * power

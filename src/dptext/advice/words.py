@@ -1,0 +1,60 @@
+"""Words: each word becomes one of similar meaning, at random."""
+
+from __future__ import annotations
+
+from dptext.advice.pasted import folded, inputs, out, text_option
+from dptext.advice.way import PROTECTING, Case, Makeup, Preview, Way, built
+from dptext.calibration.deniability import deniability
+from dptext.privacy.unit import Trust
+from dptext.release.privatize import privatize
+from dptext.words.tem import TEM
+
+__all__ = ["words"]
+
+_ROWS = 100
+_SEED = 0
+
+
+def words(case: Case) -> Way:
+    """The way of ``dptext privatize``, word by word."""
+    return built(
+        case,
+        name="words",
+        command="privatize",
+        trust=Trust.LOCAL,
+        serves={None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1},
+        mismatch={"vectors": "Words at random have no neighbours to learn from."},
+        makeup=_makeup,
+        pasted=_pasted,
+        preview=_preview,
+        never="No epsilon both protects by its bound and leaves a text that can be read.",
+    )
+
+
+def _makeup(case: Case) -> Makeup:
+    mechanism = TEM(case.public.vectors, epsilon=PROTECTING)
+    found = deniability(mechanism, rows=_ROWS, seed=_SEED)
+    good = (
+        f"Hiding the exact word among its neighbours in meaning: {found.mean('keep'):.0%} of the words stay (public "
+        f"frequencies), half of them could become {int(found.quantile('support', 0.5)):,} others. At 5, nine of ten "
+        "stay."
+    )
+    return Makeup(mechanism.statement, good)
+
+
+def _pasted(case: Case) -> tuple[str, ...]:
+    data = case.data
+    return (
+        folded(
+            f"dptext privatize {inputs(data)}",
+            f"-o {out(data, 'words', '.jsonl')}",
+            *text_option(data),
+            f"--epsilon {PROTECTING:g}",
+        ),
+    )
+
+
+def _preview(case: Case) -> Preview:
+    shown = case.public.shown
+    made = privatize(list(shown), TEM(case.public.vectors, epsilon=PROTECTING), seed=case.public.seed)
+    return Preview(tuple((before, after or "") for before, after in zip(shown, made.texts, strict=True)))

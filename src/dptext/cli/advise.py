@@ -1,0 +1,123 @@
+"""``dptext advise``: which way suits somebody's texts, and the command for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dptext.advice.advice import advise as found_advice
+from dptext.advice.answers import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.advice.page import WIDTH, as_text
+from dptext.cli import options
+from dptext.cli.console import print_json, say, stdout
+
+__all__ = ["advise"]
+
+_WIDEST = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """Which rows, and which of their columns is what."""
+
+    sources: Annotated[
+        tuple[str, ...],
+        typer.Argument(metavar="FILE...", help="Private files, folders or patterns: looked at, for you."),
+    ]
+    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The text. Default: guessed.")] = None
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Who wrote a text, and so who is protected. Default: guessed.")
+    ] = None
+    label: Annotated[
+        tuple[str, ...], typer.Option(metavar="COLUMN", help="A label (may be repeated). Default: guessed.")
+    ] = ()
+    in_format: Annotated[
+        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of FILE where its name does not tell.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is planned. What is left open is asked for on a terminal; without an answer nothing is ruled out."""
+
+    purpose: Annotated[
+        Purpose | None,
+        typer.Option(
+            help="What for: texts to read, a classifier, word vectors of the domain, vectors that devices send, or "
+            "what many people write (and everything else)."
+        ),
+    ] = None
+    recipient: Annotated[Recipient | None, typer.Option(help="Who gets it.")] = None
+    trust: Annotated[
+        Holder | None,
+        typer.Option(help="central: somebody may hold all texts; local: nobody, each owner or device protects itself."),
+    ] = None
+
+
+@options.collected
+def advise(
+    *,
+    looked: Looked,
+    plan: Plan,
+    public: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            metavar="FILE", help="Public texts for previews and commands (may be repeated). Default: bundled ones."
+        ),
+    ] = (),
+    public_text: Annotated[str, typer.Option(metavar="COLUMN", help="Their column.")] = "text",
+    seed: Annotated[int | None, typer.Option(help="Show the same previews again.")] = None,
+    output: options.Output,
+) -> None:
+    """Which way suits these texts: what each would promise, be good for and give away, and the command. Writes nothing.
+
+    It looks at columns and sizes of the private rows, for their owner alone.
+    """
+    answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
+    if not (output.as_json or output.quiet) and sys.stdin.isatty() and sys.stderr.isatty():
+        answers |= _asked([each for each in QUESTIONS if answers[each.name] is None])
+    given: Any = answers
+    found = found_advice(
+        [Path(each) for each in looked.sources],
+        text=looked.text,
+        user=looked.user,
+        label=looked.label or None,
+        public=[Path(each) for each in public] or None,
+        public_text=public_text,
+        suffix=looked.in_format,
+        seed=seed,
+        **given,
+    )
+    if output.as_json:
+        print_json(found.as_dict())
+    elif not output.quiet:
+        console = stdout()
+        typer.echo(as_text(found, min(console.width, _WIDEST) if console.is_terminal else WIDTH))
+
+
+def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
+    """The answers to questions on a terminal: a number, a name, or nothing."""
+    found: dict[str, str | None] = {}
+    for question in questions:
+        names = list(question.choices)
+        say(question.asked)
+        for number, (name, meaning) in enumerate(question.choices.items(), 1):
+            say(f"  {number}  {name:<11} {meaning}")
+        while question.name not in found:
+            sys.stderr.write(f"--{question.name} (1 to {len(names)}; Enter: not decided): ")
+            sys.stderr.flush()
+            line = sys.stdin.readline()
+            given = line.strip().casefold()
+            if not given:
+                found[question.name] = None
+            elif given in names:
+                found[question.name] = given
+            elif given.isascii() and given.isdigit() and 1 <= int(given) <= len(names):
+                found[question.name] = names[int(given) - 1]
+        say("")
+    return found
