@@ -2,7 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
+
+import dptext
+from dptext.advice.advice import advised
+from dptext.advice.answers import Answers
+from dptext.advice.data import look
+from dptext.advice.public import PublicTexts
+from dptext.advice.way import Case
 
 SECRET = "zzsecret"
 """Part of every value of the private rows, but for labels and numbers."""
@@ -39,3 +47,26 @@ def notes(tmp_path, rows):
     path = tmp_path / "notes.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+@pytest.fixture(scope="session")
+def toy():
+    """Public texts with word vectors of a few words: what takes seconds with GloVe takes none."""
+    words = [f"{first}{second}" for first in "abcdefgh" for second in "klmnoprst"]
+    generator = np.random.default_rng(4)
+    vectors = dptext.load_vectors((words, generator.normal(size=(len(words), 4))))
+    texts = tuple(" ".join(generator.choice(words, 6)) for _ in range(400))
+    public = PublicTexts(texts, tuple("xy"[n % 2] for n in range(len(texts))), "toy texts", (), 1)
+    vars(public)["vectors"] = vectors
+    return public
+
+
+@pytest.fixture
+def advise(toy):
+    """`dptext.advise` with the toy texts."""
+
+    def call(source, *, text=None, user=None, label=None, public=toy, **answers):
+        data = look(source, text=text, user=user, labels=label)
+        return advised(Case(data=data, answers=Answers(**answers), public=public))
+
+    return call

@@ -18,7 +18,7 @@ from dptext.advice.way import Case, Fit, Way
 from dptext.advice.words import words
 from dptext.text.identifying import Column
 
-__all__ = ["Advice", "advise"]
+__all__ = ["Advice", "advise", "advised"]
 
 _WAYS = (corpus, shared_vectors, bank, private_vectors, words)
 
@@ -137,14 +137,19 @@ def advise(
     labels = (label,) if isinstance(label, str) else label
     data = look(source, text=text, user=user, labels=labels, suffix=suffix)
     texts = PublicTexts.bundled(seed) if public is None else PublicTexts.given(public, text=public_text, seed=seed)
-    case = Case(data=data, answers=answers, public=texts)
+    return advised(Case(data=data, answers=answers, public=texts))
+
+
+def advised(case: Case) -> Advice:
+    """The advice that follows from what is known: no row is looked at."""
+    answers = case.answers
     ways = _with_the_best([way(case) for way in _WAYS])
     return Advice(
-        data=data,
+        data=case.data,
         answers=answers,
         ways=ways,
         recommendation=_recommendation(ways, answers),
-        public=texts.name,
+        public=case.public.name,
     )
 
 

@@ -62,8 +62,8 @@ def _makeup(case: Case) -> Makeup:
             Objection(2 if share < _LITTLE else 1, f"Too few {whom} for this budget: {people:,} here{from_where}.")
         )
     figure = (
-        f"With {people:,} {whom}, {expected.agreement:.0%} of public texts get the label that they would get without "
-        f"noise ({expected.without:.0%} by chance)."
+        f"With {people:,} {whom} and {_classes(case)} classes, {expected.agreement:.0%} of public texts get the class "
+        f"that they would get without noise ({expected.without:.0%} by chance)."
     )
     return Makeup(plan.promise, f"{_GOOD} {figure}", tuple(objections))
 
@@ -77,19 +77,24 @@ _GOOD = (
 def _expected(case: Case, people: int) -> Expected | None:
     """What a budget buys, from public texts and a round number of people; None where there are too few public texts."""
     pool = case.public.pool.texts[:_POOL]
-    classes = min(case.data.classes or 1, _MOST_CLASSES)
+    classes = _classes(case)
     if len(pool) < 2 * classes:
         return None
     [found] = expected_quality(
         pool,
         people=people,
-        labels=[str(each) for each in range(classes)] if classes > 1 else None,
+        labels=[str(each) for each in range(classes)],
         epsilon=_EPSILON,
         features=case.public.features,
         cache=False,
         seed=_SEED,
     )
     return found
+
+
+def _classes(case: Case) -> int:
+    """Into how many a prediction cuts public texts; without labels into two, since one has nothing to be told from."""
+    return min(max(case.data.classes or 2, 2), _MOST_CLASSES)
 
 
 def _above_chance(expected: Expected) -> float:

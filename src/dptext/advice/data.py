@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dptext.checks import names
+from dptext.checks import listed, names
 from dptext.errors import DataError, ParameterError
-from dptext.files.column import is_missing, spelled_key, spelled_label
+from dptext.files.column import columns_there, is_missing, may_be_values, spelled_key, spelled_label
 from dptext.files.documents import Document, read_documents
 from dptext.files.folders import find_files
-from dptext.files.formats import file_format
+from dptext.files.formats import announced_by, file_format
 from dptext.files.streams import is_pipe
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.text.identifying import Column, columns_of, look_at
@@ -27,6 +27,7 @@ __all__ = ["MOST_ROWS", "Column", "Data", "Roles", "look"]
 MOST_ROWS = 200_000
 """So many rows are counted; of more, the first ones."""
 _LOOKED_AT = 10_000  # rows, of which columns are looked at
+_WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row that somebody forgot to name
 _MOST_LABELS = 50  # values that a column of labels has at most
 _ROWS_A_LABEL = 4  # at least, on average: fewer, and it is no class
 _LABELS_GUESSED = 1
@@ -141,13 +142,20 @@ def look(
         if any(map(is_pipe, found)):
             raise ParameterError("advice reads the rows twice, and what went through a pipe is gone: name a file")
         columns = tuple(columns_of(found, suffix=suffix, most=_LOOKED_AT))
-        roles = _roles(columns, text, user, wanted)
+        if not columns:
+            raise DataError(
+                f"no row of {', '.join(each.name for each in found[:3])} could be read: expected at least one"
+            )
+        are_names = (
+            not any(announced_by(each).kind in _WITH_A_HEADER for each in found) and suffix not in _WITH_A_HEADER
+        )
+        roles = _roles(columns, text, user, wanted, are_names=are_names)
         return _counted_files(found, columns, roles, files=tuple(map(str, paths)), suffix=suffix)
     table = _columns_in_memory(source)
     if not table or not any(len(values) for values in table.values()):
         raise DataError("there are no rows: expected at least one")
     columns = tuple(look_at(name, islice(values, _LOOKED_AT)) for name, values in table.items())
-    roles = _roles(columns, text, user, wanted)
+    roles = _roles(columns, text, user, wanted, are_names=True)
     nothing = [None] * len(table[roles.text])
     rows = zip(
         table[roles.text],
@@ -195,13 +203,25 @@ def _as_row(document: Document) -> dict[str, Any]:
 # -- which column is what ------------------------------------------------------------------------------------------
 
 
-def _roles(columns: Sequence[Column], text: str | None, user: str | None, labels: tuple[str, ...] | None) -> Roles:
+def _roles(
+    columns: Sequence[Column],
+    text: str | None,
+    user: str | None,
+    labels: tuple[str, ...] | None,
+    *,
+    are_names: bool,
+) -> Roles:
     there = [each.name for each in columns]
+    wanted = [name for name in (text, user, *(labels or ())) if name is not None]
     for option, name in (("text", text), ("user", user), *(("label", each) for each in labels or ())):
         if name is not None and name not in there:
-            raise ParameterError(
-                f"there is no column {name!r} for {option}: the columns are {', '.join(there) or 'none'}"
-            )
+            there_are = columns_there(name, there, wanted=wanted, sure=are_names)
+            raise ParameterError(f"expected a column {name!r} for {option}, there is {there_are}")
+    if not are_names and may_be_values(there, wanted=wanted):
+        raise DataError(
+            "the first line may be a row, and no line of names: begin the file with one; if it is one, say which "
+            "column is the text, --text COLUMN (text=)"
+        )
     if len({text, user, *(labels or ())} - {None}) < sum(each is not None for each in (text, user)) + len(labels or ()):
         raise ParameterError("text, user and label must be different columns")
     said = {text, user, *(labels or ())}
@@ -209,7 +229,7 @@ def _roles(columns: Sequence[Column], text: str | None, user: str | None, labels
     found = text or _guessed_text(free)
     if found is None:
         raise ParameterError(
-            f"found no column of texts among {', '.join(there) or 'none'}: say which one it is, --text COLUMN (text=)"
+            f"found no column of texts among {listed(there) or 'none'}: say which one it is, --text COLUMN (text=)"
         )
     free = [each for each in free if each.name != found]
     person = user or _guessed_user(free)

@@ -96,7 +96,7 @@ def _facts(data: Data) -> list[tuple[str, str]]:
         found.append(
             (
                 "person",
-                f"{named('user', roles.user)}: {data.people:,} people, with up to {data.most_texts or 0:,} texts",
+                f"{named('user', roles.user)}: {data.people:,} people, {_texts_of(data.most_texts or 0)}",
             )
         )
     if roles.labels:
@@ -107,6 +107,10 @@ def _facts(data: Data) -> list[tuple[str, str]]:
     else:
         found.append(("labels", "no column of few values (--label COLUMN)"))
     return found
+
+
+def _texts_of(most: int) -> str:
+    return "one text each" if most == 1 else f"up to {most:,} texts each"
 
 
 def _seen(data: Data, width: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from dptext.checks import listed
 from dptext.errors import ParameterError
 
-__all__ = ["columns_there", "is_missing", "one_column", "spelled_key", "spelled_label"]
+__all__ = ["columns_there", "is_missing", "may_be_values", "one_column", "spelled_key", "spelled_label"]
 
 
 def one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
@@ -120,12 +120,17 @@ def columns_there(
     alike = [each for each in names if isinstance(each, str) and _could_be_a_name(each)]
     if sure:
         return f"{count}: {listed(alike, near=missing, most=_MOST_NAMES)}" if alike else count
-    is_known = any(each in wanted or _is_usual(each) for each in alike)
     if not names:
         return count
-    if not is_known or len(alike) < len(names):
+    if may_be_values(names, wanted=wanted):
         return f"{count} (not shown: they may be values; a file begins with a line of names)"
     return f"{count}: {listed(alike, near=missing, most=_MOST_NAMES)}"
+
+
+def may_be_values(names: Sequence[object], *, wanted: Sequence[object] = ()) -> bool:
+    """Whether the first line of a file may be a row, as `columns_there` says."""
+    alike = [each for each in names if isinstance(each, str) and _could_be_a_name(each)]
+    return len(alike) < len(names) or not any(each in wanted or _is_usual(each) for each in alike)
 
 
 def _could_be_a_name(name: str) -> bool:

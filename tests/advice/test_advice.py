@@ -1,0 +1,206 @@
+"""Which way is advised: each answer changes the table as it should, and nothing of the rows is in it but counts."""
+
+import dataclasses
+import json
+
+import pytest
+
+import dptext
+from advice.conftest import SECRET, made_up_rows
+from dptext.advice.answers import QUESTIONS
+from dptext.advice.way import PROTECTING, Fit
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.privacy.wording import Strength
+
+WAYS = {"synthetic corpus", "shared word vectors", "texts of a bank", "private vectors", "words"}
+
+
+@pytest.fixture(scope="module")
+def single():
+    """One text each of 300 people."""
+    return made_up_rows(people=300, each=1)
+
+
+@pytest.fixture(scope="module")
+def unlabelled():
+    """The same without a column but the text."""
+    return [{"note": each["note"]} for each in made_up_rows(people=300, each=1)]
+
+
+def fits(found):
+    return {each.name: each.fit for each in found.ways}
+
+
+def test_without_answers_no_way_is_ruled_out_and_none_is_recommended(advise, rows):
+    found = advise(rows)
+    assert fits(found) == dict.fromkeys(WAYS, Fit.POSSIBLE)
+    assert found.recommended is None
+    assert "Nothing is ruled out yet" in found.recommendation
+
+
+@pytest.mark.parametrize(
+    ("purpose", "trust", "recommended"),
+    [
+        ("read", "central", "synthetic corpus"),
+        ("read", "local", "texts of a bank"),
+        ("classify", "central", "synthetic corpus"),
+        ("classify", "local", "texts of a bank"),
+        ("devices", "local", "private vectors"),
+        ("devices", "central", "private vectors"),
+        ("statistics", "central", "synthetic corpus"),
+        ("vectors", "central", None),  # too few people
+        ("vectors", "local", None),
+    ],
+)
+def test_purpose_and_trust_decide(advise, single, purpose, trust, recommended):
+    found = advise(single, purpose=purpose, trust=trust, recipient="partner")
+    assert (None if found.recommended is None else found.recommended.name) == recommended
+    assert found.recommendation.count(". ") == 1, "two sentences"
+    if trust == "local":
+        assert fits(found)["synthetic corpus"] is fits(found)["shared word vectors"] is Fit.NOT_HERE
+    assert [each.fit for each in found.ways] == sorted((each.fit for each in found.ways), key=list(Fit).index)
+
+
+def test_a_purpose_rules_out_what_does_not_serve_it(advise, single):
+    assert fits(advise(single, purpose="read"))["private vectors"] is Fit.NOT_HERE
+    assert fits(advise(single, purpose="vectors"))["texts of a bank"] is Fit.NOT_HERE
+    assert fits(advise(single, purpose="devices"))["synthetic corpus"] is Fit.NOT_HERE
+
+
+def test_for_anybody_to_have_a_bound_that_does_not_protect_is_ruled_out(advise, single):
+    kept, shared = (fits(advise(single, purpose="read", recipient=each)) for each in ("colleagues", "public"))
+    assert kept["words"] is Fit.POSSIBLE
+    assert shared["words"] is Fit.NOT_HERE
+    assert shared["texts of a bank"] is not Fit.NOT_HERE
+
+
+def test_a_person_with_many_texts_pays_for_each_under_a_local_promise(advise, rows):
+    found = advise(rows, purpose="read", recipient="public", trust="local")
+    bank = found.way("texts of a bank")
+    assert (bank.texts, bank.statement.epsilon, bank.person.epsilon) == (5, PROTECTING, 5 * PROTECTING)
+    assert bank.fit is Fit.NOT_HERE
+    assert "A person with 5 texts: epsilon 15." in bank.promise
+    assert found.recommended is None
+    assert found.way("synthetic corpus").person is None  # its unit is the person
+
+
+def test_too_few_people_is_said_with_a_number_that_would_do(advise):
+    few = advise(made_up_rows(people=4, each=6), purpose="read", trust="central").way("synthetic corpus")
+    assert few.fit is Fit.NOT_HERE
+    assert few.reasons[0].startswith("Too few people for this budget: 4 here, from about ")
+    many = advise(made_up_rows(people=2000, each=1), purpose="read", trust="central").way("synthetic corpus")
+    assert many.fit is Fit.RECOMMENDED
+
+
+def test_without_a_column_of_people_single_texts_are_protected(advise, unlabelled):
+    found = advise(unlabelled, purpose="read", trust="central")
+    assert str(found.way("synthetic corpus").statement.unit) == "document"
+    assert "--unit document" in found.way("synthetic corpus").pasted[0]
+    assert "--user" in " ".join(found.way("synthetic corpus").reasons)
+
+
+def test_a_classifier_needs_labels(advise, unlabelled):
+    found = advise(unlabelled, purpose="classify", trust="central")
+    assert found.recommended is None
+    assert "--label" in " ".join(found.way("synthetic corpus").reasons)
+
+
+def test_each_way_that_can_protect_has_an_epsilon_that_does_and_the_other_says_that_it_does_not(advise, single):
+    for way in advise(single).ways:
+        strength = Strength.of(way.statement.epsilon)
+        assert (strength is Strength.PROTECTS) == (way.name != "words")
+        assert (Strength.TOO_LARGE.value in way.promise) == (way.name == "words")
+
+
+def test_promises_are_those_of_the_real_statements(advise, single):
+    found = advise(single)
+    assert str(found.way("synthetic corpus").statement.guarantee) == "(1, 1e-06)-differential privacy"
+    assert found.way("shared word vectors").statement.unit == "user"
+    assert found.way("texts of a bank").statement.mechanism == "BankRewriter"
+    assert found.way("private vectors").statement.guarantee == dptext.PureDP(PROTECTING)
+    assert found.way("words").statement.guarantee.kind == "metric"
+
+
+def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(advise, single, toy):
+    class Bare(type(toy)):
+        @property
+        def vectors(self):
+            raise MissingExtraError('the vectors need the package; install it with: pip install "dptext[glove]"')
+
+        @property
+        def features(self):
+            return self.vectors
+
+    bare = Bare(**{each.name: getattr(toy, each.name) for each in dataclasses.fields(toy)})
+    found = advise(single, public=bare, purpose="read", trust="central", recipient="public")
+    assert len(found.ways) == len(WAYS)
+    assert 'pip install "dptext[glove]"' in str(found)
+    assert found.way("synthetic corpus").statement is None
+
+
+def test_the_number_of_people_enters_no_command(advise):
+    for people in (37, 4321):
+        found = advise(made_up_rows(people=people, each=1))
+        assert not any(str(people) in line or f"{people:,}" in line for way in found.ways for line in way.pasted)
+        assert "-n 5000" in found.way("synthetic corpus").pasted[0]
+
+
+@pytest.mark.parametrize("answers", [{}, {"purpose": "read", "recipient": "public", "trust": "local"}])
+def test_no_value_of_the_rows_is_anywhere(advise, rows, answers):
+    found = advise(rows, **answers)
+    for shown in (str(found), repr(found), found._repr_html_(), json.dumps(found.as_dict()), str(found.ways)):
+        assert SECRET not in shown
+        assert "nobody spoke" not in shown
+
+
+def test_columns_that_may_identify_are_named(advise, rows):
+    found = advise(rows)
+    assert {each.name for each in found.columns if each.reasons} >= {"author", "mail", "day"}
+    assert "mail " in str(found)
+    assert "<code>mail</code>" in found._repr_html_()
+
+
+def test_the_page_is_eighty_columns_wide_and_says_whose_it_is(advise, rows):
+    for answers in ({}, {"purpose": "vectors", "recipient": "public"}):
+        page = str(advise(rows, **answers))
+        assert max(map(len, page.split("\n"))) <= 80
+        assert page.startswith("For you alone")
+    assert "for the owner" in repr(advise(rows))
+    assert advise(rows).as_dict()["for_the_owner_only"]
+
+
+def test_a_file_without_a_line_of_names_does_not_show_a_row_as_names(advise, tmp_path):
+    path = tmp_path / "plain.csv"
+    for line in (f"{SECRET} wrote all of this line and it is no name of a column,7", f"{SECRET},Ann"):
+        path.write_text(f"{line}\n" + "a text of some words,8\n" * 30)
+        with pytest.raises(DataError, match="the first line may be a row") as caught:
+            advise(path)
+        assert SECRET not in str(caught.value)
+    assert advise(path, text=SECRET).data.roles.text == SECRET  # who names it knows that it is a name
+
+
+def test_previews_are_of_public_texts_five_of_each_and_the_same_again(advise, rows, toy):
+    first, second = advise(rows), advise(rows)
+    for name in ("texts of a bank", "words"):
+        pairs = first.way(name).preview.pairs
+        assert [before for before, _ in pairs] == list(toy.shown)
+        assert pairs == second.way(name).preview.pairs
+    made = first.way("synthetic corpus").preview.pairs
+    assert len(made) == 5
+    assert {text for _, text in made} <= set(toy.texts)
+
+
+def test_html_is_escaped(advise):
+    rows = [{"<b>x</b>": f"some words of a text that is long enough to be one {n}"} for n in range(60)]
+    assert "<b>x</b>" not in advise(rows)._repr_html_()
+
+
+def test_answers_that_there_are_not():
+    for question in QUESTIONS:
+        with pytest.raises(ParameterError, match=f"{question.name} must be one of"):
+            dptext.advise(["one text"], **{question.name: "whatever"})
+
+
+def test_a_way_that_there_is_not(advise, rows):
+    with pytest.raises(KeyError, match="the ways are"):
+        advise(rows).way("none")

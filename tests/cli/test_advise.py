@@ -1,0 +1,173 @@
+"""``dptext advise`` as the owner of some rows has it."""
+
+import json
+import os
+import pty
+import select
+import shlex
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+
+from advice.conftest import SECRET, made_up_rows
+from dptext.cli.app import program
+
+ANSWERS = [
+    ("--purpose", "read", "--recipient", "public", "--trust", "central"),
+    ("--purpose", "read", "--recipient", "public", "--trust", "local"),
+    ("--purpose", "devices", "--recipient", "partner", "--trust", "local"),
+]
+
+
+@pytest.fixture
+def notes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "notes.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in made_up_rows(people=200, each=1)))
+    return path
+
+
+@pytest.fixture
+def public(tmp_path):
+    path = tmp_path / "open texts.jsonl"
+    words = ["we", "went", "home", "and", "spoke", "about", "visit", "long", "music", "rain"]
+    texts = [" ".join(words[(n * 3 + step * (1 + n % 4)) % 10] for step in range(6)) + f" {n}" for n in range(300)]
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def parsed(command):
+    """What the parser of a command says of a line to paste, before it does anything."""
+    first, *words = shlex.split(command.replace("\\\n", " "))
+    assert first == "dptext"
+    group = typer.main.get_command(program(words))
+    return group.commands[words[0]].make_context(words[0], words[1:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answers", [(), *ANSWERS])
+def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
+    code, out, err = run("advise", "notes.jsonl", "--json", "--seed", "1", *answers)
+    assert code == 0
+    found = json.loads(out)
+    assert found["for_the_owner_only"]
+    for way in found["ways"]:
+        for command in way["paste"]:
+            assert parsed(command).params
+    assert SECRET not in out + err
+    code, out, err = run("advise", "notes.jsonl", "--seed", "1", *answers)
+    assert code == 0
+    assert max(map(len, (out + err).split("\n"))) <= 80
+    assert SECRET not in out + err
+    assert sorted(each.name for each in notes.parent.iterdir()) == ["notes.jsonl"]  # it writes nothing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answers", ANSWERS)
+def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, answers):
+    code, out, _ = run("advise", "notes.jsonl", "--json", "--public", public.name, *answers)
+    assert code == 0
+    found = json.loads(out)
+    [way] = [each for each in found["ways"] if each["fit"] == "recommended"]
+    assert way["name"] == found["recommended"]
+    for command in way["paste"]:
+        assert "PUBLIC" not in command
+        filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC")).replace("-n 5000", "-n 50")
+        _, *words = shlex.split(filled.replace("\\\n", " "))
+        code, out, err = run(*words, *(["--features", "glove"] if words[0] == "synthesize" else []))
+        assert code == 0, err
+    made = [each for each in notes.parent.iterdir() if each.name.startswith("notes.") and each != notes]
+    assert made
+
+
+@pytest.mark.slow
+def test_names_that_a_shell_would_read_are_quoted(notes, run):
+    odd = notes.with_name("-my notes; rm.jsonl")
+    rows = [{"the text": row["note"], "$USER": row["author"], "a b": row["topic"]} for row in made_up_rows(200, 2)]
+    odd.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    named = ("--text", "the text", "--user", "$USER", "--label", "a b")
+    code, out, _ = run("advise", "--json", *named, "--", f"./{odd.name}")
+    assert code == 0
+    for way in json.loads(out)["ways"]:
+        for command in way["paste"]:
+            if "synthesize" in command:
+                params = parsed(command).params
+                assert params["text"] == "the text"
+                assert params["user"] == "$USER"
+                assert [*params["sources"]] == [f"./{odd.name}"] or [*params["sources"]] == [odd.name]
+
+
+def test_quiet_says_nothing(notes, run, monkeypatch):
+    monkeypatch.setattr("dptext.cli.advise.found_advice", lambda *_, **__: None)
+    assert run("advise", notes, "--quiet") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("nothing.jsonl",), 4, "cannot"),
+        (("notes.jsonl", "--text", "era"), 2, "expected a column 'era'"),
+        (("notes.jsonl", "--purpose", "fun"), 2, "purpose"),
+        (("-",), 2, "name a file"),
+    ],
+)
+def test_one_clear_error(notes, run, arguments, code, message):
+    found, out, err = run("advise", *arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert len(err.strip().split("\n")) == 1
+
+
+# -- a terminal ----------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(arguments, typed, folder):
+    """What the program prints where standard input, output and error are a terminal."""
+    main, side = pty.openpty()
+    environment = os.environ | {"COLUMNS": "80", "TERM": "dumb"}
+    command = [sys.executable, "-m", "dptext", *arguments]
+    process = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, cwd=folder, env=environment)
+    os.close(side)
+    for line in typed:
+        os.write(main, line.encode())
+    said, until = b"", time.monotonic() + 120
+    while time.monotonic() < until:
+        if select.select([main], [], [], 0.2)[0]:
+            try:
+                read = os.read(main, 65536)
+            except OSError:
+                break
+            if not read:
+                break
+            said += read
+        elif process.poll() is not None:
+            break
+    os.close(main)
+    return process.wait(timeout=60), said.decode().replace("\r", "")
+
+
+@pytest.mark.slow
+def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes):
+    code, said = on_a_terminal(
+        ["advise", "notes.jsonl", "--seed", "1"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent
+    )
+    assert code == 0
+    assert "Who gets it?" in said
+    assert "texts of a bank" in said
+    assert "This may change with --recipient." in " ".join(said.split())
+
+
+@pytest.mark.slow
+def test_without_a_terminal_or_with_json_nothing_is_asked(notes):
+    done = subprocess.run(
+        [sys.executable, "-m", "dptext", "advise", "notes.jsonl"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=notes.parent, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Who gets it?" not in done.stdout
+    code, said = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent)
+    assert code == 0
+    assert "Who gets it?" not in said
