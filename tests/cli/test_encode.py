@@ -456,3 +456,45 @@ def test_a_statement_without_its_parameters_is_named(release, run):
     assert run("audit", out)[0] == 1
     change(out, parameters={"dimension": 4})
     assert run("audit", out)[0] == 1
+
+
+# -- several epsilons, on public texts alone -----------------------------------------------------------------------
+
+
+def test_several_epsilons_are_compared_on_public_texts(work, run, vectors):
+    command = ["encode", "--encoder", vectors, "--public", "public.jsonl", "--public-label", "label"]
+    code, out, err = run(*command, "--compare", "2,30")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["epsilon", "2", "30", "no", "no"]
+    assert "Nothing private was read" in err
+    assert all(len(line) <= 80 for line in [*out.splitlines(), *err.splitlines()])
+    found = json.loads(run(*command, "--compare", "8", "--json")[1])
+    assert (found["texts"], found["rows"][0]["epsilon"]) == (40, 8.0)
+    assert sorted(os.listdir()) == ["in.jsonl", "public.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("further", "said"),
+    [
+        (["in.jsonl"], "leave out IN"),
+        (["public.jsonl"], "leave out IN"),
+        (["-o", "out.parquet"], "leave out IN"),
+        (["--epsilon", "3"], "leave out IN"),
+        (["--compare", "a"], "expects numbers with commas"),
+        (["--compare", "0"], "epsilon must be"),
+        (["--compare", "2,2"], "epsilons must be different"),
+    ],
+)
+def test_a_comparison_takes_no_private_file(work, run, vectors, further, said):
+    command = ["encode", "--encoder", vectors, "--public", "public.jsonl", "--public-label", "label", "--compare", "2"]
+    code, _, err = run(*command, *further)
+    assert (code, said in err) == (2, True)
+
+
+def test_a_comparison_needs_labels_and_an_encoding_texts(work, run):
+    code, _, err = run("encode", "--compare", "2", "--public", "public.jsonl")
+    assert (code, "--public-label COLUMN" in err) == (2, True)
+    code, _, err = run("encode", "--epsilon", "2")
+    assert (code, "dptext encode IN -o OUT.parquet" in err) == (2, True)
+    code, _, err = run("encode", "in.jsonl", "-o", "o.parquet")
+    assert (code, "dptext advise FILE" in err) == (2, True)

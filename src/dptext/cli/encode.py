@@ -6,7 +6,7 @@ import math
 import os
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,10 +14,11 @@ import typer
 
 from dptext.checks import meant, shown
 from dptext.cli import options
-from dptext.cli.console import say, stopped_with_notes
+from dptext.cli.console import print_json, say, stopped_with_notes
 from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
+from dptext.files.formats import NAMES_OF_FORMATS
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.wording import before_vectors
@@ -143,19 +144,46 @@ class HidingOptions:
     epochs: Annotated[int | None, typer.Option(help="With --hide: how often training sees every row.")] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Texts(options.Rows):
+    """Which rows are encoded; --compare takes none."""
+
+    sources: Annotated[
+        tuple[str, ...],
+        typer.Argument(
+            metavar="IN...",
+            help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input; none with --compare.",
+        ),
+    ] = ()
+
+
 @options.collected
 def encode(
-    rows: options.Rows,
+    *,
+    rows: Texts,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
-    ],
+        str | None, typer.Option("--out", "-o", metavar="OUT", help="A .parquet file; a folder (one for each IN).")
+    ] = None,
     asked: EncoderOptions,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPSILON,...",
+            help="Say what vectors at these epsilons are good for, by public texts alone (--public FILE "
+            "--public-label COLUMN), and stop.",
+        ),
+    ] = None,
     hiding: HidingOptions,
     run: options.Run,
     charge: options.Charge,
     output: options.Output,
 ) -> None:
     """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json."""
+    if compare is not None:
+        _compare(compare, asked, [*rows.sources, *([] if out is None else ["-o"])], hiding, output)
+        return
+    if not rows.sources or out is None:
+        raise ParameterError("name the texts and where their vectors go: dptext encode IN -o OUT.parquet")
     to = places(rows, out, out_format=".parquet")
     if to[0].out == STANDARD:
         raise ParameterError("vectors are written as parquet, which no pipe can hold: name a file as OUT")
@@ -198,6 +226,60 @@ NOT PROTECTED by the training: the documents that the encoder was trained on,
   their labels and attributes. The promise is about the noise, for an encoder
   that stays the same. Keep the encoder to yourself, or train on public rows:
   --train FILE."""
+
+
+# -- several epsilons, on public texts alone ----------------------------------------------------------------------
+
+
+def _compare(
+    epsilons: str, asked: EncoderOptions, released: Sequence[str], hiding: HidingOptions, output: options.Output
+) -> None:
+    """The table of `dptext.evaluation.epsilons`.
+
+    Raises:
+        ParameterError: something that a release has, no public labelled texts, or epsilons that are none.
+        DataError, StorageError, MissingExtraError: the texts cannot be read or encoded.
+    """
+    if released or hiding.hide or asked.save is not None or asked.epsilon is not None:
+        raise ParameterError(
+            "--compare encodes public texts at several epsilons, and releases nothing: leave out IN, --out, --epsilon, "
+            "--save and --hide (private texts that are tried at several epsilons have spent all of them)"
+        )
+    if not asked.public or asked.public_label is None:
+        raise ParameterError("--compare needs public texts with labels: --public FILE --public-label COLUMN")
+    if _is_saved(Path(asked.encoder)):
+        raise ParameterError(f"{asked.encoder!r} has its epsilon: compare with the encoder that it was fitted from")
+    try:
+        wanted = [float(each) for each in epsilons.split(",")]
+    except ValueError:
+        raise ParameterError("--compare expects numbers with commas in between, such as 2,4,8,12") from None
+    randomizers = {each: build_randomizer(replace(asked, epsilon=each)) for each in wanted}
+    from dptext.evaluation.epsilons import compare_epsilons
+
+    documents = [
+        each
+        for each in read_documents(asked.public, text=asked.public_text, label=asked.public_label)
+        if each.label is not None
+    ]
+    output.say(f"Encoding {len(documents):,} public texts, once ...")
+    found = compare_epsilons(
+        asked.encoder,
+        [each.text for each in documents],
+        [each.label for each in documents],
+        wanted,
+        randomizer=randomizers.__getitem__,
+        projection=None if asked.projection == "none" else asked.projection or "pca",
+        **asked.shape,
+    )
+    if output.as_json:
+        print_json(found.as_dict())
+        return
+    typer.echo(str(found))
+    output.say(
+        f"A classifier learned from {found.trained_on:,} vectors, and answered for others. Fewer vectors,\n"
+        "or texts of another kind, give less. Nothing private was read; to who wrote\n"
+        "the public texts nothing is promised."
+    )
 
 
 # -- an encoder that is fitted on public texts, or saved -------------------------------------------------------
@@ -258,7 +340,7 @@ def _projected(kept: Kept | None, asked: EncoderOptions, randomizer: Randomizer)
         found += [
             "The directions are random ones." if is_random else "It is fitted on texts made up of public words.",
             f"Texts of your kind that are public (--public FILE) keep more: on news at epsilon {measured:g}, a "
-            f"classifier of private vectors was right {public:.0%} of the time instead of "
+            f"classifier of PrivUnit's vectors was right {public:.0%} of the time instead of "
             f"{random if is_random else made_up:.0%}.",
         ]
     return textwrap.fill(" ".join(found), 78, subsequent_indent="  ")

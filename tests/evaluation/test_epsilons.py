@@ -1,0 +1,75 @@
+"""Several epsilons on public texts: encoded once; more budget is more accuracy; no text trains and tests a classifier."""
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import ParameterError
+from dptext.evaluation.epsilons import compare_epsilons
+from dptext.representations.encoders import CallableEncoder
+
+TOPICS = np.arange(600) % 3
+TEXTS = [f"{n} {topic}" for n, topic in enumerate(TOPICS)]
+
+
+class Topics:
+    """An encoder of three topics with some noise, and how often it was asked for each text."""
+
+    def __init__(self, told=2.0):
+        self.told, self.asked = told, []
+
+    def __call__(self, texts):
+        self.asked += texts
+        numbers = np.array([int(each.split()[0]) if each else 0 for each in texts])
+        noise = np.random.default_rng(0).normal(size=(len(TEXTS), 6))[numbers]
+        return noise + self.told * np.eye(6)[TOPICS[numbers]]
+
+
+def compared(told=2.0, **options):
+    asked = Topics(told)
+    found = compare_epsilons(
+        CallableEncoder(asked, dimension=6), TEXTS, TOPICS.tolist(), [1.0, 12.0], seed=1, **options
+    )
+    return found, asked.asked
+
+
+def test_texts_are_encoded_once_and_more_budget_is_more_accuracy():
+    found, asked = compared()
+    assert sorted(asked) == sorted(TEXTS)
+    few, many = found.rows
+    assert few.accuracy.score.high < many.accuracy.score.low
+    assert many.accuracy.score.value < found.clean.score.value
+    assert found.chance == pytest.approx(1 / 3)
+    assert (found.texts, found.trained_on) == (600, 480)
+    assert many.error == dptext.PrivUnit(epsilon=12.0).expected_squared_error(many.dimension)
+    assert "no noise" in str(found)
+    assert [each["epsilon"] for each in found.as_dict()["rows"]] == [1.0, 12.0]
+
+
+def test_vectors_that_tell_nothing_give_no_more_than_chance():
+    # what a classifier that had seen the texts that it is tested on would not
+    found, _ = compared(told=0.0)
+    assert found.clean.score.value < 0.45
+    assert found.rows[1].accuracy.score.value < 0.45
+
+
+def test_labels_may_choose_directions_and_the_dimension_may_be_given():
+    found, _ = compared(projection="supervised")
+    assert [each.dimension for each in found.rows] == [2, 2]
+    given, _ = compared(dimension=4, randomizer=lambda epsilon: dptext.L2Laplace(epsilon=epsilon))
+    assert [(each.dimension, each.randomizer.name) for each in given.rows] == [(4, "L2Laplace")] * 2
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "labels", "said"),
+    [
+        ([], TOPICS, "epsilons must be different numbers"),
+        ([2.0, 2.0], TOPICS, "epsilons must be different numbers"),
+        ([2.0], [1] * 600, "class"),
+        ([2.0], [1, 2], "public labels"),
+        ([0.0], TOPICS, "epsilon must be a"),
+    ],
+)
+def test_what_is_refused(epsilons, labels, said):
+    with pytest.raises(ParameterError, match=said):
+        compare_epsilons(CallableEncoder(Topics(), dimension=6), TEXTS, labels, epsilons)
