@@ -1,4 +1,4 @@
-"""Several epsilons on public texts: encoded once; more budget is more accuracy; no text trains and tests a classifier."""
+"""Several epsilons on public texts: encoded once; more budget, more accuracy; no text trains and tests a classifier."""
 
 import numpy as np
 import pytest

@@ -18,7 +18,6 @@ from dptext.cli.console import print_json, say, stopped_with_notes
 from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
-from dptext.files.formats import NAMES_OF_FORMATS
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
 from dptext.privacy.wording import before_vectors
@@ -148,13 +147,7 @@ class HidingOptions:
 class Texts(options.Rows):
     """Which rows are encoded; --compare takes none."""
 
-    sources: Annotated[
-        tuple[str, ...],
-        typer.Argument(
-            metavar="IN...",
-            help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input; none with --compare.",
-        ),
-    ] = ()
+    sources: options.Sources = ()
 
 
 @options.collected

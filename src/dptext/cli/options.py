@@ -230,6 +230,10 @@ class Output:
 
 # -- what is read ----------------------------------------------------------------------------------------------
 
+Sources = Annotated[
+    tuple[str, ...],
+    typer.Argument(metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."),
+]
 Text = Annotated[str, typer.Option(help="The column that holds the text.")]
 
 
@@ -237,12 +241,7 @@ Text = Annotated[str, typer.Option(help="The column that holds the text.")]
 class Inputs:
     """Which texts a command reads."""
 
-    sources: Annotated[
-        tuple[str, ...],
-        typer.Argument(
-            metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."
-        ),
-    ]
+    sources: Sources
     text: Text = "text"
     in_format: Annotated[
         str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
