@@ -8,7 +8,7 @@ from one of its own. The promise of a wider condition holds under a narrower one
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
 from dptext.checks import choice, whole
@@ -18,6 +18,7 @@ from dptext.privacy.unit import Relation, Unit
 __all__ = [
     "ANY_TWO",
     "ONE_GROUP",
+    "AfterRedaction",
     "Condition",
     "EncoderStays",
     "LevelIsSent",
@@ -145,6 +146,57 @@ class Stated(Requirement):
     kind = "stated"
 
 
+@dataclass(frozen=True)
+class AfterRedaction(Requirement):
+    """What a requirement asks is asked of both texts as they are once something was redacted in them.
+
+    It neither follows from that requirement for the texts as they were, nor does that follow from it. Where several
+    releases are taken together, each redacts as it does, and what is asked holds for all of them.
+    """
+
+    required: str
+    """The kind of that requirement; ``"unit"``: the one unit that differs is one of the redacted text."""
+    of: str = ""
+    """What the requirement names: a partition, how many words, the words that state it."""
+    kind = "after redaction"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("required of the condition 'after redaction'", self.required, ("unit", *_REDACTABLE))
+        self.inner  # noqa: B018  reads what it names
+
+    @classmethod
+    def wrapping(cls, requirement: Requirement) -> AfterRedaction:
+        """A requirement, of the redacted texts.
+
+        Raises:
+            ParameterError: one that is not about what stands in texts.
+        """
+        if isinstance(requirement, AfterRedaction):
+            return requirement
+        return cls(requirement.kind, "".join(str(value) for value in vars(requirement).values()))
+
+    @property
+    def inner(self) -> Requirement | None:
+        """The requirement itself; None for the unit."""
+        if self.required == "unit":
+            return None
+        build = _REDACTABLE[self.required]
+        if not fields(build):
+            return build()
+        number = build is WordsChanged and self.of.isascii() and self.of.isdigit()
+        return build(int(self.of) if number else self.of)  # type: ignore[call-arg]  # all have one field
+
+    def implies(self, other: Requirement) -> bool:  # noqa: D102
+        if not isinstance(other, AfterRedaction):
+            return False
+        mine, theirs = self.inner, other.inner
+        return self == other or (mine is not None and theirs is not None and mine.implies(theirs))
+
+
+_REDACTABLE: dict[str, type[Requirement]] = {
+    each.kind: each for each in (SameWordCount, SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
+}
 _OF_KIND = (
     SameWordCount,
     SameLayout,
@@ -155,6 +207,7 @@ _OF_KIND = (
     OfLevel,
     LevelIsSent,
     EncoderStays,
+    AfterRedaction,
     Stated,
 )
 _KINDS: dict[str, type[Requirement]] = {each.kind: each for each in _OF_KIND}
@@ -265,8 +318,18 @@ class Condition:
         return Condition(requirements=(*self.requirements, *requirements), about=self.about, note=self.note)
 
     def has(self, *kinds: type[Requirement]) -> bool:
-        """Whether one of its requirements is of these kinds."""
-        return any(isinstance(each, kinds) for each in self.requirements)
+        """Whether one of its requirements is of these kinds, of the texts as they were or once they are redacted."""
+        return any(isinstance(each, kinds) for each in (*self.requirements, *self.redacted.requirements))
+
+    @property
+    def redacted(self) -> Condition:
+        """What is required of the texts once they are redacted, as a condition of its own."""
+        asked = (each.inner for each in self.requirements if isinstance(each, AfterRedaction))
+        return Condition(requirements=tuple(each for each in asked if each is not None))
+
+    def _asks(self, kind: type[Requirement]) -> bool:
+        """Whether it requires this of the texts as they were."""
+        return any(isinstance(each, kind) for each in self.requirements)
 
     @property
     def most_texts(self) -> int | None:
@@ -287,6 +350,9 @@ class Condition:
     def in_words(self, unit: Unit, relation: Relation) -> str:
         """Which two inputs count as neighbours of a unit under a relation."""
         stated = [each.words for each in self.requirements if isinstance(each, Stated)]
+        if self._asks(AfterRedaction):
+            again = [each.words for each in self.redacted.requirements if isinstance(each, Stated)]
+            stated += [f"{each}, once redacted" for each in again]
         if len(stated) == len(self.requirements) > 0:
             said = stated[0] if len(stated) == 1 else f"both hold: {'; and '.join(stated)}"
         else:
@@ -301,7 +367,9 @@ class Condition:
         if (unit, self.about) in _ABOUT:
             said = _ABOUT[unit, self.about]
         elif unit is Unit.WORD and not changed and self.has(OneGroup):
-            said = f"any two words of {self._group()}"
+            said = f"any two words of {self._group() or self.redacted._group()}"
+        if self._asks(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
+            said += ", once it is redacted"
         said += self._of_level()
         for each in self.requirements:
             if isinstance(each, TextsOfOne):
@@ -316,19 +384,25 @@ class Condition:
 
     def _changed(self) -> str:
         counts = [each.words for each in self.requirements if isinstance(each, WordsChanged)]
-        return "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
+        said = "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
+        if self._asks(AfterRedaction) and self.redacted._changed():
+            again = f"{self.redacted._changed()} once they are redacted"
+            said = f"{said} and in {again}" if said else again
+        return said
 
     def _of_texts(self) -> list[str]:
         said = []
-        if self.has(SameLayout):
+        if self._asks(SameLayout):
             said.append("the same number of words and the same layout")
-        elif self.has(SameWordCount):
+        elif self._asks(SameWordCount):
             said.append("the same number of words")
-        if self.has(SameSentenceCount):
+        if self._asks(SameSentenceCount):
             said.append("the same number of sentences")
         group = self._group()
         if group:
             said.append(f"words of {group} at each place")
+        if self._asks(AfterRedaction) and (again := self.redacted._of_texts()):
+            said.append(f"{' and '.join(again)} once they are redacted")
         return said
 
     def _group(self) -> str:

@@ -36,6 +36,8 @@ from typing import Any, Literal, get_args
 from dptext.checks import choice, number, whole
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.condition import (
+    AfterRedaction,
+    Condition,
     OneGroup,
     Requirement,
     SameLayout,
@@ -61,6 +63,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import OF_A_CLAIM
 
 __all__ = [
+    "after_redaction",
     "amplified_by_dropout",
     "restated",
     "statement_for_user",
@@ -70,6 +73,8 @@ __all__ = [
 ]
 
 _MOST_TEXTS = 10**6
+BETWEEN_REDACTED = " (between texts once they are redacted)"
+"""Added to the name of a metric: it is another distance. Of several releases the largest counts."""
 
 
 def restated(
@@ -136,6 +141,50 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
         assumptions=(*statement.assumptions, f"nobody has more than {count:,} texts in this release"),
         exposed=(*statement.exposed, "how many texts a person has, where a kept column tells whose they are"),
     )
+
+
+def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyStatement:
+    """The promise for texts in which something is redacted before a mechanism sees them.
+
+    Let r be a map of texts, which makes of a text what depends on this text alone, and M the mechanism of the
+    statement, with P(M(y) = z) <= e^L(y, y') P(M(y') = z) for texts y, y' that fulfil its condition. Then
+
+        P(M(r(x)) = z) <= e^L(r(x), r(x')) P(M(r(x')) = z)   for x, x' of which r(x), r(x') fulfil it:       (redacted)
+
+    put y = r(x), y' = r(x'). No more follows. Where M promises one epsilon for *any two texts*, r(x) and r(x') are two,
+    and the promise stays as it is. Everywhere else L(r(x), r(x')) can be larger than L(x, x'): one letter decides
+    whether something is recognised, and a recogniser that looks at context may change its mind anywhere in the text. So
+    what is required of two texts is required of them once they are redacted (`AfterRedaction`), a distance is one
+    between redacted texts, and a unit within a text is one of the redacted text.
+
+    Args:
+        statement: of the mechanism, for a document, or a word or sentence in one: local, under substitution.
+        changes: other fields of the statement; guarantee, condition, unit and relation are not among them.
+
+    Raises:
+        RefusedError: the statement is of another kind, or some of its condition is not about texts.
+    """
+    if statement.relation is not Relation.SUBSTITUTION or statement.trust is not Trust.LOCAL:
+        raise RefusedError("redaction is stated for mechanisms that replace each text by itself, under substitution")
+    if statement.unit not in (Unit.DOCUMENT, Unit.SENTENCE, Unit.WORD):
+        raise RefusedError(f"redaction is stated for texts and what stands in them, not for a {statement.unit}")
+    condition = statement.condition
+    try:
+        wrapped = tuple(map(AfterRedaction.wrapping, condition.requirements))
+    except ParameterError:
+        raise RefusedError(
+            f"the mechanism promises something between {statement.neighbours}, and what of that is true of redacted "
+            "texts is not known"
+        ) from None
+    if statement.unit is not Unit.DOCUMENT:
+        wrapped = (AfterRedaction("unit"), *wrapped)
+    guarantee = statement.guarantee
+    if isinstance(guarantee, MetricDP):
+        guarantee = MetricDP(
+            guarantee.epsilon, f"{guarantee.metric}{BETWEEN_REDACTED}", guarantee.max_distance, guarantee.space
+        )
+    changed = Condition(requirements=wrapped, about=condition.about, note=condition.note)
+    return dataclasses.replace(statement, guarantee=guarantee, condition=changed, **changes)
 
 
 def under_substitution(statement: PrivacyStatement) -> Guarantee:
@@ -253,7 +302,9 @@ def with_word_dropout(
         )
     if statement.unit not in (Unit.DOCUMENT, Unit.WORD):
         raise RefusedError(f"word dropout takes nothing off a promise for a {statement.unit}: it hides single words")
-    if statement.condition.has(SameLayout, SameWordCount, SameSentenceCount, OneGroup, WordsChanged, Stated):
+    if statement.condition.has(
+        SameLayout, SameWordCount, SameSentenceCount, OneGroup, WordsChanged, Stated, AfterRedaction
+    ):
         raise RefusedError(
             f"under this statement neighbours are {statement.neighbours}: a text with a word masked and the same text "
             "with the word shown are not, or nothing says so, and the output may show which words were masked; take a "
