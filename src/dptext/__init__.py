@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dptext.release.privatize import batch_privatizer as batch_privatizer
     from dptext.release.privatize import privatize as privatize
     from dptext.release.privatize import privatize_file as privatize_file
+    from dptext.release.redaction import Redacted as Redacted
     from dptext.release.release import Release as Release
     from dptext.reports.measure import report as report
     from dptext.representations.additive import Gaussian as Gaussian
@@ -126,6 +127,7 @@ _HOME = {
             "privatize",
             "privatize_file",
         ),
+        "release.redaction": ("Redacted",),
         "release.release": ("Release",),
         "reports.measure": ("report",),
         "representations.additive": (

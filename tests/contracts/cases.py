@@ -66,6 +66,21 @@ def of_a_bank():
     yield dptext.statement_for_user(dptext.privatize(["Tea."], rewriter).statement, 3)
 
 
+def of_redacted():
+    bank = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False, name="three texts")
+    behind = [
+        *(kind(VECTORS, epsilon=9.0, **WORDS.get(name, {})) for name, kind in registry.MECHANISMS.items()),
+        dptext.TEM(VECTORS, epsilon=9.0, document_epsilon=5.0, max_words=3),
+        *(dptext.BankRewriter(bank, epsilon=8.0, size=1, **each) for each in ({}, {"unit": "document"})),
+    ]
+    for mechanism in behind:
+        redacted = dptext.Redacted(mechanism, words=["cup"])
+        yield redacted.statement
+        yield redacted.document_statement(3)
+        yield dptext.privatize(["Mr. Tea. Tax."], redacted).statement
+    yield dptext.statement_for_user(redacted.document_statement(3), 3)
+
+
 def of_others():
     yield mask_words(["a b c"], mu=0.5).statement
     yield mask_words(["a b c"], sensitive=["a"]).statement
@@ -95,6 +110,7 @@ CASES = {
         for name, kind in (RANDOMIZERS | PUBLISHED_RANDOMIZERS).items()
     },
     "bank": of_a_bank,
+    "redacted": of_redacted,
     "people": of_people,
     "others": of_others,
 }

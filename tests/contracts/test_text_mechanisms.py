@@ -34,9 +34,11 @@ OF_BANK = {
 MECHANISMS = {
     "words by distance": dptext.TEM(OF_WORDS, epsilon=1.5),
     "words by subset": dptext.SubsetSelection(OF_WORDS, epsilon=1.5),
+    "words once redacted": dptext.Redacted(dptext.TEM(OF_WORDS, epsilon=1.5), words=["tea cup"]),
+    "documents once redacted": dptext.Redacted(OF_BANK["documents"], kinds=["name", "url"]),
     **OF_BANK,
 }
-FIXED = {"documents": 1, "documents of three sentences": 3}
+FIXED = {"documents": 1, "documents once redacted": 1, "documents of three sentences": 3}
 """Mechanisms that say nothing of a document but what the noise lets through, and how many parts each document has."""
 COUNTED = [name for name in MECHANISMS if name != "sentences"]
 """Mechanisms whose parts can be counted in what came out."""

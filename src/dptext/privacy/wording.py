@@ -42,6 +42,7 @@ __all__ = [
     "audited",
     "before_bank",
     "before_embedding",
+    "before_redaction",
     "before_synthesis",
     "before_vectors",
     "before_words",
@@ -367,6 +368,18 @@ def before_bank(mechanism: Any) -> str:
     """What a file of texts is promised by a bank of public texts."""
     dearest = product_upwards(mechanism.max_sentences or 0, mechanism.epsilon)
     return filled("privacy/templates/before_bank.txt", mechanism=mechanism, dearest=dearest).rstrip("\n")
+
+
+def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
+    """What is promised of texts in which something is redacted first.
+
+    Args:
+        promise: of the mechanism behind it, in words.
+        redaction: what is looked for, and by what.
+        restated: whether the promise is between the texts as they are once redacted.
+    """
+    values = {"promise": promise.split("\n"), "redaction": redaction, "restated": restated}
+    return filled("privacy/templates/before_redaction.txt", **values).rstrip("\n")
 
 
 def before_vectors(device: Any) -> str:

@@ -44,6 +44,8 @@ class TextMechanism(Showing, ABC):
     """
 
     name: ClassVar[str]
+    keeps_marks: ClassVar[bool] = False
+    """Whether what stands between its parts stays, so that marks (`dptext.text.placeholders`) become placeholders."""
 
     def _freeze(self) -> None:
         """The last step of every constructor: from now on nothing can drift away from the statement."""
@@ -64,6 +66,11 @@ class TextMechanism(Showing, ABC):
     @abstractmethod
     def parameters(self) -> dict[str, Parameter]:
         """The public parameters, for the statement, and for a job that goes on with the same mechanism only."""
+
+    def settings_of_owner(self) -> dict[str, Parameter]:
+        """What decides about the output beside `parameters` and is for the owner of the texts alone: a job that goes on
+        compares it, no statement has it."""
+        return {}
 
     @abstractmethod
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:

@@ -160,7 +160,13 @@ def privatize_file(
         if to is not None or statement_file is not None:
             raise ParameterError("to and statement_file are for a stream: the name of a file says both, leave them out")
         writer = DocumentWriter(Path(out), text=text, keep=keep)
-        options = {**mechanism.parameters(), "mechanism": mechanism.name, "output": asdict(writer.format)}
+        # beside the secret of the noise, in a file that is its owner's alone
+        options = {
+            **mechanism.parameters(),
+            **mechanism.settings_of_owner(),
+            "mechanism": mechanism.name,
+            "output": asdict(writer.format),
+        }
         return release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
     if to is None or statement_file is None:
         raise ParameterError(

@@ -7,6 +7,7 @@ So a seed gives the same texts for every number of processes, and a block that i
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -52,7 +53,7 @@ class Rewriter:
         self.tally = Tally()
         self.key = NoiseKey(seed) if key is None else key
         self.release_id = release_id or new_release_id()
-        self._parameters = hashlib.sha256(mechanism.statement.to_json().encode()).digest()
+        self._parameters = hashlib.sha256(_all_settings(mechanism).encode()).digest()
         self._place = 0
 
     @cached_property
@@ -103,6 +104,12 @@ class Rewriter:
         left = iter(replaced)
         private = [None if text is None else next(left) for text in block.texts]
         return private, tally + Tally(missing=missing)
+
+
+def _all_settings(mechanism: TextMechanism) -> str:
+    """What names the noise of a mechanism under one secret: others draw other noise."""
+    owned = mechanism.settings_of_owner()
+    return mechanism.statement.to_json() + (json.dumps(owned, sort_keys=True) if owned else "")
 
 
 def checked_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:

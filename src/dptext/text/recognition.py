@@ -21,7 +21,7 @@ from dptext.checks import choice
 from dptext.errors import ParameterError
 from dptext.text.tokens import ADDRESSES, Kind
 
-__all__ = ["KINDS", "VERSION", "Found", "recognised"]
+__all__ = ["KINDS", "VERSION", "Found", "checked_kinds", "matches", "recognised"]
 
 VERSION = 1
 """Of the patterns: with another one something else is found."""
@@ -68,17 +68,20 @@ def recognised(text: str, kinds: Iterable[str] = KINDS) -> list[Found]:
     [('Ann Lee', 'name'), ('12 Elm Street', 'address'), ('+44 20 7946 0958', 'phone'), ('ann@x.org', 'email'),
      ('3 May 2021', 'date')]
     """
-    wanted = checked_kinds(kinds)
+    return without_overlap(matches(text, checked_kinds(kinds)), len(text))
+
+
+def matches(text: str, kinds: Iterable[str] = KINDS) -> list[Found]:
+    """All that the patterns of some kinds match, in no order; pieces may overlap."""
     plain = text if text.isascii() else text.translate(_PLAIN)
     has_digit = _DIGIT.search(plain) is not None
-    candidates = [
+    return [
         Found(start, end, kind)
-        for kind in wanted
+        for kind in kinds
         if has_digit or kind not in _WITH_DIGITS
         for find in _FINDERS[kind]
         for start, end in find(plain)
     ]
-    return without_overlap(candidates, len(text))
 
 
 def checked_kinds(kinds: Iterable[str]) -> tuple[str, ...]:

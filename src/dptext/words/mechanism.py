@@ -83,6 +83,7 @@ class WordMechanism(TextMechanism):
         ParameterError: epsilon is not a finite number above 0; another policy.
     """
 
+    keeps_marks = True
     document_epsilon: float | None = None
     """What no document costs more than, pure, however many words it has; None: nothing bounds it."""
     max_words: int | None = None

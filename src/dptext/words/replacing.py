@@ -1,7 +1,8 @@
 """Texts through a word mechanism: what becomes of each token, and back: which word stands where which one stood.
 
-Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder; punctuation and
-space stay. Where two tokens touched (``do`` + ``n't``, Han characters), a space is put between their replacements.
+Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder, and so does the
+mark of what was taken out before (`dptext.text.placeholders`); punctuation and space stay. Where two tokens touched
+(``do`` + ``n't``, Han characters), a space is put between their replacements.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import Tally
+from dptext.text.placeholders import shown
 from dptext.text.tokens import Kind, kind_of, letters_between, pieces
 from dptext.text.vocabulary import Vocabulary
 
@@ -71,7 +73,7 @@ class WordReplacing:
         for at in _touching(codes, starts):
             tokens[at] = " " + tokens[at]
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
-        return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
+        return [shown("".join(tokens[start:end])) for start, end in pairwise(starts.tolist())], tally
 
     def _cut(self, tokens: list[str]) -> list[str]:
         """The tokens up to the last word that the mechanism takes, where it drops all that follows."""
@@ -204,11 +206,11 @@ class Aligner:
             if self._limit is not None and words > self._limit:
                 after += self._unknown
                 continue
-            yield _Slot(row, after)
+            yield _Slot(row, shown(after))
             row, after = self._row(piece), ""
             if self._drop and words == self._limit:
                 break
-        yield _Slot(row, after)
+        yield _Slot(row, shown(after))
 
     def _fit(self, slots: list[_Slot], private: str) -> list[int] | None:
         """What stands in each slot. A word may hold the characters that follow it, so that a guess can be wrong."""
@@ -263,16 +265,16 @@ def layout_of_release(text: str) -> str:
     >>> layout_of_release("Well, I don't know!") == layout_of_private("cat, dog cat <unk> dog!")
     True
     """
-    shown, touching = [], False
+    parts, touching = [], False
     for piece in pieces(text):
         kind = kind_of(piece)
         replaced = kind is Kind.WORD or kind in PLACEHOLDERS
         if replaced and touching:
-            shown.append(" ")
+            parts.append(" ")
         elif not replaced:
-            shown.append(layout_of_private(piece))
+            parts.append(piece)
         touching = replaced
-    return "".join(shown)
+    return layout_of_private(shown("".join(parts)))
 
 
 def layout_of_private(text: str) -> str:

@@ -1,0 +1,349 @@
+"""Redaction before a mechanism: what is taken out, what that promises, and what a statement may not give away."""
+
+import json
+import math
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.errors import MissingExtraError, ParameterError, RefusedError, StorageError
+from dptext.privacy.condition import AfterRedaction, Condition, OneGroup, SameLayout, SameWordCount, WordsChanged
+from dptext.privacy.guarantee import MetricDP, PureDP
+from dptext.privacy.restating import after_redaction, statement_for_user, with_word_dropout
+from dptext.privacy.unit import Relation, Unit
+from dptext.release.job import Job
+from dptext.release.redaction import LISTED, Redaction, Terms, read_terms
+from dptext.text.placeholders import mark, shown, unmarked
+from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
+
+WORDS = ("tea", "cup", "tax", "law")
+VECTORS = dptext.load_vectors((WORDS, [[0.0, 1.0], [1.0, 1.0], [4.0, 0.0], [5.0, 0.0]]))
+TEM = dptext.TEM(VECTORS, epsilon=2.0, threshold=3.0)
+TEXT = "Dr. Ann Lee drinks tea: call 212-555-0187, or ann@x.org (Mr. Tax)."
+SECRET = "zanzibarian"
+
+
+@dataclass
+class Result:
+    start: int
+    end: int
+    entity_type: str
+    score: float = 0.9
+
+
+class Finder:
+    """What Presidio's ``AnalyzerEngine`` offers, for one word."""
+
+    def __init__(self, word="tea", entity="DRINK_2"):
+        self.word, self.entity = word, entity
+
+    def get_supported_entities(self, language):
+        assert language in ("en", "de")
+        return [self.entity]
+
+    def analyze(self, *, text, language, entities):
+        if "broken" in text:
+            raise ValueError(text)
+        start = text.find(self.word)
+        return [Result(start, start + len(self.word), self.entity)] if start >= 0 else []
+
+
+# -- what is taken out ---------------------------------------------------------------------------------------------
+
+
+def test_a_placeholder_stands_for_each_piece():
+    redacted = dptext.Redacted(TEM)
+    assert redacted.redact(TEXT) == "Dr. <name> drinks tea: call <phone>, or <email> (Mr. <name>)."
+    assert dptext.Redacted(TEM, kinds=["email"]).redact(TEXT) == TEXT.replace("ann@x.org", "<email>")
+
+
+def test_pieces_that_overlap_are_redacted_whole():
+    redaction = Redaction(kinds=["name"], words=["lee drinks"])
+    assert redaction.applied(TEXT) == "Dr. <listed> tea: call 212-555-0187, or ann@x.org (Mr. <name>)."
+
+
+@pytest.mark.parametrize(
+    ("term", "text", "expected"),
+    [
+        ("Ann Lee", "ANN  LEE, ann-lee and Ann\nLee", "<listed>, <listed> and <listed>"),
+        ("ann", "Anna, ann's, Joann, ann_b", "Anna, <listed>'s, Joann, <listed>_b"),
+        ("straße 5", "STRASSE 5", "<listed>"),
+        ("O’Neil", "o'neil", "<listed>"),
+        ("caf\u00e9", "Cafe\u0301", "<listed>"),
+        ("王小明", "我叫王小明吗", "我叫<listed>吗"),
+        ("a b", "a ... . b", "a ... . b"),
+    ],
+)
+def test_terms_are_found_as_whole_words_whatever_their_case(term, text, expected):
+    assert Redaction(kinds=[], words=[term]).applied(text) == expected
+
+
+def test_the_longest_term_at_a_place_is_found():
+    found = [each[:2] for each in Terms(["ann", "ann lee", "lee smith"]).found("ann lee smith, lee smith")]
+    assert found == [(0, 7), (15, 24)]
+
+
+def test_many_terms_take_no_longer_for_a_text():
+    terms = Terms(f"{first} {second}" for first in range(300) for second in range(300))
+    assert len(list(terms.found("299 299, 300 1, 7 7 " * 2000))) == 4000
+
+
+@pytest.mark.parametrize("words", ["Ann", [7], ["..."], [" "], [" ".join("a" * 40)]])
+def test_terms_that_are_none_are_refused_without_being_said(words):
+    with pytest.raises(ParameterError, match="words") as caught:
+        dptext.Redacted(TEM, words=words)
+    assert "..." not in str(caught.value)
+
+
+def test_a_list_is_a_file_of_one_term_a_line(tmp_path):
+    file = tmp_path / "list.txt"
+    file.write_text("\ufeffAnn Lee\r\n\n王小明\n", encoding="utf-8")
+    assert read_terms(file) == ["Ann Lee", "王小明"]
+    for content, told in (("", "none"), (f"{SECRET}\n!!!\n", "line 2")):
+        file.write_text(content)
+        with pytest.raises(ParameterError, match=told) as caught:
+            read_terms(file)
+        assert SECRET not in str(caught.value)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ParameterError, match="UTF-8"):
+        read_terms(file)
+    with pytest.raises(StorageError):
+        read_terms(tmp_path / "missing")
+
+
+# -- an analyzer ----------------------------------------------------------------------------------------------------
+
+
+def test_an_analyzer_finds_beside_the_patterns():
+    redacted = dptext.Redacted(TEM, analyzer=Finder(), kinds=["email"])
+    assert redacted.redact("tea for ann@x.org") == "<drink__> for <email>"
+    said = redacted.statement
+    assert said.parameters["redacted_entities"] == "DRINK_2"
+    assert "Finder" in said.parameters["redacted_by"] and "language en" in said.parameters["redacted_by"]
+
+
+def test_a_text_on_which_an_analyzer_fails_is_redacted_whole(caplog):
+    redacted = dptext.Redacted(TEM, analyzer=Finder())
+    assert redacted.redact(f"broken {SECRET}") == "<unread>"
+    assert SECRET not in caplog.text
+
+
+def test_an_analyzer_that_cannot_answer_is_refused_at_once():
+    for wrong in (object(), Finder(word=7), "spacy"):
+        with pytest.raises(ParameterError, match="analyze"):
+            dptext.Redacted(TEM, analyzer=wrong)
+    with pytest.raises(ParameterError, match="language"):
+        dptext.Redacted(TEM, analyzer=Finder(), language="fr")
+    with pytest.raises(ParameterError, match="entities"):
+        dptext.Redacted(TEM, entities=["PERSON"])
+
+
+def test_presidio_is_asked_for_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "presidio_analyzer", None)
+    with pytest.raises(MissingExtraError, match="presidio"):
+        dptext.Redacted(TEM, analyzer="presidio")
+
+
+def test_an_analyzer_that_cannot_be_pickled_says_so():
+    finder = Finder()
+    finder.lock = lambda: None
+    redacted = dptext.Redacted(TEM, analyzer=finder)
+    with pytest.raises(ParameterError, match="one process"):
+        pickle.dumps(redacted)
+    again = pickle.loads(pickle.dumps(dptext.Redacted(TEM, analyzer=Finder(), words=["cup"])))
+    assert again.redact("tea cup") == "<drink__> <listed>"
+
+
+# -- through a mechanism --------------------------------------------------------------------------------------------
+
+
+def test_placeholders_stay_and_all_else_is_replaced():
+    exact = dptext.TEM(VECTORS, epsilon=900.0, threshold=0.05)
+    (private,) = dptext.privatize([TEXT], dptext.Redacted(exact)).texts
+    assert private == "<unk>. <name> <unk> tea: <unk> <phone>, <unk> <email> (<unk>. <name>)."
+
+
+def test_marks_are_no_words_and_no_text_can_hold_one():
+    text = f"tea{mark('name')}é {mark('phone')}cup"
+    assert shown(text) == "tea<name>é <phone>cup"
+    assert dptext.Redacted(TEM).redact(text).replace(" ", "") == "teaécup"
+    assert shown(unmarked(text)) == unmarked(text)
+    with pytest.raises(ParameterError):
+        mark("a b")
+
+
+def test_a_mechanism_of_sentences_sees_the_placeholder_and_shows_none():
+    bank = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False)
+    redacted = dptext.Redacted(dptext.BankRewriter(bank, epsilon=2.0, unit="document"))
+    assert redacted.seen_by_mechanism("Mr. Lee") == "Mr. <name>"
+    release = dptext.privatize([TEXT], redacted)
+    assert release.texts[0] in bank.texts
+    assert not any("placeholder" in each for each in release.statement.exposed)
+
+
+def test_words_before_and_after_are_paired_through_the_redaction():
+    redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5), words=["cup"])
+    texts = [TEXT, "tea, tea-cup-tax", "", "cup", "tax 7 cup!"]
+    aligner = Aligner(redacted.mechanism)
+    for original, private in zip(texts, dptext.privatize(texts, redacted).texts, strict=True):
+        seen = redacted.seen_by_mechanism(original)
+        rows, observed = aligner.pairs(seen, private)
+        assert len(rows) == len(observed)
+        assert layout_of_release(seen) == layout_of_private(private)
+
+
+def test_what_is_refused():
+    with pytest.raises(ParameterError, match="redacts already"):
+        dptext.Redacted(dptext.Redacted(TEM))
+    with pytest.raises(ParameterError, match="mechanism"):
+        dptext.Redacted("tem")
+    with pytest.raises(ParameterError, match="nothing is to be redacted"):
+        dptext.Redacted(TEM, kinds=[])
+    with pytest.raises(ParameterError, match="word mechanism"):
+        dptext.privatize_bags(["tea"], dptext.Redacted(TEM))
+    with pytest.raises(AttributeError, match="attribute 'mechanism'"):
+        _ = dptext.Redacted(TEM).vectors
+
+
+# -- the promise ----------------------------------------------------------------------------------------------------
+
+
+def test_a_promise_for_any_two_texts_stays_as_it_is():
+    bank = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False)
+    inner = dptext.BankRewriter(bank, epsilon=2.0, unit="document")
+    said = dptext.Redacted(inner).document_statement(1)
+    assert said.guarantee == PureDP(2.0)
+    assert said.condition == inner.document_statement(1).condition
+    assert "once" not in said.neighbours
+
+
+def test_all_others_are_between_redacted_texts():
+    said = dptext.Redacted(TEM).document_statement(3)
+    assert said.condition.requirements == (AfterRedaction("same layout"),)
+    assert isinstance(said.guarantee, MetricDP) and "once they are redacted" in said.guarantee.metric
+    assert "the same layout once they are redacted" in said.neighbours
+    budget = dptext.Redacted(dptext.TEM(VECTORS, epsilon=2.0, document_epsilon=3.0, max_words=2))
+    said = budget.document_statement(2)
+    assert said.guarantee == PureDP(3.0) and said.condition.has(SameLayout)
+    word = dptext.Redacted(TEM).statement
+    assert word.condition.has(AfterRedaction) and word.neighbours.endswith("once it is redacted")
+
+
+def test_neither_condition_follows_from_the_other():
+    before, after = Condition(requirements=(SameLayout(),)), Condition(requirements=(AfterRedaction("same layout"),))
+    for unit in Unit:
+        assert not before.narrows(after, unit)
+        assert not after.narrows(before, unit)
+    assert after.narrows(Condition(requirements=(AfterRedaction("same number of words"),)), Unit.DOCUMENT)
+    both = before.meet(after, Unit.DOCUMENT)
+    assert both.narrows(before, Unit.DOCUMENT) and both.narrows(after, Unit.DOCUMENT)
+    assert both == Condition.from_dict(json.loads(json.dumps(both.to_dict())))
+    with pytest.raises(RefusedError, match="tighter"):
+        dptext.Redacted(TEM).document_statement(3).replace(condition=before)
+
+
+@pytest.mark.parametrize("inner", [WordsChanged(2), OneGroup("of 3"), SameWordCount()])
+def test_what_is_required_of_redacted_texts_is_kept(inner):
+    wrapped = AfterRedaction.wrapping(inner)
+    assert wrapped.inner == inner and AfterRedaction.wrapping(wrapped) == wrapped
+    assert Condition(requirements=(wrapped,)).has(type(inner))
+
+
+def test_releases_with_and_without_redaction_do_not_add_up_their_distances():
+    plain, redacted = TEM.document_statement(3), dptext.Redacted(TEM).document_statement(3)
+    both = plain.compose(redacted)
+    assert isinstance(both.guarantee, PureDP)
+    assert both.condition.requirements == (SameLayout(), AfterRedaction("same layout"))
+    assert redacted.compose(redacted).condition == redacted.condition
+    with pytest.raises(RefusedError, match="word masked"):
+        with_word_dropout(dptext.Redacted(dptext.SubsetSelection(VECTORS, epsilon=1.0)).statement, 0.5)
+
+
+def test_what_holds_for_a_text_holds_for_a_person_with_several():
+    said = statement_for_user(dptext.Redacted(TEM).document_statement(3), 4)
+    assert "once they are redacted" in said.neighbours and "at most 4" in said.neighbours
+
+
+def test_only_promises_for_texts_are_restated():
+    central = dptext.Redacted(TEM).document_statement(1)
+    with pytest.raises(RefusedError):
+        after_redaction(statement_for_user(central, 2))
+
+
+def test_the_bound_between_texts_as_they_were_is_false_and_that_between_redacted_ones_true():
+    """Exact, over the texts of one word: the unredacted metric bound is beaten, the restated one never."""
+    redacted = dptext.Redacted(TEM, kinds=[], words=["cup"])
+    distributions = dict(zip(WORDS, TEM.distributions(list(WORDS)), strict=True))
+    texts = [*WORDS]
+
+    def outputs(text):
+        seen = redacted.redact(text)
+        return {"<listed>": 1.0} if seen == "<listed>" else dict(zip(VECTORS.words, distributions[seen], strict=True))
+
+    def loss(one, other):
+        first, second = outputs(one), outputs(other)
+        return max(math.log(p / second[z]) if second.get(z) else math.inf for z, p in first.items() if p)
+
+    word = TEM.word_guarantee()
+    points = dict(zip(VECTORS.words, np.asarray(VECTORS.matrix), strict=True))
+    apart = {(a, b): min(float(np.linalg.norm(points[a] - points[b])), word.max_distance) for a in texts for b in texts}
+    beaten = [pair for pair, distance in apart.items() if loss(*pair) > word.epsilon * distance + TEM.slack + 1e-9]
+    assert {one for pair in beaten for one in pair} >= {"cup"} and all("cup" in pair for pair in beaten)
+    # once they are redacted, "cup" has another layout than all others: it is a neighbour of itself alone
+    layout = {text: layout_of_private(redacted.redact(text)) + str("<" in redacted.redact(text)) for text in texts}
+    assert all(layout[one] != layout[other] for one, other in beaten)
+
+
+# -- what stays with the owner --------------------------------------------------------------------------------------
+
+
+def test_the_list_is_neither_in_a_statement_nor_in_what_is_said_before():
+    redacted = [dptext.Redacted(TEM, words=words) for words in ([SECRET], [SECRET, "another one"])]
+    said = [each.document_statement(3) for each in redacted]
+    assert said[0] == said[1]
+    assert redacted[0].settings_of_owner() != redacted[1].settings_of_owner()
+    for each in redacted:
+        text = each.document_statement(3).to_json() + each.document_statement(3).explain() + each.promise_before_start()
+        assert SECRET not in text + repr(each) and each.redaction.terms.digest not in text
+    assert said[0].parameters["redacted_list"] is True
+    assert "list" in said[0].explain() and "promises nothing" in said[0].explain()
+
+
+def test_other_lists_draw_other_noise_under_one_seed():
+    spread = dptext.TEM(VECTORS, epsilon=0.1, threshold=30.0)
+    texts = ["tea cup tax law " * 30]
+    one, other = (
+        dptext.privatize(texts, dptext.Redacted(spread, words=[word]), seed=3).texts for word in (SECRET, "other")
+    )
+    assert one != other
+    assert one == dptext.privatize(texts, dptext.Redacted(spread, words=[SECRET]), seed=3).texts
+
+
+def test_a_run_goes_on_with_the_same_list_only(tmp_path, monkeypatch):
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("text\n" + f"tea cup {SECRET}\n" * 10)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    one = dptext.Redacted(TEM, words=[SECRET])
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Job, "publish", stop)
+        dptext.privatize_file(source, out, one)
+    with pytest.raises(ParameterError, match="redact-list changed"):
+        dptext.privatize_file(source, out, dptext.Redacted(TEM, words=["other"]), resume=True)
+    release = dptext.privatize_file(source, out, one, resume=True)
+    assert SECRET not in out.read_text() and out.read_text().count("<listed>") == 10
+    assert release.statement.parameters["redacted_list"] is True and LISTED not in release.statement.to_json()
+
+
+def test_processes_and_batches_redact_alike():
+    redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=900.0, threshold=0.05), words=["cup"])
+    privatizer = pickle.loads(pickle.dumps(dptext.batch_privatizer(redacted)))
+    private = privatizer({"text": ["tea cup", None, "Mr. Lee"]})["text"]
+    assert private == ["tea <listed>", None, "<unk>. <name>"]
+    said = privatizer.statement(private)
+    assert said.condition.has(AfterRedaction) and said.unit is Unit.DOCUMENT and said.relation is Relation.SUBSTITUTION
