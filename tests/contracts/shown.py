@@ -25,6 +25,7 @@ def of_words():
     for name, kind in found.items():
         yield kind(VECTORS, epsilon=9.0, **WORDS.get(name, UNSAFE if name in registry.PUBLISHED_ONLY else {}))
     yield dptext.WordVectors(["<unk>", "tea"], [[0.0], [1.0]], source=TAG * 9)
+    yield dptext.Redacted(dptext.TEM(VECTORS, epsilon=3.0), words=[MARKER])
     released = dptext.privatize([f"tea {MARKER} cup", f"{MARKER}"], dptext.TEM(VECTORS, epsilon=3.0), seed=1)
     yield released
     yield released.statement

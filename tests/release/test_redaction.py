@@ -102,9 +102,9 @@ def test_a_list_is_a_file_of_one_term_a_line(tmp_path):
     file = tmp_path / "list.txt"
     file.write_text("\ufeffAnn Lee\r\n\n王小明\n", encoding="utf-8")
     assert read_terms(file) == ["Ann Lee", "王小明"]
-    for content, told in (("", "none"), (f"{SECRET}\n!!!\n", "line 2")):
+    for content, said in (("", "none"), (f"{SECRET}\n!!!\n", "line 2")):
         file.write_text(content)
-        with pytest.raises(ParameterError, match=told) as caught:
+        with pytest.raises(ParameterError, match=said) as caught:
             read_terms(file)
         assert SECRET not in str(caught.value)
     file.write_bytes(b"\xff\xfe")

@@ -23,6 +23,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import before_redaction
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
+from dptext.showing import Facts
 from dptext.text.placeholders import mark, placeholder, unmarked
 from dptext.text.recognition import KINDS, VERSION, Found, checked_kinds, matches
 from dptext.text.tokens import fold
@@ -400,6 +401,9 @@ class Redacted(TextMechanism):
         raise AttributeError(
             f"a redacted mechanism has no {name!r}; what is behind the redaction is its attribute 'mechanism'"
         )
+
+    def _in_brief(self) -> Facts:
+        return (("redacted_by", self.redaction.recogniser), ("mechanism", self.mechanism))
 
     def redact(self, text: str) -> str:
         """The text as it is once redacted, with placeholders; no noise is in it, and no promise covers it."""
