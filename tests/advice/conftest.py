@@ -61,12 +61,17 @@ def toy():
     return public
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def advise(toy):
-    """`dptext.advise` with the toy texts."""
+    """`dptext.advise` with the toy texts; the same question again gets the same answer, at once."""
+    kept = {}
 
     def call(source, *, text=None, user=None, label=None, public=toy, **answers):
-        data = look(source, text=text, user=user, labels=label)
-        return advised(Case(data=data, answers=Answers(**answers), public=public))
+        question = (id(source), text, user, label, id(public), *sorted(answers.items()))
+        if question not in kept:
+            data = look(source, text=text, user=user, labels=label)
+            found = advised(Case(data=data, answers=Answers(**answers), public=public))
+            kept[question] = found, source, public  # an id is another's when its object is gone
+        return kept[question][0]
 
     return call
