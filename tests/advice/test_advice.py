@@ -87,7 +87,7 @@ def test_a_person_with_many_texts_pays_for_each_under_a_local_promise(advise, ro
 def test_too_few_people_is_said_with_a_number_that_would_do(advise):
     few = advise(made_up_rows(people=4, each=6), purpose="read", trust="central").way("synthetic corpus")
     assert few.fit is Fit.NOT_HERE
-    assert few.reasons[0].startswith("Too few people for this budget: 4 here, from about ")
+    assert few.reasons[0].startswith("Too few people for epsilon 1: 4 here")
     many = advise(made_up_rows(people=2000, each=1), purpose="read", trust="central").way("synthetic corpus")
     assert many.fit is Fit.RECOMMENDED
 
@@ -139,7 +139,7 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
 
 
 def test_the_number_of_people_enters_no_command(advise):
-    for people in (37, 4321):
+    for people in (37, 1234):
         found = advise(made_up_rows(people=people, each=1))
         assert not any(str(people) in line or f"{people:,}" in line for way in found.ways for line in way.pasted)
         assert "-n 5000" in found.way("synthetic corpus").pasted[0]

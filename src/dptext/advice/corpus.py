@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option
 from dptext.advice.public import PREVIEWED
-from dptext.advice.way import Case, Makeup, Objection, Preview, Way, built, rounded_people
+from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, rounded_people
 from dptext.files.documents import Document
 from dptext.privacy.unit import Trust
 from dptext.synthesis.planning import Expected, expected_quality
@@ -15,7 +15,6 @@ __all__ = ["corpus"]
 _EPSILON = 1.0
 _COUNT = 5_000
 _ENOUGH = 0.5  # of the way from chance to no noise at all
-_LITTLE = 0.25
 _POOL = 1_500  # texts that a prediction looks at
 _MOST_PEOPLE = 10**6
 _MOST_CLASSES = 50
@@ -54,18 +53,24 @@ def _makeup(case: Case) -> Makeup:
     whom = "people" if unit == "user" else "texts"
     if expected is None:
         return Makeup(plan.promise, _GOOD, tuple(objections))
-    share = _above_chance(expected)
-    if share < _ENOUGH:
-        needed = _needed(case, people)
-        from_where = f", from about {needed:,} on it would do" if needed else ""
-        objections.append(
-            Objection(2 if share < _LITTLE else 1, f"Too few {whom} for this budget: {people:,} here{from_where}.")
-        )
+    if _above_chance(expected) < _ENOUGH:
+        objections.append(_too_few(case, people, whom))
     figure = (
         f"With {people:,} {whom} and {_classes(case)} classes, {expected.agreement:.0%} of public texts get the class "
         f"that they would get without noise ({expected.without:.0%} by chance)."
     )
     return Makeup(plan.promise, f"{_GOOD} {figure}", tuple(objections))
+
+
+def _too_few(case: Case, people: int, whom: str) -> Objection:
+    """How many it would take, and what the largest epsilon that protects would do."""
+    needed = _needed(case, people)
+    said = f"Too few {whom} for epsilon {_EPSILON:g}: {people:,} here"
+    said += f", from about {needed:,} on it would do." if needed else "."
+    most = _expected(case, people, PROTECTING)
+    if most is None or _above_chance(most) < _ENOUGH:
+        return Objection(2, said)
+    return Objection(1, f"{said} At {PROTECTING:g}, which still protects, {most.agreement:.0%} would get their class.")
 
 
 _GOOD = (
@@ -74,7 +79,7 @@ _GOOD = (
 )
 
 
-def _expected(case: Case, people: int) -> Expected | None:
+def _expected(case: Case, people: int, epsilon: float = _EPSILON) -> Expected | None:
     """What a budget buys, from public texts and a round number of people; None where there are too few public texts."""
     pool = case.public.pool.texts[:_POOL]
     classes = _classes(case)
@@ -84,7 +89,7 @@ def _expected(case: Case, people: int) -> Expected | None:
         pool,
         people=people,
         labels=[str(each) for each in range(classes)],
-        epsilon=_EPSILON,
+        epsilon=epsilon,
         features=case.public.features,
         cache=False,
         seed=_SEED,

@@ -146,12 +146,9 @@ def _table(advice: Advice, width: int) -> str:
 
 
 def _aspects(way: Way) -> list[tuple[str, str]]:
-    said = [
-        ("promise", way.promise),
-        ("good for", way.good_for),
-        ("attacker", way.attacker),
-        ("here", " ".join(way.reasons)),
-    ]
+    said = [("promise", way.promise), ("here", " ".join(way.reasons))]
+    if way.fit is not Fit.NOT_HERE:
+        said[1:1] = [("good for", way.good_for), ("attacker", way.attacker)]
     return [(name, each) for name, each in said if each]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,6 +29,7 @@ __all__ = [
     "rounded_people",
 ]
 
+_INSTALLS = re.compile(r'pip install "[^"]*"')
 PROTECTING = 3.0
 """The largest epsilon whose bound protects by itself (`Strength`)."""
 assert Strength.of(PROTECTING) is Strength.PROTECTS
@@ -209,6 +211,9 @@ def built(
     if not answers.any:  # nothing was said that could rule anything out
         objections = [each._replace(weight=min(each.weight, 1)) for each in objections]
     weight = max((each.weight for each in objections), default=0)
+    commands = pasted(case)
+    if found.missing is not None and (line := _INSTALLS.search(found.missing)):
+        commands = (line.group(), *commands)
     promise, attacker = (
         ("Not known without what is missing.", "")
         if said is None
@@ -225,7 +230,7 @@ def built(
         attacker=attacker,
         fit=Fit.NOT_HERE if weight == 2 else Fit.POSSIBLE,
         reasons=tuple(each.reason for each in sorted(objections, key=lambda each: -each.weight)),
-        pasted=pasted(case),
+        pasted=commands,
         preview=_previewed(preview, case),
         rank=serves[answers.purpose],
         is_clear=answers.any and weight == 0,
@@ -258,10 +263,10 @@ def _previewed(preview: Callable[[Case], Preview], case: Case) -> Preview:
 
 
 def rounded_people(count: int) -> int:
-    """A round number of people that there are at least: one digit, and zeros.
+    """A round number of people that there are at least: two digits, and zeros.
 
-    >>> [rounded_people(count) for count in (0, 1, 47, 180, 2_000)]
-    [1, 1, 40, 100, 2000]
+    >>> [rounded_people(count) for count in (0, 7, 47, 187, 2_345)]
+    [1, 7, 47, 180, 2300]
     """
-    power = int(10 ** (len(str(max(count, 1))) - 1))
+    power = int(10 ** max(len(str(count)) - 2, 0))
     return max(count, 1) // power * power
