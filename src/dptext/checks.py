@@ -16,7 +16,19 @@ from typing import TypeVar
 
 from dptext.errors import ParameterError
 
-__all__ = ["choice", "is_encodable", "listed", "meant", "names", "number", "path", "shown", "text", "whole"]
+__all__ = [
+    "choice",
+    "chosen_epsilon",
+    "is_encodable",
+    "listed",
+    "meant",
+    "names",
+    "number",
+    "path",
+    "shown",
+    "text",
+    "whole",
+]
 
 T = TypeVar("T")
 _A_NAME = re.compile(r"[A-Za-z][\w+-]{0,30}")
@@ -60,6 +72,24 @@ def number(
         finite = "" if bounded or infinite else "finite "
         raise ParameterError(f"{name} must be a {finite}number{_range(least, above, most, below)}, got {shown(value)}")
     return found
+
+
+def chosen_epsilon(value: float | None, where: str) -> float:
+    """An epsilon that somebody chose: nothing here has a usual one, for how much may be lost is not ours to decide.
+
+    Raises:
+        ParameterError: none was given, or it is not a finite number above 0.
+
+    >>> chosen_epsilon(None, "TEM")
+    Traceback (most recent call last):
+    ...
+    dptext.errors.ParameterError: TEM needs epsilon=..., how much may be lost: dptext.advise and dptext.calibrate ...
+    """
+    if value is None:
+        raise ParameterError(
+            f"{where} needs epsilon=..., how much may be lost: dptext.advise and dptext.calibrate help to choose it"
+        )
+    return number("epsilon", value, above=0)
 
 
 def whole(name: str, value: object, *, least: int | None = None, most: int | None = None) -> int:

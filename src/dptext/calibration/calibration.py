@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +47,7 @@ from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
+from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
@@ -165,12 +167,12 @@ class Calibration(Showing):
 
 @overload
 def calibrate(
-    vectors: WordVectors, mechanism: str | Callable[..., WordMechanism] = "tem", **target: Any
+    vectors: VectorsLike, mechanism: str | Callable[..., WordMechanism] = "tem", **target: Any
 ) -> Calibration: ...
 @overload
 def calibrate(vectors: TextBank, **target: Any) -> BankCalibration: ...
 def calibrate(
-    vectors: WordVectors | TextBank,
+    vectors: VectorsLike | TextBank,
     mechanism: str | Callable[..., WordMechanism] = "tem",
     *,
     keep_rate: float | None = None,
@@ -197,9 +199,9 @@ def calibrate(
     of pure epsilon keeps, and, with public texts of the kind of the private ones, what holds among these.
 
     Args:
-        vectors, mechanism, pure_epsilon, options: see `Family`. Or a `TextBank` in place of vectors: its options are
-            ``unit`` and ``max_sentences`` of `BankRewriter`; with ``max_sentences`` the attacker sees all sentences of
-            a document.
+        vectors, mechanism, pure_epsilon, options: see `Family`; vectors may be their name or path. Or a `TextBank` in
+            their place: its options are ``unit`` and ``max_sentences`` of `BankRewriter`; with ``max_sentences`` the
+            attacker sees all sentences of a document.
         keep_rate: the mean of N_w over running text, between 0 and 1.
         support: the median of S_w over running text; at ``epsilon`` it is at least this.
         weights, rows, eta, draws, seed: see `dptext.calibration.deniability.deniability`.
@@ -215,6 +217,8 @@ def calibrate(
     >>> calibrate(vectors, keep_rate=0.5).epsilon
     0.4326
     """
+    if isinstance(vectors, str | os.PathLike):
+        vectors = word_vectors(vectors)
     if not isinstance(vectors, WordVectors):
         given: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
         given |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}

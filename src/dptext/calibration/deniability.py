@@ -32,7 +32,9 @@ from dptext.checks import number, whole
 from dptext.drawing import checked_axes
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.release.mechanism import text_mechanism
 from dptext.showing import Facts, Showing
+from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
 
 __all__ = [
@@ -308,9 +310,11 @@ class Deniability(Showing):
 
 
 def deniability(
-    mechanism: WordMechanism,
+    mechanism: WordMechanism | str,
     words: Iterable[str] | None = None,
     *,
+    epsilon: float | None = None,
+    vectors: VectorsLike | None = None,
     weights: npt.ArrayLike | None = None,
     rows: int = 400,
     eta: float = 0.05,
@@ -324,7 +328,8 @@ def deniability(
     ``draws`` draws of each word for the others (Madlib).
 
     Args:
-        mechanism: a word mechanism.
+        mechanism: a word mechanism, or the name of one (``"tem"``).
+        epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
         words: the words to look at; None: a public sample of at most ``rows`` words, the whole vocabulary where it
             is no larger. A word outside the vocabulary is looked at as ``"<unk>"``.
         weights: (V,) public frequencies of the vocabulary; None: 1 / rank (an assumption: see
@@ -344,20 +349,21 @@ def deniability(
     >>> found.keep.round(3), found.support
     (array([0.681]), array([3.]))
     """
+    measured: WordMechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
     eta = number("eta", eta, above=0, below=1)
     neighbours, draws = whole("neighbours", neighbours, least=1), whole("draws", draws, least=1)
-    names, sample, at = _words_to_look_at(mechanism, words, checked_weights(weights, len(mechanism.vectors)), rows)
-    found = outcomes(mechanism, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
+    names, sample, at = _words_to_look_at(measured, words, checked_weights(weights, len(measured.vectors)), rows)
+    found = outcomes(measured, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
     arrays = vars(found) | {"weights": sample.weights}
     for array in arrays.values():
         array.setflags(write=False)
     return Deniability(
-        mechanism=mechanism.name,
-        epsilon=mechanism.epsilon,
+        mechanism=measured.name,
+        epsilon=measured.epsilon,
         words=names,
         eta=eta,
         neighbours=neighbours,
-        draws=draws if distributions_of(mechanism) is None else None,
+        draws=draws if distributions_of(measured) is None else None,
         sample=sample,
         **arrays,
     )

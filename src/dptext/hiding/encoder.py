@@ -37,13 +37,12 @@ from dptext.representations.domains import Domain
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
+from dptext.representations.registry import randomizer_of
 from dptext.showing import Facts, Showing
 
 __all__ = ["HidingEncoder"]
 
-_USUAL = PrivUnit(epsilon=8.0)
 _SMALLEST = 1e-30
 _FITTED = ("layers", "text_encoder", "decoder", "randomizer", "bound", "release", "provenance", "epochs", "best")
 
@@ -67,7 +66,9 @@ class HidingEncoder(Showing):
         encoder: what is underneath: what `PrivateEncoder` takes (layers are trained on top of it); None, where ``fit``
             gets vectors and no text is ever to be encoded; ``"gru"`` or an `AutoEncoder`: a recurrent network that is
             trained to write its text again, and then as a whole (an `AutoEncoder` that was fitted is not fitted again).
-        randomizer: the noise and its budget; None: none, and no promise.
+        randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``; None: none, and
+            no promise.
+        epsilon: of a randomizer that is given by name. There is no usual one.
         options: ``dimension``, ``epochs``, ``alpha``, ``public``, ``seed`` and all others of
             `dptext.hiding.options.HidingOptions`.
 
@@ -86,14 +87,14 @@ class HidingEncoder(Showing):
         best_: the number of the epoch that was kept.
 
     Raises:
-        ParameterError: an argument out of range.
+        ParameterError: an argument out of range; no epsilon.
         MissingExtraError: torch is not installed (from ``fit``).
 
     >>> from dptext.privacy.randomness import RandomBits
     >>> bits = RandomBits(1)
     >>> points = bits.normal(400, 4)  # two coordinates tell the task, a third one the attribute
     >>> kept, hidden = (points[:, 0] + points[:, 1] > 0).tolist(), (points[:, 2] > 0).tolist()
-    >>> hiding = HidingEncoder(None, PrivUnit(epsilon=8.0), dimension=2, epochs=3, seed=1)
+    >>> hiding = HidingEncoder(None, epsilon=8.0, dimension=2, epochs=3, seed=1)
     >>> private = hiding.fit(points, task=kept, attributes={"group": hidden}).transform(points)
     >>> private.shape, hiding.statement_.epsilon
     ((400, 2), 8.0)
@@ -113,8 +114,18 @@ class HidingEncoder(Showing):
 
     name = LayeredEncoder.name
 
-    def __init__(self, encoder: Any = "glove-6b-50d", randomizer: Randomizer | None = _USUAL, **options: Any) -> None:
-        self.encoder, self.randomizer = encoder, randomizer
+    def __init__(
+        self,
+        encoder: Any = "glove-6b-50d",
+        randomizer: str | Randomizer | None = "PrivUnit",
+        *,
+        epsilon: float | None = None,
+        **options: Any,
+    ) -> None:
+        if randomizer is None and epsilon is not None:
+            raise ParameterError("no randomizer has no epsilon: name one, or leave epsilon out")
+        self.encoder = encoder
+        self.randomizer = None if randomizer is None else randomizer_of(randomizer, epsilon=epsilon)
         self.options = HidingOptions(**options)
 
     __signature__ = with_options(__init__, HidingOptions)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dptext.calls import renamed
 from dptext.errors import DataError, ParameterError
@@ -17,10 +17,13 @@ from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.mechanism import TextMechanism
+from dptext.release.mechanism import TextMechanism, text_mechanism
 from dptext.release.release import Release, Tally, with_columns
 from dptext.release.rewriting import Rewriter, rewrite_blocks
 from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file, release_stream
+
+if TYPE_CHECKING:
+    from dptext.vectors.formats import VectorsLike
 
 __all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]
 
@@ -32,14 +35,22 @@ _CARRIED = (
 
 
 def privatize(
-    texts: Any, mechanism: TextMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
+    texts: Any,
+    mechanism: TextMechanism | str,
+    *,
+    epsilon: float | None = None,
+    vectors: VectorsLike | None = None,
+    text: str = "text",
+    keep: Sequence[str] = (),
+    seed: int | None = None,
 ) -> Release:
     """Replace every text through a mechanism: its words, or its sentences.
 
     Args:
         texts: strings, or `Document`; None (no text) stays None. Or a table, which is not changed: a pandas or polars
             DataFrame, a pyarrow Table or a datasets.Dataset.
-        mechanism: what replaces texts, such as `dptext.TEM`.
+        mechanism: what replaces texts, such as `dptext.TEM`; or the name of a word mechanism (``"tem"``).
+        epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
         text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
         keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
             that a table carries besides the values of its rows (`dptext.strip_metadata` says what).
@@ -54,7 +65,8 @@ def privatize(
 
     Raises:
         DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
-        ParameterError: another kind of table; a column that it has not; the text among those to keep.
+        ParameterError: another kind of table; a column that it has not; the text among those to keep; a name of a
+            mechanism without epsilon, or a mechanism beside one.
         MissingExtraError: pyarrow is not installed (kept columns of polars).
 
     >>> import dptext, pyarrow
@@ -66,7 +78,7 @@ def privatize(
     >>> privatize(pets, mechanism, keep=["stars"]).table.to_pydict()
     {'text': ['<unk> cat', None], 'stars': [5, 1]}
     """
-    rewriter = Rewriter(mechanism, seed=seed)
+    rewriter = Rewriter(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), seed=seed)
     if is_table(texts):
         check_kept_columns(text, keep)
         kind = table_kind(texts)
@@ -102,8 +114,10 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
 def privatize_file(
     source: PathLike | Sequence[PathLike],
     out: PathLike | IO[bytes],
-    mechanism: TextMechanism,
+    mechanism: TextMechanism | str,
     *,
+    epsilon: float | None = None,
+    vectors: VectorsLike | None = None,
     text: str = "text",
     keep: Sequence[str] = (),
     on_error: OnError = "fail",
@@ -127,7 +141,7 @@ def privatize_file(
         source: one file or several (see `dptext.files.documents.read_documents`); their rows go to one output.
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
-        mechanism: what replaces texts, such as `dptext.TEM`.
+        mechanism, epsilon, vectors: what replaces texts, as in `privatize`.
         text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
         to: of a stream, suffixes that say its format (``".jsonl"``).
@@ -142,6 +156,7 @@ def privatize_file(
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written; a process died.
     """
+    replaces: TextMechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
     rows = TextFiles(paths=source, text=text, keep=keep, on_error=on_error, suffix=suffix)
     settings = RunSettings(
         seed=seed,
@@ -154,7 +169,7 @@ def privatize_file(
     )
 
     def begin(key: NoiseKey, release_id: str) -> Run:
-        return _Rewriting(Rewriter(mechanism, key=key, release_id=release_id), writer, processes)
+        return _Rewriting(Rewriter(replaces, key=key, release_id=release_id), writer, processes)
 
     if isinstance(out, str | os.PathLike):
         if to is not None or statement_file is not None:
@@ -162,9 +177,9 @@ def privatize_file(
         writer = DocumentWriter(Path(out), text=text, keep=keep)
         # beside the secret of the noise, in a file that is its owner's alone
         options = {
-            **mechanism.parameters(),
-            **mechanism.settings_of_owner(),
-            "mechanism": mechanism.name,
+            **replaces.parameters(),
+            **replaces.settings_of_owner(),
+            "mechanism": replaces.name,
             "output": asdict(writer.format),
         }
         return release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
@@ -205,11 +220,17 @@ class _Rewriting:
 # -- batches: for ``datasets.Dataset.map``, and all that maps over columns --------------------------------------
 
 
-def batch_privatizer(mechanism: TextMechanism, *, text: str = "text") -> BatchPrivatizer:
+def batch_privatizer(
+    mechanism: TextMechanism | str,
+    *,
+    epsilon: float | None = None,
+    vectors: VectorsLike | None = None,
+    text: str = "text",
+) -> BatchPrivatizer:
     """A function that replaces the texts in a column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
 
     Args:
-        mechanism: what replaces texts, such as `dptext.TEM`.
+        mechanism, epsilon, vectors: what replaces texts, as in `privatize`.
         text: the column that holds the text. A missing one (None) stays missing.
 
     **Guarantee** (unit document, substitution, local): as `BatchPrivatizer.statement` says, for one run of ``map``.
@@ -238,7 +259,7 @@ def batch_privatizer(mechanism: TextMechanism, *, text: str = "text") -> BatchPr
     >>> privatizer.statement(batch["text"], keep=["stars"]).parameters["words_counted"]
     2
     """
-    return BatchPrivatizer(mechanism, text=text)
+    return BatchPrivatizer(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), text=text)
 
 
 class BatchPrivatizer:

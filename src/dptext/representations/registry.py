@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
+from dptext.checks import chosen_epsilon, shown
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.release.mechanism import refuse_beside
 from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
@@ -16,7 +18,7 @@ from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 
-__all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "randomizer_from_parameters"]
+__all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "randomizer_from_parameters", "randomizer_of"]
 
 RANDOMIZERS: dict[str, type[Randomizer]] = {
     each.name: each
@@ -40,6 +42,43 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
 
 PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE, OUE, OME, DPNR, DPText)}
 """Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
+
+
+def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
+    """The randomizer that an argument means: every function that takes one goes by this.
+
+    Args:
+        given: a name in `RANDOMIZERS` (in letters of any case), or a randomizer, which is given back.
+        epsilon: of one that is given by name; it has to be chosen.
+
+    Raises:
+        ParameterError: another name, or that of one that needs more than epsilon; no epsilon; a randomizer beside one.
+
+    >>> randomizer_of("privunit", epsilon=8.0)
+    PrivUnit(epsilon=8.0)
+    """
+    if isinstance(given, Randomizer):
+        refuse_beside(given, epsilon=epsilon)
+        return given
+    known = {each.lower(): kind for each, kind in (RANDOMIZERS | PUBLISHED_ONLY).items()}
+    build: Any = known.get(given.lower()) if isinstance(given, str) else None
+    if build is None:
+        names, hint = ", ".join(map(repr, RANDOMIZERS)), meant(given, RANDOMIZERS)
+        raise ParameterError(
+            f"randomizer must be one of {names}, or one such as PrivUnit(epsilon=...), got {shown(given)}{hint}"
+        )
+    name = build.__name__
+    if build.name in PUBLISHED_ONLY:
+        raise ParameterError(
+            f"{name} does not keep what its paper promises: for comparisons build it yourself, dptext.representations."
+            f"published.{name}(..., unsafe_as_published=True)"
+        )
+    needs = [each.name for each in fields(build) if each.init and each.default is each.default_factory is MISSING]
+    if needs != ["epsilon"]:
+        spelled = ", ".join(f"{each}=..." for each in needs)
+        raise ParameterError(f"{name} needs more than epsilon: build it, {name}({spelled})")
+    made: Randomizer = build(epsilon=chosen_epsilon(epsilon, name))
+    return made
 
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:

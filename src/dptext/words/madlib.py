@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dptext.vectors.word_vectors import WordVectors
+from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import NoisyVectors, UnknownWords
 
 __all__ = ["Madlib"]
@@ -32,6 +32,6 @@ class Madlib(NoisyVectors):
 
     name = "Madlib"
 
-    def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         self._freeze()

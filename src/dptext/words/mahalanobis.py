@@ -9,7 +9,7 @@ from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.vectors.ellipsoid import Ellipsoid
-from dptext.vectors.word_vectors import WordVectors
+from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import Floats, NoisyVectors, UnknownWords
 
 __all__ = ["Mahalanobis"]
@@ -51,9 +51,10 @@ class Mahalanobis(NoisyVectors):
     name = "Mahalanobis"
 
     def __init__(
-        self, vectors: WordVectors, *, epsilon: float, lambda_: float = 0.2, unknown: UnknownWords = "unk"
+        self, vectors: VectorsLike, *, epsilon: float, lambda_: float = 0.2, unknown: UnknownWords = "unk"
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         self._ellipsoid = Ellipsoid(vectors.matrix, lambda_)
         self.lambda_ = float(lambda_)
         self._freeze()

@@ -30,9 +30,9 @@ from dptext.showing import Facts, arguments_of
 from dptext.text.tokens import letters_between
 from dptext.text.vocabulary import UNKNOWN
 from dptext.threads import available_cores, for_each_block
+from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.replacing import WordReplacing
 from dptext.words.trained_vectors import assumptions_about, parameters_of_training
 
@@ -73,7 +73,8 @@ class WordMechanism(TextMechanism):
 
     Args:
         vectors: public word vectors, or ones released under a statement (then the mechanism's statement is for people
-            who are not in their training; see `dptext.words.trained_vectors`).
+            who are not in their training; see `dptext.words.trained_vectors`). A known name or a path stands for
+            the 50,000 most frequent words there.
         epsilon: for two words at distance d a loss of at most epsilon * d is proved, where a mechanism does not say
             otherwise.
         unknown: what a word outside the vocabulary counts as: ``"unk"`` (the element ``"<unk>"`` with its public
@@ -92,11 +93,8 @@ class WordMechanism(TextMechanism):
     """What becomes of them: ``"<unk>"`` each, or the document ends there. The number of words, which is exposed,
     decides where that is, so neighbours are cut at the same place."""
 
-    def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
-        if not isinstance(vectors, WordVectors):
-            raise ParameterError(
-                f"vectors must be WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)"
-            )
+    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+        vectors = word_vectors(vectors)
         if len(vectors) < 2:
             raise ParameterError(f"expected at least two words (one and {UNKNOWN!r}), got {len(vectors)}")
         self.vectors = vectors
@@ -413,8 +411,9 @@ class NoisyVectors(WordMechanism):
         ParameterError: noise so large that float64 no longer sees the words beside it.
     """
 
-    def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         self._neighbours = NearestNeighbours(vectors.matrix)
         self._step = 2.0 ** (math.ceil(math.log2(vectors.diameter_bound or 1.0)) - _GRID_BITS)
         if vectors.dimension / self.epsilon > _MOST_NOISE * max(vectors.diameter_bound, self._step):

@@ -14,6 +14,7 @@ from dptext.noise.geometric import LARGEST_RATE, STEPS, two_sided_geometric
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
+from dptext.vectors.formats import VectorsLike
 from dptext.vectors.partition import principal_order, walk_order
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, ShownMechanism, UnknownWords
@@ -68,13 +69,14 @@ class OrderedList(ShownMechanism):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         order: str | Sequence[str] = "walk",
         unknown: UnknownWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         self._rate = min(math.floor(self.epsilon * (1 - _HAIR) * STEPS), LARGEST_RATE)
         if self._rate < 1:
             raise ParameterError(f"epsilon must be at least {2 / STEPS:.2g} for a place, got {epsilon}")

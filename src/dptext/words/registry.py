@@ -11,9 +11,11 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
-from dptext.vectors.formats import load_vectors
+from dptext.release.mechanism import refuse_beside
+from dptext.vectors.formats import KNOWN_VECTORS, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
 from dptext.words.gumbel import TruncatedGumbel
@@ -27,7 +29,7 @@ from dptext.words.subset import SubsetSelection
 from dptext.words.tem import TEM
 from dptext.words.vickrey import Vickrey
 
-__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of"]
+__all__ = ["MECHANISMS", "PUBLISHED_ONLY", "mechanism_from_statement", "options_of", "word_mechanism"]
 
 MECHANISMS: dict[str, type[WordMechanism]] = {
     each.name.lower(): each
@@ -55,6 +57,47 @@ _OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
 def options_of(mechanism: type[WordMechanism]) -> tuple[str, ...]:
     """What can be set of a mechanism besides what can be set of all."""
     return tuple(name for name in signature(mechanism).parameters if name not in _OF_ALL)
+
+
+def word_mechanism(
+    mechanism: str | type[WordMechanism] | WordMechanism,
+    *,
+    epsilon: float | None = None,
+    vectors: VectorsLike | None = None,
+    **options: Any,
+) -> WordMechanism:
+    """The word mechanism that an argument means: every function that takes one goes by this.
+
+    Args:
+        mechanism: a name in `MECHANISMS` (in letters of any case), a class, or a mechanism, which is given back.
+        epsilon: of one that is given by name or class; it has to be chosen.
+        vectors: of the same; None: those that are known, ``"glove-6b-50d"``.
+        options: of the same, further ones of its own.
+
+    Raises:
+        ParameterError: another name; no epsilon; a mechanism beside any of the others.
+
+    >>> vectors = load_vectors((["cat", "dog"], [[0.0, 1.0], [1.0, 0.0]]))
+    >>> word_mechanism("madlib", epsilon=5.0, vectors=vectors).epsilon
+    5.0
+    """
+    if isinstance(mechanism, WordMechanism):
+        refuse_beside(mechanism, epsilon=epsilon, vectors=vectors, **options)
+        return mechanism
+    build: Any = MECHANISMS.get(mechanism.lower()) if isinstance(mechanism, str) else mechanism
+    if isinstance(mechanism, str) and mechanism.lower() in PUBLISHED_ONLY:
+        name = PUBLISHED_ONLY[mechanism.lower()].__name__
+        raise ParameterError(
+            f"{name} does not keep what its paper promises: for comparisons build it yourself, {name}(vectors, "
+            "epsilon=..., unsafe_as_published=True)"
+        )
+    if not (isinstance(build, type) and issubclass(build, WordMechanism)):
+        names, hint = ", ".join(map(repr, MECHANISMS)), meant(mechanism, MECHANISMS)
+        raise ParameterError(
+            f"mechanism must be one of {names}, or a word mechanism such as TEM, got {shown(mechanism)}{hint}"
+        )
+    epsilon = chosen_epsilon(epsilon, build.__name__)
+    return build(KNOWN_VECTORS[0] if vectors is None else vectors, epsilon=epsilon, **options)
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:

@@ -6,8 +6,8 @@ from dptext.checks import number
 from dptext.noise.selection import TruncatedExponential, largest_exponent
 from dptext.privacy.guarantee import Guarantee, MetricDP
 from dptext.privacy.statement import Parameter
+from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import metric_space
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import SelectingMechanism, UnknownWords
 
 __all__ = ["SanText"]
@@ -54,7 +54,7 @@ class SanText(SelectingMechanism):
 
     name = "SanText"
 
-    def __init__(self, vectors: WordVectors, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
         self._set_up(self.largest_reach())
         self._freeze()

@@ -12,7 +12,7 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.vectors.word_vectors import WordVectors
+from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import Rows, UnknownWords
 from dptext.words.santext import SanText
 
@@ -74,7 +74,7 @@ class SanTextPlus(SanText):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         sensitive: float = 0.9,
@@ -83,6 +83,7 @@ class SanTextPlus(SanText):
         unknown: UnknownWords = "unk",
     ) -> None:
         super(SanText, self).__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         self.sensitive = number("sensitive", sensitive, above=0, most=1)
         self._heads = max(1, round(number("p", p, above=0, most=1) * _COIN))
         self.p = self._heads / _COIN

@@ -37,8 +37,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.threads import for_each_block
 from dptext.vectors.angular import directions
+from dptext.vectors.formats import VectorsLike
 from dptext.vectors.search import ExactDistances
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
 
 __all__ = ["SubsetSelection"]
@@ -103,7 +103,7 @@ class SubsetSelection(ShownMechanism):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         size: int | None = None,
@@ -113,6 +113,7 @@ class SubsetSelection(ShownMechanism):
         unknown: UnknownWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         self.similarity: Similarity = choice("similarity", similarity, get_args(Similarity))
         if max_words is not None:
             self.max_words = whole("max_words", max_words, least=1)

@@ -16,8 +16,8 @@ from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, IndexPlace, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.statement import Parameter
+from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Metric, metric_space
-from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import BeyondWords, SelectingMechanism, UnknownWords
 
 __all__ = ["TEM", "threshold_for"]
@@ -81,7 +81,7 @@ class TEM(SelectingMechanism):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         metric: Metric = "euclidean",
@@ -94,6 +94,7 @@ class TEM(SelectingMechanism):
         index: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         number("beta", beta, above=0, below=1)
         if document_epsilon is not None:
             self.document_epsilon = number("document_epsilon", document_epsilon, above=0)

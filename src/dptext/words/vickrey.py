@@ -9,7 +9,7 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Guarantee, MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.vectors.word_vectors import WordVectors
+from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import Floats, NoisyVectors, Rows, UnknownWords
 
 __all__ = ["Vickrey", "first_share"]
@@ -67,7 +67,7 @@ class Vickrey(NoisyVectors):
 
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: VectorsLike,
         *,
         epsilon: float,
         t: float = 0.5,
@@ -75,6 +75,7 @@ class Vickrey(NoisyVectors):
         unsafe_as_published: bool = False,
     ) -> None:
         super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        vectors = self.vectors
         if unsafe_as_published and len(vectors) < 3:
             raise ParameterError(f"the published variant needs two words beside the true one, got {len(vectors)} words")
         self.t = number("t", t, least=0, most=1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from dptext.errors import ParameterError
 from dptext.release.text_privatizer import TextPrivatizer
-from dptext.vectors.formats import Source, load_vectors_once
+from dptext.vectors.formats import KNOWN_VECTORS, USUAL_LIMIT, Source, load_vectors_once
 from dptext.words.mechanism import WordMechanism
-from dptext.words.registry import MECHANISMS
+from dptext.words.registry import word_mechanism
 
 __all__ = ["WordPrivatizer"]
 
@@ -27,9 +26,11 @@ class WordPrivatizer(TextPrivatizer):
     n statements. To pay once, privatize first (`dptext.privatize`) and search on the private texts.
 
     Args:
-        mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), or a subclass of `WordMechanism`.
-        epsilon: nats a unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`).
-        vectors: what `dptext.load_vectors` reads; public.
+        mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), a subclass of `WordMechanism`, or a
+            mechanism, which has its own epsilon, vectors and options.
+        epsilon: nats a unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`). There is
+            no usual one: ``fit`` refuses without.
+        vectors: what `dptext.load_vectors` reads; public. None: ``"glove-6b-50d"``.
         limit: at most this many words, the most frequent ones; None: all.
         mechanism_params: further keyword arguments of the mechanism (``{"threshold": 3.0}``).
         seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
@@ -41,7 +42,7 @@ class WordPrivatizer(TextPrivatizer):
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported).
-        ParameterError: from ``fit``: an unknown mechanism, or a number out of range.
+        ParameterError: from ``fit``: an unknown mechanism, no epsilon, or a number out of range.
 
     >>> vectors = (["my", "cat", "dog"], [[0, 9], [0, 0], [1, 0]])
     >>> params = {"threshold": 0.2}
@@ -56,11 +57,11 @@ class WordPrivatizer(TextPrivatizer):
 
     def __init__(
         self,
-        mechanism: str | type[WordMechanism] = "tem",
+        mechanism: str | type[WordMechanism] | WordMechanism = "tem",
         *,
-        epsilon: float = 5.0,
-        vectors: Source = "glove-6b-50d",
-        limit: int | None = 50_000,
+        epsilon: float | None = None,
+        vectors: Source | None = None,
+        limit: int | None = USUAL_LIMIT,
         mechanism_params: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -73,13 +74,10 @@ class WordPrivatizer(TextPrivatizer):
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
         """Build the mechanism; the texts are not looked at."""
-        build: Any = self.mechanism
-        if isinstance(build, str):
-            build = MECHANISMS.get(build.lower())
-        if not (isinstance(build, type) and issubclass(build, WordMechanism)):
-            names = ", ".join(map(repr, MECHANISMS))
-            raise ParameterError(f"mechanism must be one of {names} or a class of word mechanisms, got another")
-        self.mechanism_ = build(
-            load_vectors_once(self.vectors, limit=self.limit), epsilon=self.epsilon, **dict(self.mechanism_params or {})
+        vectors = None if self.vectors is None else load_vectors_once(self.vectors, limit=self.limit)
+        if vectors is None and not isinstance(self.mechanism, WordMechanism):
+            vectors = load_vectors_once(KNOWN_VECTORS[0], limit=self.limit)
+        self.mechanism_ = word_mechanism(
+            self.mechanism, epsilon=self.epsilon, vectors=vectors, **dict(self.mechanism_params or {})
         )
         return self
