@@ -74,11 +74,11 @@ def number(
     return found
 
 
-def chosen_epsilon(value: float | None, where: str) -> float:
+def chosen_epsilon(value: T | None, where: str) -> T:
     """An epsilon that somebody chose: nothing here has a usual one, for how much may be lost is not ours to decide.
 
     Raises:
-        ParameterError: none was given, or it is not a finite number above 0.
+        ParameterError: none was given.
 
     >>> chosen_epsilon(None, "TEM")
     Traceback (most recent call last):
@@ -89,7 +89,7 @@ def chosen_epsilon(value: float | None, where: str) -> float:
         raise ParameterError(
             f"{where} needs epsilon=..., how much may be lost: dptext.advise and dptext.calibrate help to choose it"
         )
-    return number("epsilon", value, above=0)
+    return value
 
 
 def whole(name: str, value: object, *, least: int | None = None, most: int | None = None) -> int:

@@ -83,7 +83,7 @@ def of_people(folder):
     yield described
     yield described.sample(POOL, 2, cache=False)
     yield VoteSynthesizer(**SMALL, labels=["drinks"])
-    yield dptext.HidingEncoder(VECTORS)
+    yield dptext.HidingEncoder(VECTORS, epsilon=8.0)
     yield AutoEncoder()
     yield dptext.BudgetPolicy({"strict": 1.0, "open": 8.0})
     yield dptext.PersonalBudgets({"strict": 1.0, "open": 8.0}, delta=1e-6)

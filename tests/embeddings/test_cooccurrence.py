@@ -279,7 +279,7 @@ def test_a_delta_that_allows_publishing_somebody_is_warned_of(vectors):
     new = learned(("teabag",))
     new = replace(new, statement=new.statement.replace(guarantee=ApproxDP(1.0, 6e-6)))
     with pytest.warns(DeltaWarning, match="delta 1.2e-05 is not below 1 / 100,000") as caught:  # both together
-        dptext.Cooccurrence(vectors, delta=6e-6, vocabulary=new).fit(people(2))
+        dptext.Cooccurrence(vectors, epsilon=8.0, delta=6e-6, vocabulary=new).fit(people(2))
     assert caught[0].filename == __file__
 
 

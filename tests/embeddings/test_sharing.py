@@ -202,7 +202,7 @@ def test_a_replaced_folder_comes_back_when_the_last_step_fails(model, tmp_path, 
 
 def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
     with pytest.raises(ParameterError, match="call fit first"):
-        dptext.Cooccurrence(vectors).save(tmp_path / "shared")
+        dptext.Cooccurrence(vectors, epsilon=8.0).save(tmp_path / "shared")
     with pytest.raises(StorageError, match="the folder around it is not there"):
         model.save(tmp_path / "no" / "shared")
     with pytest.raises(ParameterError, match="word2vec must be"):
@@ -223,7 +223,7 @@ def snippets(folder):
 
 def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
     public = dptext.load_vectors("glove-6b-50d", limit=50)
-    model = dptext.Cooccurrence(public).fit(documents())
+    model = dptext.Cooccurrence(public, epsilon=8.0).fit(documents())
     model.save(tmp_path / "shared")
     monkeypatch.chdir(tmp_path / "shared")
     asked = {}

@@ -507,7 +507,7 @@ def test_without_numba(vectors, monkeypatch):
     code = (
         "import sys; sys.modules['numba'] = None\n"
         "import dptext\n"
-        "model = dptext.SkipGram((['a', 'b', 'c'], [[1.0], [2.0], [3.0]]), steps=2, sampling_rate=1.0)\n"
+        "model = dptext.SkipGram((['a', 'b', 'c'], [[1.0], [2.0], [3.0]]), epsilon=8.0, steps=2, sampling_rate=1.0)\n"
         "try:\n"
         "    model.fit([dptext.Document('a b', user='x')])\n"
         "except dptext.errors.MissingExtraError as error:\n"

@@ -255,11 +255,13 @@ def test_bad_arguments_have_one_error_each(made_texts, tmp_path):
     with pytest.raises(ParameterError, match="give both alike"):
         fitted(made_texts, auto(), dimension=4)
     with pytest.raises(ParameterError, match="trained on texts, got vectors"):
-        dptext.HidingEncoder(auto(), dimension=8).fit(np.zeros((4, 3)), task=[0, 1] * 2, attributes={"a": [0, 0, 1, 1]})
+        dptext.HidingEncoder(auto(), epsilon=8.0, dimension=8).fit(
+            np.zeros((4, 3)), task=[0, 1] * 2, attributes={"a": [0, 0, 1, 1]}
+        )
     with pytest.raises(ParameterError, match="only a recurrent encoder has a decoder"):
-        dptext.HidingEncoder(lambda texts: [[len(each), 1.0] for each in texts], dimension=2, epochs=1).fit(
-            made_texts.rows, **made_texts.labels
-        ).decode([[1.0, 0.0]])
+        dptext.HidingEncoder(
+            lambda texts: [[len(each), 1.0] for each in texts], epsilon=8.0, dimension=2, epochs=1
+        ).fit(made_texts.rows, **made_texts.labels).decode([[1.0, 0.0]])
     auto(checkpoint=tmp_path / "run").fit(made_texts.rows)
     with pytest.raises(RefusedError, match="another training"):
         auto(checkpoint=tmp_path / "run").fit(made_texts.rows[1:])

@@ -124,9 +124,9 @@ def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
 
 
 def test_a_training_on_texts_that_are_not_public_is_said_loudly():
-    assert (
-        not dptext.HidingEncoder().options.public
-    )  # it is the default, so nobody declares his own texts public by an oversight
+    assert not dptext.HidingEncoder(
+        epsilon=8.0
+    ).options.public  # it is the default, so nobody declares their own texts public by an oversight
     assert not dptext.AutoEncoder().options.public
     statement = small(public=False).release_.statement
     assert statement.neighbours == "any two texts, the trained encoder staying the same"
@@ -248,7 +248,9 @@ def test_what_was_learnt_is_frozen_and_stays_when_it_is_trained_again():
 def test_a_device_needs_numpy_only(glove, tmp_path):
     texts = [" ".join(glove.words[row : row + 5]) for row in range(0, 400, 5)]
     labels = {"task": [0, 1] * 40, "attributes": {"group": [0, 1, 1, 0] * 20}}
-    dptext.HidingEncoder(glove, dimension=4, epochs=1, seed=1).fit(texts, **labels).save(tmp_path / "device")
+    dptext.HidingEncoder(glove, epsilon=8.0, dimension=4, epochs=1, seed=1).fit(texts, **labels).save(
+        tmp_path / "device"
+    )
     code = (
         "import sys\nfor name in ('torch', 'sklearn', 'scipy'): sys.modules[name] = None\n"
         f"import dptext\nprint(dptext.DeviceEncoder.load({str(tmp_path / 'device')!r}).encode(['a', '']).shape)"

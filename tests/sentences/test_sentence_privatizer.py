@@ -43,4 +43,6 @@ def test_what_is_no_bank_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="bank must be a path"):
         dptext.SentencePrivatizer("a\0b").fit()
     with pytest.raises(ParameterError, match="unit must be one of"):
-        dptext.SentencePrivatizer(bank, unit="user").fit()
+        dptext.SentencePrivatizer(bank, unit="user", epsilon=8.0).fit()
+    with pytest.raises(ParameterError, match=r"SentencePrivatizer needs epsilon=\.\.\."):
+        dptext.SentencePrivatizer(bank).fit()

@@ -156,8 +156,8 @@ def test_what_is_no_list_of_texts_is_refused(vectors):
     mechanism = TEM(vectors, epsilon=1.0)
     with pytest.raises(ParameterError, match="got one string"):
         privatize_bags("cat", mechanism)
-    with pytest.raises(ParameterError, match="must be a word mechanism such as TEM, got str"):
-        privatize_bags(["cat"], "tem")
+    with pytest.raises(ParameterError, match="must be a word mechanism such as TEM, got list"):
+        privatize_bags(["cat"], ["tem"])
     with pytest.raises(DataError, match="entry 2 is int"):
         privatize_bags(["cat", 7], mechanism)
     assert privatize_bags([], mechanism).bags == []

@@ -146,8 +146,8 @@ def test_what_is_no_text_is_named_by_its_place(faithful, texts, error, what):
 
 
 def test_a_mechanism_is_asked_for():
-    with pytest.raises(ParameterError, match=r"must be one that replaces texts .* got str"):
-        privatize(["the"], "tem")
+    with pytest.raises(ParameterError, match=r"must be one that replaces texts .* got list"):
+        privatize(["the"], ["tem"])
 
 
 @pytest.mark.slow

@@ -76,10 +76,19 @@ def test_arguments_are_checked_by_fit(small):
     for mechanism in ("tme", dict, None):
         with pytest.raises(ParameterError, match="mechanism must be one of 'tem', 'subsetselection'"):
             WordPrivatizer(mechanism, vectors=small).fit()
+    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\., .* dptext.advise and dptext.calibrate"):
+        WordPrivatizer(vectors=small).fit()
+    mechanism = dptext.TEM(small, epsilon=2.0)
+    assert WordPrivatizer(mechanism).fit().mechanism_ is mechanism
+    for given, name in (({"epsilon": 1.0}, "epsilon"), ({"vectors": small}, "vectors")):
+        with pytest.raises(ParameterError, match=f"the TEM that was given has its own {name}: leave {name} out"):
+            WordPrivatizer(mechanism, **given).fit()
+    with pytest.raises(ParameterError, match="has its own threshold"):
+        WordPrivatizer(mechanism, mechanism_params={"threshold": 1.0}).fit()
     with pytest.raises(ParameterError, match="epsilon must be a finite number above 0"):
         WordPrivatizer(epsilon=0, vectors=small).fit()
     with pytest.raises(ParameterError, match="limit must be an integer of at least 2"):
-        WordPrivatizer(vectors=small, limit=1).fit()
+        WordPrivatizer(vectors=small, limit=1, epsilon=1.0).fit()
 
 
 @pytest.mark.parametrize(("mechanism", "name"), [("TEM", "TEM"), ("madlib", "Madlib"), (dptext.Madlib, "Madlib")])
@@ -91,7 +100,7 @@ def test_mechanisms_by_name_and_by_class(small, mechanism, name):
 def test_the_known_vectors_are_loaded_once():
     first, second = (WordPrivatizer(limit=50, epsilon=epsilon).fit() for epsilon in (1.0, 2.0))
     assert first.mechanism_.vectors is second.mechanism_.vectors
-    assert len(WordPrivatizer(limit=60).fit().mechanism_.vectors) == 60
+    assert len(WordPrivatizer(limit=60, epsilon=1.0).fit().mechanism_.vectors) == 60
 
 
 # -- what is promised -----------------------------------------------------------------------------------------
@@ -140,7 +149,7 @@ def test_in_a_pipeline(vectors):
 @pytest.mark.slow
 def test_in_a_search_over_epsilon(vectors):
     with sklearn.config_context(transform_output="pandas"):  # says how numeric steps answer, not this one
-        assert isinstance(WordPrivatizer(vectors=vectors, limit=None).fit_transform(["a"]), np.ndarray)
+        assert isinstance(WordPrivatizer(vectors=vectors, limit=None, epsilon=5.0).fit_transform(["a"]), np.ndarray)
     model = make_pipeline(WordPrivatizer(vectors=vectors, limit=None), TfidfVectorizer(), LogisticRegression(C=10))
     grid = {"wordprivatizer__epsilon": [0.5, 200.0], "wordprivatizer__mechanism_params": [{"beta": 0.001}]}
     folds = StratifiedKFold(3, shuffle=True, random_state=0)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
+from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.refinement import factorised, improved, public_base
@@ -153,7 +153,8 @@ class Cooccurrence(Shareable, Showing):
         vectors: public word vectors, as `dptext.load_vectors` takes them, most frequent word first; or a `Vocabulary`
             where there are none: then contexts are a public random projection and the vectors come from the release
             alone, which takes far more users.
-        epsilon: one number for everybody, or public levels such as ``{"strict": 1.0, "open": 8.0}``.
+        epsilon: one number for everybody, or public levels such as ``{"strict": 1.0, "open": 8.0}``; it has to be
+            chosen.
         delta: of everybody.
         unit: "user"; or "document", a much weaker promise: nothing about a person with several documents.
         level: the name of the public attribute of documents that holds a user's level. Of somebody who declared
@@ -196,7 +197,7 @@ class Cooccurrence(Shareable, Showing):
         self,
         vectors: Source | Vocabulary = "glove-6b-50d",
         *,
-        epsilon: float | Mapping[str, float] = 8.0,
+        epsilon: float | Mapping[str, float] | None = None,
         delta: float = 1e-6,
         unit: str = "user",
         level: str | BudgetPolicy | None = None,
@@ -265,12 +266,14 @@ class Cooccurrence(Shareable, Showing):
         window, dimension, most_words = (
             whole(name, getattr(self, name), least=1, most=most) for name, most in _MOST.items()
         )
+        given: Any = self.epsilon
+        epsilon: float | Mapping[str, float] = chosen_epsilon(given, "Cooccurrence")
         floor, default = DEFAULT_FLOOR, self.default_level
         if isinstance(self.level, BudgetPolicy):
             floor = self.level.floor
-            if default is None and isinstance(self.epsilon, Mapping) and self.level.default in self.epsilon:
+            if default is None and isinstance(epsilon, Mapping) and self.level.default in epsilon:
                 default = self.level.default
-        budgets = PersonalBudgets(self.epsilon, delta=self.delta, default=default, floor=floor)
+        budgets = PersonalBudgets(epsilon, delta=self.delta, default=default, floor=floor)
         levels = Levels.of(self.level, budgets.levels, budgets.default, unit)
         source, known = checked_source(self.vectors, self.vocabulary)
         public = source if isinstance(source, WordVectors) else None

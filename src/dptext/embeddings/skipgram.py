@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import choice, whole
+from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.dpsgd.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.ranks import ALONE, RANKS, Ranks
@@ -404,8 +404,9 @@ class SkipGram(Shareable, Showing):
             from them. Or a `Vocabulary` where there are none: then it starts at random, and takes far more users.
         dimension: with vectors: None, to start from them; or a number, to start at random in so many dimensions with
             their words alone. Without: of the vectors (None: 100).
-        epsilon: of the whole training; or a `dptext.embeddings.dpsgd.participation.Participation`, which says how often
-            users of several public levels take part; delta, steps and sampling_rate are then its own.
+        epsilon: of the whole training, where it has noise; it has to be chosen. Or a
+            `dptext.embeddings.dpsgd.participation.Participation`, which says how often users of several public levels
+            take part; delta, steps and sampling_rate are then its own.
         delta: of everybody.
         unit: "user"; "document", a much weaker promise: nothing about a person with several documents; or "pair",
             weaker still: a single pair of words that stand near each other, one of hundreds that a sentence has.
@@ -466,7 +467,7 @@ class SkipGram(Shareable, Showing):
         vectors: Source | Vocabulary = "glove-6b-50d",
         *,
         dimension: int | None = None,
-        epsilon: float | Participation = 8.0,
+        epsilon: float | Participation | None = None,
         delta: float = 1e-6,
         unit: Unit = "user",
         mode: Mode = "private",
@@ -625,6 +626,7 @@ class SkipGram(Shareable, Showing):
             return epsilon
         delta, rate, steps = self.delta, self.sampling_rate, self.steps
         if private:
+            epsilon = chosen_epsilon(epsilon, "SkipGram")
             return Participation.calibrated(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=steps)
         return Participation.without_noise(delta=delta, sampling_rate=rate, steps=steps)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dptext.checks import chosen_epsilon, shown
+from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.release.mechanism import refuse_beside
 from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace

@@ -76,9 +76,9 @@ class SentencePrivatizer(TextPrivatizer):
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
         """Load or make the bank, and build the mechanism; the texts are not looked at."""
-        epsilon = chosen_epsilon(self.epsilon, "SentencePrivatizer")
+        bank, epsilon = self._bank(), chosen_epsilon(self.epsilon, "SentencePrivatizer")
         self.mechanism_ = BankRewriter(
-            self._bank(), epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size
+            bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences, size=self.size
         )
         return self
 

@@ -1,0 +1,159 @@
+"""What a function takes for a mechanism, a randomizer, vectors and an epsilon: the same everywhere."""
+
+import inspect
+import re
+
+import pytest
+
+import dptext
+from contracts.cases import VECTORS, WORDS
+from dptext.errors import ParameterError
+from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
+from dptext.representations.registry import RANDOMIZERS, randomizer_of
+from dptext.words.registry import MECHANISMS, word_mechanism
+
+SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "WordPrivatizer")
+NAMES = sorted({*dptext.__all__, *SCIKIT_LEARN})
+TEXTS = ["Tea tax.", "law"]
+TEM = dptext.TEM(VECTORS, epsilon=9.0)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("Tea tax.\nlaw\n")
+    dptext.save_vectors(VECTORS, "tiny.txt")
+    return tmp_path
+
+
+def _file(mechanism, **more):
+    return dptext.privatize_file("in.txt", "out.txt", mechanism, force=True, seed=1, **more).statement
+
+
+def _batch(mechanism, **more):
+    privatizer = dptext.batch_privatizer(mechanism, **more)
+    return privatizer.mechanism.statement
+
+
+TAKE_A_MECHANISM = {
+    "privatize": lambda mechanism, **more: dptext.privatize(TEXTS, mechanism, seed=1, **more).statement,
+    "privatize_file": _file,
+    "privatize_bags": lambda mechanism, **more: dptext.privatize_bags(TEXTS, mechanism, seed=1, **more).statement,
+    "batch_privatizer": _batch,
+    "deniability": lambda mechanism, **more: dptext.deniability(mechanism, seed=1, **more).keep.tolist(),
+    "audit": lambda mechanism, **more: dptext.audit(mechanism, samples=1000, seed=1, **more).loss,
+}
+
+
+@pytest.mark.parametrize("call", TAKE_A_MECHANISM.values(), ids=TAKE_A_MECHANISM)
+def test_a_mechanism_is_an_object_a_class_or_a_name(call, folder):
+    def same(statement):
+        return statement.replace(release_id=None) if hasattr(statement, "release_id") else statement
+
+    expected = same(call(TEM))
+    assert same(call("TEM", epsilon=9.0, vectors=VECTORS)) == expected
+    assert same(call(dptext.TEM, epsilon=9.0, vectors=VECTORS)) == expected
+    for given, message in (
+        ({"epsilon": 9.0}, "the TEM that was given has its own epsilon: leave epsilon out"),
+        ({"vectors": VECTORS}, "has its own vectors"),
+        ({"epsilon": 9.0, "vectors": "glove-6b-50d"}, "has its own epsilon and vectors: leave epsilon and vectors out"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            call(TEM, **given)
+    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\., .* dptext.advise and dptext.calibrate"):
+        call("tem", vectors=VECTORS)
+    with pytest.raises(ParameterError, match=r"must be one of 'tem', .* got 'tme': did you mean 'tem'\?"):
+        call("tme", epsilon=1.0, vectors=VECTORS)
+    with pytest.raises(ParameterError, match=re.escape("TruncatedGumbel(vectors, epsilon=..., unsafe_as_published")):
+        call("truncatedgumbel", epsilon=1.0, vectors=VECTORS)
+
+
+def test_a_name_alone_takes_the_known_vectors(monkeypatch):
+    monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *asked: seen.append(asked) or VECTORS)
+    seen = []
+    assert word_mechanism("tem", epsilon=9.0).vectors is VECTORS
+    assert dptext.TEM("glove-6b-50d", epsilon=9.0).vectors is VECTORS
+    assert seen == [("glove-6b-50d", 50_000)] * 2
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_word_mechanism_takes_vectors_by_path(name, folder):
+    build, options = MECHANISMS[name], WORDS.get(name, {})
+    vectors = dptext.load_vectors("tiny.txt", limit=50_000)
+    for path in ("tiny.txt", folder / "tiny.txt"):
+        assert build(path, epsilon=9.0, **options).statement == build(vectors, epsilon=9.0, **options).statement
+    with pytest.raises(ParameterError, match="expected a known name"):
+        build("tiny", epsilon=9.0, **options)
+    with pytest.raises(ParameterError, match="vectors must be WordVectors, or their name or path, got tuple"):
+        build((["tea"], [[1.0]]), epsilon=9.0, **options)
+
+
+def test_a_calibration_takes_vectors_by_path(folder):
+    vectors = dptext.load_vectors("tiny.txt")
+    assert dptext.calibrate("tiny.txt", keep_rate=0.5).epsilon == dptext.calibrate(vectors, keep_rate=0.5).epsilon
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+def test_a_randomizer_is_an_object_or_a_name(name):
+    if name == "Gaussian":
+        with pytest.raises(
+            ParameterError, match=r"Gaussian needs more than epsilon: build it, Gaussian\(epsilon=..., d"
+        ):
+            randomizer_of(name, epsilon=3.0)
+        return
+    made = randomizer_of(name.lower(), epsilon=3.0)
+    assert made == RANDOMIZERS[name](epsilon=3.0)
+    assert randomizer_of(made) is made
+    with pytest.raises(ParameterError, match="has its own epsilon: leave epsilon out"):
+        randomizer_of(made, epsilon=3.0)
+    with pytest.raises(ParameterError, match=f"{name} needs epsilon="):
+        randomizer_of(name)
+
+
+def test_what_is_no_randomizer_is_refused():
+    with pytest.raises(
+        ParameterError, match=r"must be one of 'PrivUnit', .* got 'privunti': did you mean 'PrivUnit'\?"
+    ):
+        randomizer_of("privunti", epsilon=3.0)
+    with pytest.raises(ParameterError, match="got list"):
+        randomizer_of([8.0])
+    for name in PUBLISHED_RANDOMIZERS:
+        with pytest.raises(ParameterError, match=rf"{name} does not keep .*published.{name}\(\.\.\., unsafe_as_pub"):
+            randomizer_of(name, epsilon=3.0)
+
+
+def test_encoders_and_audits_take_a_randomizer_by_name():
+    public = ["tea cup", "tax law", "tea"]
+    by_name = dptext.PrivateEncoder(VECTORS, "laplace", epsilon=3.0).fit(public)
+    assert by_name.release_.randomizer == dptext.Laplace(epsilon=3.0)
+    assert dptext.PrivateEncoder(VECTORS, epsilon=3.0).fit(public).release_.randomizer == dptext.PrivUnit(epsilon=3.0)
+    assert dptext.HidingEncoder(None, epsilon=3.0).randomizer == dptext.PrivUnit(epsilon=3.0)
+    assert dptext.HidingEncoder(None, None).randomizer is None
+    with pytest.raises(ParameterError, match="no randomizer has no epsilon"):
+        dptext.HidingEncoder(None, None, epsilon=3.0)
+    for build in (dptext.HidingEncoder, lambda *given: dptext.PrivateEncoder(*given).fit(public)):
+        with pytest.raises(ParameterError, match="PrivUnit needs epsilon="):
+            build(VECTORS)
+    how = {"dimension": 4, "samples": 2000, "seed": 1}
+    assert dptext.audit("privunit", epsilon=3.0, **how).loss == dptext.audit(dptext.PrivUnit(epsilon=3.0), **how).loss
+
+
+def test_what_learns_from_people_has_to_be_given_an_epsilon():
+    documents = [dptext.Document("tea cup tax", user="one")]
+    for build, more in ((dptext.Cooccurrence, {}), (dptext.SkipGram, {"public_users": 30, "steps": 2})):
+        with pytest.raises(ParameterError, match=rf"{build.__name__} needs epsilon=\.\.\."):
+            build(VECTORS, **more).fit(documents)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_epsilon_has_a_default(name):
+    """None alone, which means that an object brings its own, or that the call refuses."""
+    public = getattr(dptext, name)
+    methods = [each for each in vars(public).values() if callable(each)] if isinstance(public, type) else []
+    for each in (public, *methods):
+        try:
+            parameters = inspect.signature(each).parameters
+        except (TypeError, ValueError):
+            continue
+        if "epsilon" in parameters:
+            assert parameters["epsilon"].default in (inspect.Parameter.empty, None)
