@@ -31,6 +31,7 @@ from dptext.privacy.guarantee import (
     guarantee_to_dict,
 )
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
 from dptext.showing import Facts, Showing
 
@@ -44,6 +45,7 @@ __all__ = [
     "judge_exact",
     "judge_gaussian",
     "judge_sample",
+    "judge_sampled_gaussian",
     "require_refutable",
 ]
 
@@ -419,6 +421,48 @@ def judge_gaussian(
         ),
         coverage=coverage,
     )
+
+
+def judge_sampled_gaussian(
+    claim: PrivacyStatement, *, account: SampledGaussian, own: ApproxDP, coverage: str
+) -> Verdict:
+    """The verdict on steps of Gaussian noise on sums over samples: the epsilon of their account, computed again.
+
+    Args:
+        claim: the statement to put to the test.
+        account: noise, rate and steps that it names.
+        own: what this release claims for itself, out of the statement's guarantee; the rest is for others that were
+            counted in.
+        coverage: what was looked at.
+
+    Raises:
+        ParameterError: a claim without a guarantee; a delta of 0.
+        MissingExtraError: dp-accounting is not installed.
+    """
+    guarantee = as_approx(checked_claim(claim))
+    epsilon, delta = min(own.epsilon, guarantee.epsilon), min(own.delta, guarantee.delta)
+    loss = account.epsilon(delta=number("delta", delta, above=0, below=1))
+    broken = loss > epsilon * (1 + _ACCOUNTS_AGREE)
+    return Verdict(
+        outcome=Outcome.REFUTED if broken else Outcome.EXACT,
+        claim=claim.guarantee,
+        method=(
+            f"the account of {account.steps:,} sampled steps computed again (epsilon {loss:.4g} at delta {delta:.3g}, "
+            f"where {epsilon:.4g} was promised), from the noise that the statement names"
+        ),
+        loss=loss if broken else min(loss, epsilon),
+        allowed=epsilon,
+        delta=delta,
+        witness=(
+            f"a {claim.unit} who is in each step with a chance of {account.sampling_rate:g} and moves its sum by a "
+            f"norm, under noise of {account.noise_multiplier:g} norms"
+        ),
+        coverage=coverage,
+    )
+
+
+_ACCOUNTS_AGREE = 1e-6
+"""Relatively: versions of the library that sums the losses round them differently."""
 
 
 def require_refutable(claim_loss: float, samples: int, *, error: float, delta: float = 0.0) -> None:

@@ -1,10 +1,11 @@
-"""``dptext audit``: try to refute the promise that stands beside a private file."""
+"""``dptext audit``: try to refute the promise that stands beside a private file, or in a folder."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from dptext.audits.sampled import samples_needed
 from dptext.audits.verdict import Verdict
 from dptext.cli import options
 from dptext.cli.console import print_json
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import DataError, DptextError, ParameterError, RefusedError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import audited
 from dptext.release.release import data_and_statement, read_statement
@@ -22,14 +23,17 @@ from dptext.reports.file_audit import (
     Check,
     audit_bank_file,
     audit_description,
+    audit_device,
+    audit_embeddings,
     audit_synthetic_file,
     audit_vector_file,
     audit_word_file,
     description_folder,
     is_of_vectors,
 )
+from dptext.reports.folders import FolderKind, folder_kind, other_than_audited, private_files
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
-from dptext.synthesis.distribution import announces_description, is_described, read_description
+from dptext.synthesis.distribution import is_described, read_description
 from dptext.words.registry import mechanism_from_statement
 
 __all__ = ["audit"]
@@ -39,7 +43,12 @@ __all__ = ["audit"]
 def audit(
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A private or synthetic file, statement beside it, or a description.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A private or synthetic file, statement beside it, or a folder: of such files, of vectors of words, a "
+            "description, an encoder for devices.",
+        ),
     ],
     text: options.Text = "text",
     vectors: options.MovedVectors = None,
@@ -61,11 +70,68 @@ def audit(
     Exit code 3: something is refuted.
     """
     how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+
+    given: dict[str, Any] = {"text": text, "vectors": vectors, "words": words, "bank": bank, "synthetic": synthetic}
     folder = file.parent if file.name == _IN_A_FOLDER else file
-    if folder.is_dir() and announces_description(folder):
+    folder = folder if folder.name else folder.resolve()
+    kind = folder_kind(folder) if folder.is_dir() else FolderKind.ONE_FILE
+    if kind is FolderKind.ONE_FILE:
+        return _report(_of_file(file, **given, how=how, output=output), output)
+    if kind is FolderKind.FILES:
+        return _of_files(private_files(folder), given, how, output)
+    if kind in (FolderKind.BANK, FolderKind.OTHER):
+        raise ParameterError(other_than_audited(folder, kind))
+    beside = folder / _IN_A_FOLDER
+    if kind is FolderKind.DESCRIPTION:
         output.say("Auditing the description ...")
-        statement, checks, verdict = audit_description(folder)
-        return _report(checks, verdict, statement, folder / _IN_A_FOLDER, output)
+        return _report(_Audited(*audit_description(folder), beside, "people"), output)
+    if kind is FolderKind.VECTORS:
+        output.say("Auditing the vectors ...")
+        return _report(_Audited(*audit_embeddings(folder), beside, "learned"), output)
+    output.say("Auditing the encoder ...")
+    return _report(_Audited(*audit_device(folder, **how), beside, "vectors"), output)
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """What was found of one release.
+
+    Attributes:
+        statement: of it.
+        checks: of the file or folder.
+        verdict: on the promise.
+        beside: the file of the statement.
+        of: what was made private, as `dptext.privacy.wording.audited` has it.
+    """
+
+    statement: PrivacyStatement
+    checks: list[Check]
+    verdict: Verdict
+    beside: Path
+    of: str
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the promise, or a check, was."""
+        return self.verdict.refuted or any(check.held is False for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in self.checks]
+        return {"refuted": self.refuted, "checks": found, "verdict": json.loads(self.verdict.to_json())}
+
+
+def _of_file(
+    file: Path,
+    *,
+    text: str,
+    vectors: str | None,
+    words: tuple[str, ...],
+    bank: Path | None,
+    synthetic: options.SyntheticInputs,
+    how: dict[str, Any],
+    output: options.Output,
+) -> _Audited:
     data, beside = data_and_statement(file)
     statement = read_statement(beside)
     if not is_described(statement) and (synthetic.public or synthetic.distribution):
@@ -74,24 +140,22 @@ def audit(
         _refuse_words(words, vectors, "texts of a bank")
         output.say(f"Auditing {statement.mechanism} ...")
         rewriter = rewriter_from_statement(statement, bank)
-        checks, verdict = audit_bank_file(statement, data, rewriter, text=text, **how)
-        return _report(checks, verdict, statement, beside, output)
+        return _Audited(statement, *audit_bank_file(statement, data, rewriter, text=text, **how), beside, "texts")
     if bank is not None:
         raise ParameterError("the file holds no texts of a bank: leave --bank out")
     if not is_described(statement) and not is_of_vectors(statement):
         mechanism = mechanism_from_statement(statement, vectors=vectors)
         output.say(f"Auditing {statement.mechanism} on {mechanism.vectors.source} ...")
-        checks, verdict = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
-        return _report(checks, verdict, statement, beside, output)
+        found = audit_word_file(statement, data, mechanism, text=text, words=words or None, **how)
+        return _Audited(statement, *found, beside, "words")
     _refuse_words(words, vectors, "private vectors" if is_of_vectors(statement) else "public or generated texts")
     output.say(f"Auditing {statement.mechanism} ...")
     if is_of_vectors(statement):
-        checks, verdict = audit_vector_file(statement, data, **how)
-    else:
-        at = description_folder(data, synthetic.distribution)
-        described = None if at is None else read_description(at)
-        checks, verdict = audit_synthetic_file(statement, data, text=text, pool=synthetic.pool(), described=described)
-    return _report(checks, verdict, statement, beside, output)
+        return _Audited(statement, *audit_vector_file(statement, data, **how), beside, "vectors")
+    at = description_folder(data, synthetic.distribution)
+    described = None if at is None else read_description(at)
+    found = audit_synthetic_file(statement, data, text=text, pool=synthetic.pool(), described=described)
+    return _Audited(statement, *found, beside, "people")
 
 
 _IN_A_FOLDER = "privacy.json"
@@ -102,32 +166,70 @@ def _refuse_words(words: Sequence[str], vectors: str | None, holds: str) -> None
         raise ParameterError(f"the file holds {holds}, no private words: leave --word and --vectors out")
 
 
-def _report(
-    checks: list[Check], verdict: Verdict, statement: PrivacyStatement, beside: Path, output: options.Output
-) -> None:
-    refuted = verdict.refuted or any(check.held is False for check in checks)
+def _report(found: _Audited, output: options.Output) -> None:
     if output.as_json:
-        found = [{"check": check.name, "held": check.held, "seen": check.seen} for check in checks]
-        print_json({"refuted": refuted, "checks": found, "verdict": json.loads(verdict.to_json())})
+        print_json(found.as_json())
     elif not output.quiet:
-        _print(checks, verdict, statement, refuted=refuted)
+        _print(found)
+    if found.refuted:
+        raise RefusedError(f"refuted: {found.beside.name} promises what does not hold")
+
+
+def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], output: options.Output) -> None:
+    """All private files of a folder, one after the other; one that cannot be audited is named with the reason.
+
+    Raises:
+        RefusedError: one is refuted.
+        DataError: one could not be audited.
+    """
+    found: dict[str, _Audited] = {}
+    failed: dict[str, str] = {}
+    for file in files:
+        try:
+            its = read_statement(data_and_statement(file)[1])
+            fitting = dict(given)  # options that speak of a kind of file are for the files of this kind
+            if not is_of_bank(its):
+                fitting["bank"] = None
+            if is_of_bank(its) or is_described(its) or is_of_vectors(its):
+                fitting |= {"vectors": None, "words": ()}
+            found[file.name] = each = _of_file(file, **fitting, how=how, output=output)
+        except DptextError as problem:
+            failed[file.name] = str(problem)
+        if not (output.as_json or output.quiet):
+            typer.echo(f"{file.name}\n{'=' * len(file.name)}")
+            if file.name in failed:
+                typer.echo(textwrap.fill(f"not audited: {failed[file.name]}", 96))
+            else:
+                _print(each)
+            typer.echo()
+    if output.as_json:
+        print_json({
+            **{name: each.as_json() for name, each in found.items()},
+            **{name: {"refuted": None, "why": why} for name, why in failed.items()},
+        })  # fmt: skip
+    refuted = [each.beside.name for each in found.values() if each.refuted]
     if refuted:
-        raise RefusedError(f"refuted: {beside.name} promises what does not hold")
+        raise RefusedError(f"refuted: {', '.join(refuted)} promise{'s' * (len(refuted) == 1)} what does not hold")
+    if failed:
+        name, why = next(iter(failed.items()))
+        raise DataError(f"{len(failed)} of {len(files)} files could not be audited; {name}: {why}")
 
 
-def _print(checks: list[Check], verdict: Verdict, statement: PrivacyStatement, *, refuted: bool) -> None:
-    typer.echo("THE FILE")
-    for check in checks:
+def _print(found: _Audited) -> None:
+    statement, verdict, of = found.statement, found.verdict, found.of
+    typer.echo("THE FOLDER" if found.beside.name == _IN_A_FOLDER else "THE FILE")
+    for check in found.checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
-    of = "people" if is_described(statement) else "vectors" if is_of_vectors(statement) else "words"
-    of = "texts" if is_of_bank(statement) else of
     part = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
-    what = {"people": str(statement.unit), "vectors": "vector", "words": "word", "texts": part}[of]
-    typer.echo(f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain(of_another=refuted and not verdict.refuted)}")
+    whom = str(statement.unit)
+    what = {"people": whom, "learned": whom, "vectors": "vector", "words": "word", "texts": part}[of]
+    typer.echo(
+        f"\nTHE PROMISE FOR A {what.upper()}\n{verdict.explain(of_another=found.refuted and not verdict.refuted)}"
+    )
     typer.echo("\nWHAT THIS MEANS")
     few = of == "vectors" and not verdict.refutable and verdict.allowed < 30
     needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if few else 0
-    for line in audited(verdict, statement, refuted=refuted, of=of, needed=needed):
+    for line in audited(verdict, statement, refuted=found.refuted, of=of, needed=needed):
         typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent="  "))

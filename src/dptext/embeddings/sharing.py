@@ -16,15 +16,17 @@ an owner of its own; an archive takes them along.)
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.checks import choice, path
 from dptext.errors import DataError, ParameterError
+from dptext.files.streams import file_digest
 from dptext.own_files import HashedFile, check_new_folder, whole_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
@@ -38,6 +40,7 @@ __all__ = [
     "Shareable",
     "Word2VecFormat",
     "card_of",
+    "check_copies",
     "check_copy",
     "check_place",
     "save_release",
@@ -175,6 +178,20 @@ def save_release(
         if copy is not None and write is not None:
             with (part / copy).open("xb") as stream:
                 write(vectors, HashedFile(stream))
+
+
+def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
+    """The copies for gensim that lie in a folder, and whether each holds these vectors: the configuration does not
+    announce them.
+
+    Raises:
+        StorageError: one cannot be read.
+    """
+    for name, write in _WORD2VEC.values():
+        if (folder / name).exists():
+            again = HashedFile(io.BytesIO())
+            write(vectors, again)
+            yield name, again.digest() == file_digest(folder / name)
 
 
 def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:

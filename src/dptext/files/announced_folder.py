@@ -15,7 +15,7 @@ from dptext.files.streams import file_digest, read_stored
 from dptext.own_files import HashedFile, check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement, each_once
 
-__all__ = ["CONFIG", "AnnouncedFolder", "read_statement_of", "refuse_unknown"]
+__all__ = ["CONFIG", "AnnouncedFolder", "announced_format", "read_statement_of", "refuse_unknown"]
 
 CONFIG = "config.json"
 
@@ -87,7 +87,7 @@ class AnnouncedFolder:
         Raises:
             StorageError: it cannot be read.
         """
-        return (place / CONFIG).is_file() and self._parsed(place).get("format") == self.format
+        return announced_format(place) == self.format
 
     def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The configuration, and the content of all files but the large ones, each as the configuration announces it.
@@ -98,9 +98,13 @@ class AnnouncedFolder:
         """
         check_released(place / CONFIG)
         missing = [name for name in (CONFIG, *self.files) if not (place / name).exists()]
+        if not place.is_dir():
+            raise DataError(f"{source}: expected a folder that {self.writer} wrote, there is no such folder")
+        if CONFIG in missing:  # another folder: which other files it lacks says nothing
+            missing = [CONFIG]
         if missing:
             raise DataError(f"{source}: expected a folder that {self.writer} wrote, {' and '.join(missing)} is missing")
-        config = self._parsed(place)
+        config = _parsed(place)
         if config.get("format") != self.format:
             raise DataError(
                 f"{source}: expected {CONFIG} of the format {self.format!r}, got something else; copy it again"
@@ -125,11 +129,22 @@ class AnnouncedFolder:
                 )
         return config, contents
 
-    def _parsed(self, place: Path) -> dict[str, Any]:
-        config: Any = None
-        with suppress(ValueError, RecursionError):
-            config = json.loads(read_stored(place / CONFIG), object_pairs_hook=each_once)
-        return config if isinstance(config, dict) else {}
+
+def announced_format(place: Path) -> str | None:
+    """What the configuration of a folder calls its format; None: it has none, or it is no configuration.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    found = _parsed(place).get("format") if (place / CONFIG).is_file() else None
+    return found if isinstance(found, str) else None
+
+
+def _parsed(place: Path) -> dict[str, Any]:
+    config: Any = None
+    with suppress(ValueError, RecursionError):
+        config = json.loads(read_stored(place / CONFIG), object_pairs_hook=each_once)
+    return config if isinstance(config, dict) else {}
 
 
 def _written(place: Path, content: Content) -> str:

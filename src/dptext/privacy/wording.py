@@ -425,8 +425,8 @@ def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str
         verdict: of the promise.
         statement: of the file.
         refuted: whether the promise, or a check of the file, was.
-        of: what was made private: "words", "texts" that became texts of a bank, "vectors", or "people", of whom all
-            together a description was made.
+        of: what was made private: "words", "texts" that became texts of a bank, "vectors", or people, of whom all
+            together a description was made ("people"), or vectors were learned ("learned").
         needed: how many samples could have shown something, where these could not.
     """
     values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}

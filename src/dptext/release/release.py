@@ -149,6 +149,8 @@ def rejects_path(data: Path) -> Path:
 
 def data_and_statement(file: Path) -> tuple[Path, Path]:
     """The data and its statement, whichever of the two was named."""
+    if not file.name:  # "." or ".."
+        file = file.resolve()
     if file.name.endswith(_SUFFIX):
         return file.with_name(file.name.removesuffix(_SUFFIX)), file
     beside = statement_path(file)

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dptext.audits.mechanisms import audit
-from dptext.audits.verdict import Verdict, judge_gaussian
+from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
+from dptext.embeddings.sharing import check_copies
 from dptext.errors import DataError, ParameterError
 from dptext.features.pool import Pool
 from dptext.files.documents import Document, read_documents
@@ -18,10 +20,12 @@ from dptext.files.folders import find_files
 from dptext.privacy.agreement import disagreements
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
-from dptext.release.release import data_agrees
+from dptext.release.release import data_agrees, read_statement
 from dptext.reports.inputs import columns_of
+from dptext.representations.device_folder import check_device
 from dptext.representations.files import vectors_in
 from dptext.representations.published.claim import PublishedChannel
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, randomizer_from_parameters
@@ -36,6 +40,7 @@ from dptext.synthesis.distribution import (
 )
 from dptext.synthesis.promise import always_assumed, noise_parameters
 from dptext.synthesis.release import distribution_path
+from dptext.vectors.folder import check_folder, load_folder
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
@@ -43,6 +48,8 @@ __all__ = [
     "Check",
     "audit_bank_file",
     "audit_description",
+    "audit_device",
+    "audit_embeddings",
     "audit_synthetic_file",
     "audit_vector_file",
     "audit_word_file",
@@ -169,14 +176,6 @@ def audit_vector_file(
     Raises:
         DataError: the parameters of the statement are none that its randomizer could have.
     """
-    randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
-    dimension = _number(statement, "dimension")
-    if dimension > _MOST_NUMBERS:
-        raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
-    try:
-        again = randomizer.statement(dimension)
-    except ParameterError as problem:
-        raise DataError(f"the statement speaks of a randomizer that cannot be: {problem}") from None
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
         width = _number(statement, "width")
@@ -187,11 +186,127 @@ def audit_vector_file(
             wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
         seen = f"{count:,} vectors, {wrong:,} of them otherwise"
         checks.append(Check(f"every vector has {width:,} finite numbers", wrong == 0, seen))
-    checks.append(_check_promise(statement, again, apart_from=_NO_CONSTANTS))
+    follows, verdict = _audit_randomizer(statement, samples=samples, error=error, seed=seed)
+    return [*checks, follows], verdict
+
+
+def _audit_randomizer(
+    statement: PrivacyStatement, *, samples: int, error: float, seed: int | None
+) -> tuple[Check, Verdict]:
+    """Whether the promise follows from the parameters, and the verdict on the channel that they speak of."""
+    randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
+    dimension = _number(statement, "dimension")
+    if dimension > _MOST_NUMBERS:
+        raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
+    try:
+        again = randomizer.statement(dimension)
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of a randomizer that cannot be: {problem}") from None
+    follows = _check_promise(statement, again, apart_from=_NO_CONSTANTS)
     # the claim is that of the file: the parameters may say more than they keep
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
-    return checks, audit(channel, statement, pair=pair, samples=samples, error=error, seed=seed)
+    return follows, audit(channel, statement, pair=pair, samples=samples, error=error, seed=seed)
+
+
+def audit_device(
+    folder: Path, *, samples: int, error: float, seed: int | None
+) -> tuple[PrivacyStatement, list[Check], Verdict]:
+    """Check the folder of an encoder for devices against its statement, and try to refute the promise for a vector.
+
+    Raises:
+        DataError: the folder was changed, or is none; its parameters are none that a randomizer could have.
+        StorageError: it cannot be read.
+    """
+    statement = check_device(folder)
+    checks = [Check("all files are those that config.json announces", True, "their SHA-256 agree")]
+    more, verdict = _audit_randomizer(statement, samples=samples, error=error, seed=seed)
+    return statement, [*checks, more], verdict
+
+
+def audit_embeddings(folder: Path) -> tuple[PrivacyStatement, list[Check], Verdict]:
+    """Check a folder of vectors that were learned from people against its statements, and compute whether the noise is
+    enough for each.
+
+    What cannot be seen from outside: that this noise was drawn, and that the vectors are of these people.
+
+    Raises:
+        DataError: the folder was changed, or is none; vectors without a statement; parameters that no release has.
+        StorageError: it cannot be read.
+        MissingExtraError: (skip-gram) dp-accounting is not installed.
+    """
+    files = check_folder(folder)
+    vectors = load_folder(folder, limit=None, source=folder.name)
+    statement = vectors.statement
+    if statement is None:
+        raise DataError(
+            f"{folder.name} holds vectors without a statement: nothing was promised to who wrote what they were made "
+            "from, so there is nothing to audit"
+        )
+    said = statement.parameters.get("words")
+    count = f"{len(vectors):,} words, {vectors.dimension} numbers each"
+    checks = [
+        Check("all files are those that config.json announces", True, "their SHA-256 agree"),
+        Check("there are as many words as the statement says", len(vectors) == said, count),
+        Check("all numbers are finite", bool(np.isfinite(vectors.matrix).all()), count),
+    ]
+    for name, agrees in check_copies(folder, vectors):
+        seen = "byte for byte" if agrees else "it holds others"
+        checks.append(Check(f"{name} is a copy of these vectors", agrees, seen))
+    for file in sorted(files):
+        one = read_statement(folder / file)
+        verdict = _judge_learned(one)
+        level = one.parameters.get("level")
+        whose = "everybody" if level is None or file == _IN_A_FOLDER else f"users of the level {str(level)!r}"
+        checks.append(
+            Check(f"the promise to {whose} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
+        )
+    return statement, [*checks, _check_counted_in(statement)], _judge_learned(statement)
+
+
+_IN_A_FOLDER = "privacy.json"
+_OUTSIDE = (
+    "whoever takes part beside them: each part is clipped to its length, as long as the software that the statement "
+    "names did what it says"
+)
+
+
+def _judge_learned(statement: PrivacyStatement) -> Verdict:
+    """Whether the noise that a statement of learned vectors names is enough for what this release promises itself."""
+    people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
+    how: dict[str, Any] = {"own": _own(statement), "coverage": f"{people}, {_OUTSIDE}"}
+    values = statement.parameters
+    try:
+        if "sigma" in values:
+            sigma, sensitivity = _real(statement, "sigma"), _real(statement, "sensitivity")
+            return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **how)
+        account = SampledGaussian(
+            noise_multiplier=_real(statement, "noise_multiplier"),
+            sampling_rate=_real(statement, "sampling_rate"),
+            steps=_number(statement, "steps"),
+        )
+        return judge_sampled_gaussian(statement, account=account, **how)
+    except ParameterError as problem:
+        raise DataError(f"the statement speaks of noise that cannot be: {problem}") from None
+
+
+def _check_counted_in(statement: PrivacyStatement) -> Check:
+    """Whether the promise covers this release and all that was promised before and went into it."""
+    before = {name: str(said) for name, said in statement.parameters.items() if name.startswith("promise_of_")}
+    own = _own(statement)
+    level = statement.parameters.get("epsilon_for_level", 0.0)
+    parts = [(own.epsilon, own.delta), (float(level) * _DIGITS[0] if isinstance(level, int | float) else 0.0, 0.0)]
+    least = ApproxDP(*(sum(each) for each in zip(*parts, *map(_at_least, before.values()), strict=True)))
+    seen = f"{statement.guarantee}" + (f", of which {', '.join(before.values())} for what was before" if before else "")
+    name = "the promise covers the release and what went into it"
+    return Check(name, _covers(statement, least), seen)
+
+
+def _real(statement: PrivacyStatement, name: str) -> float:
+    value = statement.parameters.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DataError(f"the statement lacks the {name} of its release: it is not one that dptext wrote")
+    return float(value)
 
 
 def description_folder(data: Path, named: Path | None = None) -> Path | None:

@@ -39,6 +39,7 @@ from dptext.release.privatize import privatize
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.file_attacks import drawn_as_said, expect_recovery, infer, link, link_bank, recover
 from dptext.reports.file_audit import Check, audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
+from dptext.reports.folders import folder_kind, other_than_reported
 from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.reports.making import Making, Question
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
@@ -47,7 +48,7 @@ from dptext.reports.synthetic import OfSynthetic
 from dptext.representations.files import VECTOR
 from dptext.sentences.origins import Likelihoods, alike
 from dptext.sentences.rewriter import BankRewriter
-from dptext.synthesis.distribution import announces_description, is_described
+from dptext.synthesis.distribution import is_described
 from dptext.text.identifying import columns_of as columns_in
 from dptext.text.tokens import Kind, fold, split
 from dptext.vectors.formats import GLOVE_PACKAGE, KNOWN_VECTORS
@@ -112,11 +113,11 @@ def report(
             if asked.get(name) is not None:
                 asked[name] = Path(asked[name])
         private = Question(private=Path(private), **asked)
-    if private.private.is_dir() and announces_description(private.private):
-        raise ParameterError(
-            f"{private.private.name} is a description: a report is about a corpus that was made from it (dptext audit "
-            "checks the description itself)"
-        )
+    if private.private.is_dir():
+        folder = private.private if private.private.name else private.private.resolve()
+        why_not = other_than_reported(folder, folder_kind(folder))
+        if why_not is not None:
+            raise ParameterError(why_not)
     data, beside = data_and_statement(private.private)
     extras(_packages(private, data), "this report")  # before minutes of work, and all of them at once
     statement = read_statement(beside)

@@ -38,6 +38,7 @@ from dptext.vectors.word_vectors import WordVectors
 __all__ = [
     "Described",
     "StoredDevice",
+    "check_device",
     "check_promise",
     "described",
     "read_device",
@@ -271,6 +272,19 @@ def read_device(folder: str | os.PathLike[str], encoder: TextEncoder | None) -> 
             f"{source}: the encoder is not the one that was saved: {', '.join(differ)} differ; get it again"
         )
     return StoredDevice(source, found, bound, randomizer, statement)
+
+
+def check_device(folder: Path) -> PrivacyStatement:
+    """Check that the files of a saved encoder are those that the configuration announces; nothing is built.
+
+    Returns:
+        Its statement.
+
+    Raises:
+        DataError, StorageError: they are not, or cannot be read.
+    """
+    _, contents = _FOLDER.read(folder, folder.name)
+    return read_statement_of(contents[_PRIVACY], folder.name, _PRIVACY)
 
 
 def check_promise(stored: StoredDevice, promised: PrivacyStatement) -> None:

@@ -1,0 +1,193 @@
+"""Folders that somebody names to audit, explain and report: each kind that the tool writes, and what is none."""
+
+import json
+import shutil
+
+import pytest
+
+import dptext
+from dptext.files.documents import Document
+from dptext.vectors.folder import write_folder
+from sentences.banks import bank
+
+SECRET = "qsecretq"
+WORDS = ["tea", "cup", "cake", "tax", "law", "judge", "rain", "sun"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One folder of each kind."""
+    folder = tmp_path_factory.mktemp("folders")
+    points = [[float(n % 3), float(n % 5), float(n == 2), 1.0] for n in range(len(WORDS) + 1)]
+    words = dptext.WordVectors([*WORDS, "<unk>"], points)
+    documents = [
+        Document(
+            f"{WORDS[n % 8]} {WORDS[n % 7]} {SECRET}", user=f"u{n}", attributes={"wish": ("open", "strict")[n % 2]}
+        )
+        for n in range(40)
+    ]
+    levels = {"strict": 1.0, "open": 8.0}
+    model = dptext.Cooccurrence(words, epsilon=levels, delta=1e-6, level="wish", window=2)
+    model.fit(documents).save(folder / "learned")
+    dptext.save_vectors(words, folder / "public")
+    bank().save(folder / "bank")
+    texts = " ".join(WORDS)
+    dptext.PrivateEncoder(words, dptext.PrivUnit(epsilon=4.0), dimension=3).fit([texts, "tea cup", "tax", "sun"]).save(
+        folder / "device"
+    )
+    (folder / "outs").mkdir()
+    rows = "".join(json.dumps({"text": each.text}) + "\n" for each in documents)
+    (folder / "in.jsonl").write_text(rows)
+    mechanism = dptext.TEM(dptext.load_vectors(str(folder / "public")), epsilon=3.0)
+    for name in ("a", "b"):
+        dptext.privatize_file(folder / "in.jsonl", folder / "outs" / f"{name}.jsonl", mechanism)
+    (folder / "outs" / "notes.md").write_text("no release\n")
+    (folder / "empty").mkdir()
+    return folder
+
+
+@pytest.fixture
+def own(made, tmp_path):
+    """Folders to change."""
+    shutil.copytree(made, tmp_path / "own")
+    return tmp_path / "own"
+
+
+def restated(folder, name, **fields):
+    """The folder with another statement, announced as if it had been written so: what a forger would do."""
+    words = dptext.load_vectors(str(folder))
+    said = words.statement
+    fields = {key: value for key, value in fields.items() if key != "parameters"} | {
+        "parameters": {**said.parameters, **fields.get("parameters", {})}
+    }
+    out = folder.with_name(name)
+    out.mkdir()
+    bare = dptext.WordVectors(list(words.words), words.matrix, source=words.source)
+    write_folder(bare.with_statement(said.replace(**fields)), out, name=out)
+    return out
+
+
+def test_vectors_that_were_learned_are_checked_and_their_account_is_computed_again(made, run):
+    code, out, err = run("audit", made / "learned", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert {each["held"] for each in found["checks"]} == {True}
+    assert {
+        "vectors.bin is a copy of these vectors",
+        "the promise to users of the level 'strict' follows from the parameters",
+        "the promise to everybody follows from the parameters",
+    } <= {each["check"] for each in found["checks"]}
+    assert (found["refuted"], found["verdict"]["outcome"], found["verdict"]["allowed"]) == (False, "exact", 8.0)
+    code, out, _ = run("audit", made / "learned" / "privacy.json")
+    assert code == 0
+    assert "cannot be seen from outside" in " ".join(out.split())
+    assert SECRET not in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"guarantee": dptext.ApproxDP(4.0, 1e-6)}, "NO  the promise covers the release"),  # less than what it cost
+        ({"guarantee": dptext.ApproxDP(4.0, 1e-6), "parameters": {"epsilon": 4.0}}, "NO  the promise to everybody"),
+        ({"parameters": {"sigma": 0.4}}, "NO  the promise to everybody"),
+        ({"parameters": {"words": 8}}, "NO  there are as many words"),
+    ],
+)
+def test_a_statement_that_promises_more_than_its_noise_keeps_is_refuted(own, run, fields, message):
+    code, out, err = run("audit", restated(own / "learned", "forged", **fields))
+    assert code == 3, err
+    assert message in out
+    assert "refuted: privacy.json promises what does not hold" in err
+
+
+def test_a_folder_that_was_changed_and_a_copy_that_is_another_are_found(own, run):
+    copy = own / "learned" / "vectors.bin"
+    copy.write_bytes(copy.read_bytes()[:-1] + b"x")
+    code, out, _ = run("audit", own / "learned")
+    assert code == 3
+    assert "NO  vectors.bin is a copy of these vectors (it holds others)" in out
+    words = own / "learned" / "words.txt"
+    words.write_text(words.read_text().replace("tea", "tee"))
+    code, _, err = run("audit", own / "learned")
+    assert (code, "not those of the fingerprint" in err) == (1, True)
+
+
+def test_an_encoder_for_devices_is_audited_as_its_vectors_are(own, run):
+    code, out, err = run("audit", own / "device", "--samples", 4000, "--seed", 1)
+    assert code == 0, err
+    assert "yes all files are those that config.json announces" in out
+    code, out, _ = run("explain", own / "device")
+    assert code == 0
+    assert "device: verified, encoder and statement are those that its config.json announces" in out
+    (own / "device" / "privacy.json").write_text("{}")
+    for command in ("audit", "explain"):
+        assert run(command, own / "device")[0] == 1
+
+
+def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(own, run):
+    code, out, err = run("audit", own / "outs", "--vectors", own / "public", "--seed", 1)
+    assert code == 0, err
+    assert [line for line in out.splitlines() if line.endswith(".jsonl")] == ["a.jsonl", "b.jsonl"]
+    code, out, _ = run("explain", own / "outs")
+    assert code == 0
+    assert out.count("verified, its SHA-256") == 2
+    changed = own / "outs" / "b.jsonl"
+    changed.write_text(changed.read_text() + '{"text": "tea"}\n')
+    code, _, err = run("audit", own / "outs", "--vectors", own / "public", "-q")
+    assert (code, "refuted: b.jsonl.privacy.json promises what" in err) == (3, True)
+    code, _, err = run("explain", own / "outs", "-q")
+    assert (code, "b.jsonl: not the data" in err) == (1, True)
+
+
+def test_a_file_that_cannot_be_audited_keeps_no_other_from_it(own, run):
+    (own / "outs" / "a.jsonl.privacy.json").write_text("{}")
+    code, out, err = run("audit", own / "outs", "--vectors", own / "public", "--json")
+    assert (code, "1 of 2 files could not be audited; a.jsonl" in err) == (1, True)
+    assert [each["refuted"] for each in json.loads(out).values()] == [False, None]
+
+
+@pytest.mark.parametrize(
+    ("command", "folder", "code", "message"),
+    [
+        ("audit", "bank", 2, "nothing is promised to who wrote them. Audit what was made with it"),
+        ("audit", "public", 1, "vectors without a statement"),
+        ("audit", "empty", 2, "no folder that dptext wrote"),
+        ("explain", "public", 1, "vectors without a statement"),
+        ("explain", "empty", 1, "no folder that dptext wrote"),
+        ("report", "bank", 2, "a report is about what was made with it"),
+        ("report", "learned", 2, "dptext attack membership learned"),
+        ("report", "device", 2, "a report is about the vectors that it made"),
+        ("report", "outs", 2, "holds 2 private files, and a report is about one: dptext report "),
+        ("report", "empty", 2, "no folder that dptext wrote"),
+    ],
+)
+def test_what_has_no_answer_is_told_what_to_run(made, run, tmp_path, command, folder, code, message):
+    more = ["-o", tmp_path / "page.html"] if command == "report" else ["-q"]
+    found, out, err = run(command, made / folder, *more)
+    assert (found, out) == (code, ""), err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_bank_is_explained(made, run):
+    code, out, _ = run("explain", made / "bank")
+    assert code == 0
+    assert "public texts" in out
+    assert "verified" in out
+
+
+def test_the_folder_one_is_in_is_answered_too(made, run, monkeypatch):
+    monkeypatch.chdir(made / "outs")
+    assert run("explain", ".")[0] == 0
+    assert run("audit", ".", "-q", "--vectors", made / "public", "--seed", 1)[0] == 0
+    assert "a report is about one" in run("report", ".", "-o", "page.html")[2]
+
+
+def test_a_bank_that_is_not_there_is_one_short_line(made, run):
+    options = ["-o", made / "z.jsonl", "--mechanism", "bank", "--epsilon", 5]
+    _, _, err = run("privatize", made / "in.jsonl", *options, "--bank", made / "nobank")
+    assert "there is no such folder" in err
+    _, _, err = run("privatize", made / "in.jsonl", *options, "--bank", made / "empty")
+    assert "config.json is missing" in err
+    assert "features.safetensors" not in err
