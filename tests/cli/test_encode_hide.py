@@ -37,6 +37,7 @@ def write(name, count, seed):
 
 def hide(run, *more, name="in.jsonl"):
     usual = ["--encoder", "small.txt", "--epsilon", 8] if "--encoder" not in more else ["--epsilon", 8]
+    usual += [] if "--train" in more else ["--yes"]
     return run(
         "encode", name, "-o", "out.parquet", "--hide", "gender", "--task", "topic", "--dimension", 4, "--epochs", 2,
         *usual, *more,
@@ -45,6 +46,30 @@ def hide(run, *more, name="in.jsonl"):
 
 def statement():
     return dptext.PrivacyStatement.from_json(Path("out.parquet.privacy.json").read_text())
+
+
+NO_TRAIN = ("encode", "in.jsonl", "-o", "out.parquet", "--hide", "gender", "--task", "topic", "--epsilon", 8)
+
+
+@pytest.mark.parametrize("more", [(), ("-q",)])
+def test_without_public_rows_and_a_terminal_it_wants_a_yes(work, run, more):
+    code, out, err = run(*NO_TRAIN, "--encoder", "small.txt", *more)
+    assert (code, out) == (2, "")
+    assert "name public rows (--train FILE), or go on all the same (--yes)" in err
+    assert not Path("out.parquet").exists()
+
+
+def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
+    asked = []
+    monkeypatch.setattr("dptext.cli.encode.can_ask", lambda: True)
+    monkeypatch.setattr("dptext.cli.encode.confirm", lambda question, **_: asked.append(question))
+    code, out, err = run(*NO_TRAIN, "--encoder", "small.txt")
+    assert (code, out) == (1, "")
+    assert "trained on IN, whose documents that does not protect" in asked[0]
+    assert len(asked) == 1
+    assert "Training on" not in err
+    assert "Nothing was written" in err
+    assert not Path("out.parquet").exists()
 
 
 @pytest.mark.slow
@@ -115,7 +140,9 @@ def test_csv_and_parquet_and_a_recurrent_encoder(work, run):
     ],
 )
 def test_options_that_do_not_go_together(work, run, options, message):
-    code, _, err = run("encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, *options)
+    code, _, err = run(
+        "encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, "--yes", *options
+    )
     assert code == 2
     assert message in err
     assert not Path("out.parquet").exists()
@@ -124,7 +151,7 @@ def test_options_that_do_not_go_together(work, run, options, message):
 def test_bad_labels_are_one_line_without_a_value(work, run):
     code, _, err = run(
         "encode", "in.jsonl", "-o", "out.parquet", "--encoder", "small.txt", "--epsilon", 8, "--hide", "nothing",
-        "--task", "topic",
+        "--task", "topic", "--yes",
     )  # fmt: skip
     assert code == 1, err
     assert SECRET not in err

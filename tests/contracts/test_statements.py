@@ -1,15 +1,20 @@
 """What every release states, whatever made it: one builder, what all take for granted, a condition, and a way back."""
 
 import ast
+import math
 from pathlib import Path
 
 import pytest
 
 import dptext
 from contracts.cases import CASES
-from dptext import PrivacyStatement
+from dptext import ZCDP, MetricDP, PrivacyStatement, PureDP
 from dptext.privacy.condition import SameLayout, SameSentenceCount
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.statement import TAKEN_FOR_GRANTED, software
+from dptext.privacy.wording import Strength, held_in_brief, strength_in_brief
+from dptext.reports.answers import Decision, recommendation
+from dptext.reports.page import Report
 from dptext.words import registry
 
 SOURCE = Path(dptext.__file__).parent
@@ -27,6 +32,48 @@ def test_every_release_says_what_all_take_for_granted_and_reads_back(name):
         assert statement.neighbours
         assert PrivacyStatement.from_json(statement.to_json()) == statement
         assert statement.neighbours in " ".join(statement.explain().split())
+
+
+def _strengths(text):
+    """Which sentences about how much a bound protects stand in a text."""
+    return [each for each in Strength if each.value and each.value in " ".join(text.split())]
+
+
+@pytest.mark.filterwarnings("ignore:delta")
+@pytest.mark.parametrize("name", CASES)
+def test_explain_page_and_card_say_the_same_of_how_strong_it_is(name):
+    """One `Strength`: what `explain` calls too large no page calls strong, and no card."""
+    for statement in CASES[name]():
+        found = Strength.of(statement.epsilon)
+        words = [found] if found.value and math.isfinite(statement.epsilon) else []
+        report = Report(title="a release", statement=statement)
+        explained, (brief, good) = statement.explain(), strength_in_brief(statement)
+        assert _strengths(explained) == _strengths(brief) == words
+        assert _strengths(report.card()) == words
+        assert (good is False) == (found is Strength.TOO_LARGE)
+        held, protects = held_in_brief(statement, "exact")
+        assert protects is {Strength.PROTECTS: True, Strength.WEAK: None, Strength.TOO_LARGE: False}[found]
+        assert math.isfinite(statement.epsilon) or "Nothing is promised" in held
+        assert ("strong enough" in held) == (found is Strength.PROTECTS)
+        decision = recommendation(report).decision
+        assert (decision is Decision.HAND_ON) == (found is Strength.PROTECTS)
+        assert (decision is Decision.NOT) == (found is Strength.TOO_LARGE)
+
+
+@pytest.mark.parametrize(
+    "guarantee", [NoGuarantee("it is a copy"), PureDP(math.inf), MetricDP(1.0, "euclidean"), ZCDP(math.inf)]
+)
+def test_what_nothing_bounds_is_strong_nowhere(guarantee):
+    statement = PrivacyStatement(
+        guarantee=guarantee, unit="document", relation="substitution", condition="any two texts", trust="local",
+        mechanism="x",
+    )  # fmt: skip
+    report = Report(title="a release", statement=statement)
+    unbounded = ("othing bounds", "no protection", "nothing is promised", "may learn everything")
+    for text in (statement.explain(), report.html(), report.card(), strength_in_brief(statement)[0]):
+        assert "strong enough" not in text
+        assert any(each in text for each in (*unbounded, Strength.TOO_LARGE.value))
+    assert recommendation(report).decision is Decision.NOT
 
 
 @pytest.mark.parametrize("name", registry.MECHANISMS | registry.PUBLISHED_ONLY)

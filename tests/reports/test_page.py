@@ -330,7 +330,7 @@ def test_what_is_said_of_use_is_its_grade(low, high, row, good):
     report = _report(utility=[_task(low, high)])
     found = answers(report)[-1]
     said = row.replace("the majority", "a blind guess")
-    assert found.words.endswith(f"It is {said}.")
+    assert found.words.startswith(f"A model that learns from private rows is {said}: ")
     assert found.good is good
     sign = {True: "good", None: "plain", False: "bad"}[good]
     assert f'<td class="{sign}">{row.replace("the majority", "without the texts")}' in report.html()
@@ -373,6 +373,23 @@ def test_a_promise_that_a_seed_voids_is_no_good_news():
     found = next(each for each in answers(report) if "hold" in each.question)
     assert found.good is False
     assert "A seed was used" in found.words
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "unchanged", "good", "says"),
+    [
+        (20.0, 0, True, "None of the 60 looked at"),
+        (20.0, 284, False, "284 of the 2,000 that were looked at came out word for word"),
+        (8.0, 1, False, "but for capital letters, numbers and addresses."),
+        (2.0, 3, None, "The promise leaves open for each text whether it did."),
+    ],
+)
+def test_texts_that_came_out_unchanged_are_bad_news_where_no_promise_protects(epsilon, unchanged, good, says):
+    report = Report(title="x", statement=_statement(PureDP(epsilon)), unchanged=(unchanged, 2000 if unchanged else 60))
+    found = next(each for each in answers(report) if "unchanged" in each.question)
+    assert (found.good, found.owner_only) == (good, True)
+    assert says in found.words
+    assert "unchanged" not in report.card()
 
 
 def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
@@ -435,7 +452,7 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
             PureDP(2.0),
             {"attacks": [_attack(0.8, 0.9, attack="attribute inference of 'age' (linear)")]},
             Decision.TO_SOME,
-            "It gives 'age' away",
+            "people only who may know 'age' of those who wrote it",
             "It gives 'age' away",
         ),
         (

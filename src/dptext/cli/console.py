@@ -17,6 +17,7 @@ from dptext.files.documents import DocumentReader
 __all__ = [
     "Bar",
     "Stopped",
+    "can_ask",
     "confirm",
     "print_json",
     "progress_bar",
@@ -70,7 +71,7 @@ def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
         pipe): what there is to know was said before, and the run goes on. On a terminal the question is asked, and only
         ``y`` or ``yes`` is a yes.
     """
-    if yes or quiet or not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+    if yes or quiet or not can_ask():
         return True
     sys.stderr.write(f"{_shown(question)} [y/N] ")
     sys.stderr.flush()
@@ -78,6 +79,11 @@ def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
     if not answer.endswith("\n"):
         say("")  # the input ended: the next line is to begin on its own
     return answer.strip().casefold() in ("y", "yes")
+
+
+def can_ask() -> bool:
+    """Whether somebody could answer a question."""
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
 
 def _is_terminal(stream: Any) -> bool:

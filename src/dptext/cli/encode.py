@@ -14,7 +14,7 @@ import typer
 
 from dptext.checks import meant, shown
 from dptext.cli import options
-from dptext.cli.console import print_json, say, stopped_with_notes
+from dptext.cli.console import can_ask, confirm, print_json, say, stopped_with_notes
 from dptext.cli.outputs import check_places, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
@@ -136,7 +136,7 @@ class HidingOptions:
         typer.Option(
             metavar="FILE",
             help="With --hide: public rows to train on (may be repeated). Without any, IN: its documents are then not "
-            "protected by the training.",
+            "protected by the training, and it asks first (or wants --yes).",
         ),
     ] = ()
     alpha: Annotated[float | None, typer.Option(help="With --hide: weight of hiding against the task.")] = None
@@ -170,6 +170,7 @@ def encode(
     run: options.Run,
     charge: options.Charge,
     output: options.Output,
+    yes: options.Yes = False,
 ) -> None:
     """Turn every text into a private vector, and write OUT.parquet and OUT.parquet.privacy.json."""
     if compare is not None:
@@ -191,7 +192,7 @@ def encode(
         if os.path.lexists(asked.save) and (hiding.hide or not _is_saved(asked.save)):
             raise ParameterError(f"{str(asked.save)!r} is there already: choose another name for --save")
     if hiding.hide:
-        device = _train(hiding, asked, rows, every, output, seed=run.seed)
+        device = _train(hiding, asked, rows, every, output, yes=yes, seed=run.seed)
     elif _is_saved(Path(asked.encoder)):
         device = _load(asked)
     else:
@@ -492,6 +493,24 @@ def _check_hiding(
         )
 
 
+def _confirm_training_on_input(output: options.Output, *, yes: bool) -> None:
+    """Whether to train on documents that the training does not protect: only where somebody says so.
+
+    Raises:
+        ParameterError: nobody can be asked, and ``--yes`` was not given.
+        typer.Exit: the person at the terminal said no.
+    """
+    if not yes and not can_ask():
+        raise ParameterError(
+            "--hide without --train trains on IN itself, and does not protect its documents from whoever gets the "
+            "encoder: name public rows (--train FILE), or go on all the same (--yes)"
+        )
+    question = "Without --train the encoder is trained on IN, whose documents that does not protect. Go on?"
+    if not confirm(question, yes=yes, quiet=False):
+        output.say("Nothing was written. Train on public rows: --train FILE.")
+        raise typer.Exit(1)
+
+
 def _train(
     hiding: HidingOptions,
     asked: EncoderOptions,
@@ -499,9 +518,10 @@ def _train(
     sources: Sequence[Path],
     output: options.Output,
     *,
+    yes: bool,
     seed: int | None,
 ) -> DeviceEncoder:
-    """Train on the files of ``--train``, or on the rows of IN.
+    """Train on the files of ``--train``, or on the rows of IN where somebody says that this is meant.
 
     Raises:
         ParameterError: a fitted encoder; a pipe that would have to be read twice; an option out of range.
@@ -521,6 +541,8 @@ def _train(
         )
     if not public and any(map(is_pipe, sources)):
         raise ParameterError("without --train the input is read twice, to train and to encode: name files as IN")
+    if not public:
+        _confirm_training_on_input(output, yes=yes)
     files = hiding.train or sources
     reading = rows.reading | {"keep": (task, *hiding.hide)} | ({"suffix": None} if public else {})
     documents = list(read_documents(files, **reading))

@@ -25,6 +25,7 @@ from dptext.privacy.wording import (
     of_words,
     strength_in_brief,
 )
+from dptext.release.release import kept_as_it_was
 from dptext.reports.grades import Grade, grade, said
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Decision", "Recommendation", "answers", "is_exact", "kind_of", "main_scores", "recommendation"]
 
+_A_COLUMN = kept_as_it_was("").partition("'")[0]
 _EXACT = 1e-9  # an interval this narrow holds rounding only
 
 
@@ -61,7 +63,7 @@ def answers(report: Report) -> list[Answer]:
         _held(report),
     ]
     if report.unchanged is not None:
-        found.append(_unchanged(*report.unchanged))
+        found.append(_unchanged(report.statement, *report.unchanged))
     found += _attackers(report)
     found += _use(report)
     if report.gaps:
@@ -155,11 +157,17 @@ def _held(report: Report) -> Answer:
     return Answer("Does the promise hold, and does it protect?", words, good)
 
 
-def _unchanged(unchanged: int, rows: int) -> Answer:
-    """A text that came out as it was is not hidden from anybody, whatever the promise allows."""
+def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer:
+    """A text that came out as it was, where no promise that protects by itself leaves open whether it did."""
     some = f"{unchanged:,} of the {rows:,} that were looked at" if unchanged else f"None of the {rows:,} looked at"
-    words = f"{some} came out word for word as they were, but for capital letters, numbers and addresses."
-    return Answer("How many texts came out unchanged?", words, good=not unchanged, owner_only=True)
+    words = f"{some} came out word for word as they were, but for capital letters"
+    words += "." if of_bank(statement) else ", numbers and addresses."
+    good: bool | None = not unchanged
+    if unchanged and of_bank(statement):
+        words, good = f"{words} They stand in the public bank as well.", None
+    elif unchanged and _strength(statement) is Strength.PROTECTS:
+        words, good = f"{words} The promise leaves open for each text whether it did.", None
+    return Answer("How many texts came out unchanged?", words, good, owner_only=True)
 
 
 # -- who attacks it ----------------------------------------------------------------------------------------------
@@ -188,8 +196,8 @@ def _attack(kind: str, scores: Sequence[AttackScore]) -> tuple[str, bool | None]
     words = _of_attack(kind, best)
     if _grade(worst) > _grade(best):
         learns = "a little" if _grade(worst) is Grade.LITTLE else "something"
-        which = "By another number it is" if _grade(best).is_shown else f"But the attacker learns {learns}:"
-        which = which if _grade(worst).is_shown else "By another number,"
+        hidden = _grade(worst).is_shown and not _grade(best).is_shown
+        which = f"But the attacker learns {learns}:" if hidden else "By another number,"
         words += (
             f" {which} {said(_grade(worst), 'attacker').words} ({worst.attack}: {worst.measure} "
             f"{worst.score.value:.2f}, where somebody who sees nothing has {worst.baseline:.2f})."
@@ -267,8 +275,10 @@ def _use(report: Report) -> list[Answer]:
         words = f"What was measured is {judged.words}."
         return [Answer("Is it still useful?", words, judged.good, owner_only=owner)]
     rivals = [each for each in others if each.is_rival]
+    share = _of_hundred(ours.score.value)
+    share = f"{'' if ours.grade is Grade.NEARLY_ALL else 'right '}for {share}"
     if report.corpus is not None:
-        words = f"A model that learns from the corpus is right for {_of_hundred(ours.score.value)} of 100 real texts"
+        words = f"A model that learns from the corpus is {judged.words}: {share} of 100 real texts"
         real = [each for each in others if not each.is_rival]
         if real:
             words += f"; one that learns from real texts, for {_of_hundred(real[0].score.value)}"
@@ -276,14 +286,14 @@ def _use(report: Report) -> list[Answer]:
             best = max(rivals, key=lambda each: each.score.value)
             words += f"; the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})"
     else:
-        words = f"A model that learns from private rows is right for {_of_hundred(ours.score.value)} of 100"
+        words = f"A model that learns from private rows is {judged.words}: {share} of 100"
         original = [each for each in others if each.what.startswith("trained on original")]
         if original:
             words += f"; one that learns from the originals, for {_of_hundred(original[0].score.value)}"
         if rivals:
             words += f"; one that learns from {rivals[0].what.removeprefix('trained on ').partition(',')[0]}, for "
             words += _of_hundred(rivals[0].score.value)
-    words += f"; a blind guess, for {_of_hundred(ours.baseline)}. It is {judged.words}."
+    words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
     return [Answer("Is it still useful?", words, judged.good, owner_only=owner)]
 
 
@@ -443,19 +453,33 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
     else:
         decision = Decision.HAND_ON
         words = f"This may be handed on to anybody: the promise protects each {unit} by itself, whatever else is known."
-        if unit is not Unit.USER:
-            words += f" Who wrote several {unit}s is protected less."
     sentences = [words]
     attribute = _worst(scores, of_attributes=True)
     if attribute is not None and _is_loud(attribute):
-        decision = max(decision, Decision.TO_SOME)
         what = kind_of(attribute).removeprefix("attribute inference of ")
         sentences.append(f"It gives {what} away: whoever receives it must be allowed to know that.")
-    if decision is not Decision.HAND_ON:
+        if decision is Decision.HAND_ON:
+            decision = Decision.TO_SOME
+            sentences = [
+                f"Hand this on to people only who may know {what} of those who wrote it, which it gives away; all else "
+                f"of each {unit} the promise protects by itself."
+            ]
+    if strength is Strength.PROTECTS:
+        sentences += _not_covered(report.statement)
+    elif decision is not Decision.HAND_ON:
         sentences.append(_better(report))
     if report.utility and said(report.utility[0].grade, "model").good is False:
         sentences.append("For what was measured it is of no use: less noise, more texts or another way is needed.")
     return decision, sentences
+
+
+def _not_covered(statement: PrivacyStatement) -> list[str]:
+    """What a promise that protects a unit leaves out."""
+    several = "" if statement.unit is Unit.USER else f"who wrote several {statement.unit}s is protected less"
+    kept = any(each.startswith(_A_COLUMN) for each in statement.exposed)
+    columns = "the kept columns are not protected" if kept else ""
+    found = ", and ".join(filter(None, (several, columns)))
+    return [f"{found[0].upper()}{found[1:]}."] if found else []
 
 
 def _name_the_original(report: Report) -> str:
@@ -515,9 +539,7 @@ def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
                 f"You may use this release and pass it on, with its statement: the promise protects each {unit} by "
                 "itself, whatever else is known."
             )
-            if unit is not Unit.USER:
-                words += f" Who wrote several {unit}s is protected less."
-    sentences = [words]
+    sentences = [words, *(_not_covered(report.statement) if strength is Strength.PROTECTS else [])]
     attribute = _worst(report.attacks, of_attributes=True)
     if attribute is not None and _is_loud(attribute):
         what = kind_of(attribute).removeprefix("attribute inference of ")

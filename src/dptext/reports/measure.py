@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -361,7 +361,7 @@ class _OfWords(_RowByRow):
             self.notes.append(_NO_ENCODER)
             return
         asked = self.asked
-        self.unchanged = _unchanged(raw.texts, rows.texts)
+        self.unchanged = _unchanged(raw.texts, rows.texts, placeholders=PLACEHOLDERS)
         before, after = replace(raw, people=self._column(rows, asked.user)), rows
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         self.owner_attacks += link(before, after, seed=asked.seed)
@@ -469,20 +469,23 @@ class _OfVectors(_RowByRow):
         self.notes.append(_NO_ENCODER)
 
 
-def _unchanged(originals: Sequence[str | None], private: Sequence[str | None]) -> tuple[int, int]:
+def _unchanged(
+    originals: Sequence[str | None], private: Sequence[str | None], *, placeholders: Mapping[Kind, str] | None = None
+) -> tuple[int, int]:
     """How many texts that have a word came out word for word, but for capital letters and what placeholders stand for,
     and how many there are: what `dptext.release.release.Tally` counts while they are made."""
+    known = placeholders or {}
     pairs = [
         (before, after)
         for before, after in zip(originals, private, strict=True)
         if before is not None and after is not None and any(kind is Kind.WORD for _, kind in split(before))
     ]
-    return sum(_as_it_comes_out(before) == _as_it_comes_out(after) for before, after in pairs), len(pairs)
+    return sum(_as_it_comes_out(before, known) == _as_it_comes_out(after, known) for before, after in pairs), len(pairs)
 
 
-def _as_it_comes_out(text: str) -> str:
+def _as_it_comes_out(text: str, placeholders: Mapping[Kind, str]) -> str:
     """A text as it would stand in a release whose words all stayed, without spaces."""
-    return "".join(PLACEHOLDERS.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
+    return "".join(placeholders.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
 
 
 def _drawn_afresh(mechanism: TextMechanism) -> list[Sample]:
