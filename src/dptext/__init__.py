@@ -237,7 +237,8 @@ def __getattr__(name: str) -> Any:
         )
         return getattr(import_module(f"dptext.{module}") if module else modules[__name__], new)
     if name in _HOME:
-        found = globals()[name] = getattr(import_module(f"dptext.{_HOME[name]}"), name)
+        found = getattr(import_module(f"dptext.{_HOME[name]}"), name)
+        found = globals()[name] = import_module("dptext.calls").answering(found)
         return found
     for home in _HOME.values():  # dptext.privacy.guarantee, after "import dptext" alone
         if home.partition(".")[0] == name:

@@ -1,16 +1,22 @@
-"""How a public function is called: what becomes of arguments under the names that they had in the version before."""
+"""How a public function is called: arguments under the names that they had in the version before, and what is answered
+to a call that does not fit.
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
+from inspect import Parameter, signature, unwrap
+from numbers import Real
 from types import FunctionType
 from typing import Any, TypeVar
 
-from dptext.errors import ParameterError
+from dptext.checks import meant, shown
+from dptext.errors import CallError, ParameterError
 
-__all__ = ["renamed"]
+__all__ = ["answering", "renamed", "wrapping"]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -67,3 +73,96 @@ def wrapping(called: Callable[..., Any], function: Any) -> Any:
     body: Any = called
     made = FunctionType(body.__code__, function.__globals__, function.__name__, None, body.__closure__)
     return update_wrapper(made, function)
+
+
+# -- a call that does not fit ---------------------------------------------------------------------------------
+
+
+def answering(public: Any) -> Any:
+    """A public class or function that answers a call that does not fit with the spelling that does.
+
+    ``TEM(vectors, 5.0)``: "TEM takes epsilon by name: TEM(vectors, epsilon=5.0)"; the same for an argument that is
+    missing or that there is not. A call that fits costs one more call. A class stays the class that it is: its
+    constructor and its own methods are replaced in place. A function takes the place of the one in its module.
+    """
+    if isinstance(public, type):
+        for owner in public.__mro__:
+            if owner.__module__.partition(".")[0] == "dptext":
+                for name, method in list(vars(owner).items()):
+                    if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
+                        is_new = name == "__init__"  # whose signature a class may show in place of its constructor's
+                        setattr(owner, name, _answering(method, owner if is_new else method, own=1))
+        return public
+    if not isinstance(public, FunctionType):
+        return public
+    made = _answering(public, public, own=0)
+    setattr(sys.modules[public.__module__], public.__name__, made)
+    return made
+
+
+def _answering(function: Any, described: Any, *, own: int) -> Any:
+    """``own``: how many of the first arguments the caller does not write (``self``)."""
+    try:
+        parameters = list(signature(described).parameters.values())
+    except ValueError:  # of an exception, say
+        return function
+    name, parameters = described.__name__, parameters[own:] if described is function else parameters
+    if hasattr(function, "_answers") or not any(each.kind is Parameter.KEYWORD_ONLY for each in parameters):
+        return function
+    answer = _answer
+
+    def called(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except TypeError as error:
+            better = answer(error, function, (name, parameters), arguments[own:], options)
+            if better is None:
+                raise
+        raise better
+
+    made = wrapping(called, function)
+    made._answers = True
+    return made
+
+
+def _answer(
+    error: TypeError,
+    function: Any,
+    described: tuple[str, list[Parameter]],
+    given: tuple[Any, ...],
+    options: dict[str, Any],
+) -> CallError | None:
+    """What is said of a call that does not fit; None where it fitted, and went wrong within."""
+    name, own = described
+    within = unwrap(function)
+    trace: Any = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is within.__code__:
+            return None
+        trace = trace.tb_next
+    by_place = [each.name for each in own if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    by_name = [each for each in own if each.kind is Parameter.KEYWORD_ONLY]
+    needed = [each.name for each in by_name if each.default is Parameter.empty and each.name not in options]
+    if len(given) > len(by_place):
+        free = [*needed, *(each.name for each in by_name if each.name not in (*needed, *options))]
+        values = given[len(by_place) :][: len(free)]
+        spelled = [f"{each}={_spelled(value)}" for each, value in zip(free, values, strict=False)]
+        names = ", ".join(free[: len(values)]) or "no more"
+        return CallError(f"{name} takes {names} by name: {name}({', '.join([*by_place, *spelled])})")
+    foreign = [each for each in options if each not in {each.name for each in own}]
+    if foreign and not any(each.kind is Parameter.VAR_KEYWORD for each in own):
+        known = [each.name for each in own]
+        return CallError(f"{name} has no argument {foreign[0]}{meant(foreign[0], known)} (it has {', '.join(known)})")
+    at_first = [each for each in own if each.name in by_place[len(given) :] and each.default is Parameter.empty]
+    missing = [*(each.name for each in at_first if each.name not in options), *needed]
+    if not missing:
+        return None
+    spelled = [*(each for each in by_place if each in missing), *(f"{each}=..." for each in needed)]
+    before = by_place[: len(given)]
+    help_ = "; dptext.advise and dptext.calibrate help to choose epsilon" if "epsilon" in missing else ""
+    return CallError(f"{name} needs {', '.join(missing)}: {name}({', '.join([*before, *spelled])}){help_}")
+
+
+def _spelled(value: object) -> str:
+    """A number as it is; of everything else nothing, for it may be somebody's text."""
+    return shown(value) if isinstance(value, Real) else "..."
