@@ -17,7 +17,7 @@ from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
 from dptext.errors import ParameterError
 from dptext.files.streams import standard_input
-from dptext.ledger.ledger import Balance, Ledger, Release, Summary
+from dptext.ledger.ledger import Balance, ChargedRelease, Ledger, Summary
 from dptext.ledger.terms import TEXT, Currency, Terms, in_digits, in_digits_at_least, price
 from dptext.privacy.guarantee import guarantee_to_dict
 
@@ -122,7 +122,7 @@ def void(file: FileArgument, release_id: ReleaseArgument, output: options.Output
     output.say(f"Voided {release.release_id}: {release.units:,} {release.terms.units} have their budget back.")
 
 
-def _found(opened: Ledger, release_id: str) -> Release:
+def _found(opened: Ledger, release_id: str) -> ChargedRelease:
     """The release whose name begins so."""
     release_id = release_id.removesuffix("…")  # copied from what `show` prints
     found = [each for each in opened.releases() if each.release_id.startswith(release_id)]
@@ -145,7 +145,7 @@ def _read_value() -> str:
     raise ParameterError(f"expected UTF-8 on standard input, byte {wrong} is not")
 
 
-def _print(file: Path, summary: Summary, releases: list[Release]) -> None:
+def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:
     console = stdout()
     terms = summary.terms
     facts = Table.grid(padding=(0, 2))
@@ -220,7 +220,7 @@ def _amount(spelled: Callable[[float], str], cost: float, delta: float | None, t
     return f"{name} {spelled(cost)}" + ("" if delta is None else f" (delta {spelled(delta)})")
 
 
-def _costs(release: Release) -> str:
+def _costs(release: ChargedRelease) -> str:
     cost, delta = price(release.guarantee, 1)
     return in_digits(cost) + (f", delta {in_digits(delta)}" if delta else "")
 
@@ -233,7 +233,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _as_data(summary: Summary, releases: list[Release]) -> dict[str, Any]:
+def _as_data(summary: Summary, releases: list[ChargedRelease]) -> dict[str, Any]:
     return {
         **asdict(summary),
         "releases": [

@@ -57,13 +57,24 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Relation, Unit
 from dptext.showing import Facts, Showing
 
-__all__ = ["PENDING", "RELEASED", "TEXT", "Balance", "Ledger", "Limits", "Release", "Reservation", "Summary", "Terms"]
+__all__ = [
+    "PENDING",
+    "RELEASED",
+    "TEXT",
+    "Balance",
+    "ChargedRelease",
+    "Ledger",
+    "Limits",
+    "Reservation",
+    "Summary",
+    "Terms",
+]
 
 PENDING, RELEASED = "pending", "released"
 
 
 @dataclass(frozen=True)
-class Release:
+class ChargedRelease:
     """One line of the ledger.
 
     Attributes:
@@ -278,7 +289,7 @@ class Ledger(Showing):
         with self._read() as connection:
             return self._terms(connection)
 
-    def releases(self) -> list[Release]:
+    def releases(self) -> list[ChargedRelease]:
         """All releases, in the order of their reservation."""
         with self._read() as connection:
             self._check_prices(connection)
@@ -350,7 +361,7 @@ class Ledger(Showing):
         except ParameterError:
             raise store.damaged(self.path) from None
 
-    def _releases(self, connection: store.Connection, condition: str = "") -> list[Release]:
+    def _releases(self, connection: store.Connection, condition: str = "") -> list[ChargedRelease]:
         rows = connection.execute(f"SELECT id, at, state, about, units, documents FROM release {condition}")  # noqa: S608
         try:
             return [_release(*row) for row in rows]
@@ -489,12 +500,12 @@ def _described(
     )
 
 
-def _release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> Release:
+def _release(release_id: str, at: str, state: str, about: str, units: int, documents: int) -> ChargedRelease:
     """A release as the ledger keeps it; a ValueError, TypeError or KeyError where ``about`` is not `_described`."""
     data = json.loads(about)
     guarantee = guarantee_from_dict(data["guarantee"])
     terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=data["by"])
-    return Release(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
+    return ChargedRelease(release_id, at, state, data["mechanism"], guarantee, terms, units, documents)
 
 
 def _refusal(over: store.Overspent, units: int, limits: Limits, terms: Terms, *, pending: int) -> str:
