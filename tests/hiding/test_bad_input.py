@@ -40,7 +40,7 @@ def small(**options):
         ({"adversary_steps": 1.5}, "adversary_steps must be an integer"),
         ({"hidden": 0}, "hidden must be an integer of at least 1"),
         ({"dimension": 1}, "dimension must be an integer from 2"),
-        ({"randomizer": "PrivUnit"}, "expected a randomizer"),
+        ({"randomizer": "PrivUnit"}, "PrivUnit needs epsilon="),
         ({"encoder": None}, "without an encoder, fit takes vectors"),
         ({"encoder": 7}, "encoder must be a known name"),
         ({"public": "yes"}, "public must be true or false"),
