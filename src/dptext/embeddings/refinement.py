@@ -47,7 +47,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SHARE", "News", "bands", "factorised", "filtered", "improved", "learned", "news", "public_base"]
+__all__ = [
+    "SHARE",
+    "News",
+    "Strengths",
+    "bands",
+    "factorised",
+    "filtered",
+    "improved",
+    "learned",
+    "news",
+    "public_base",
+    "strengths",
+]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
@@ -223,8 +235,7 @@ def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
     if count == 0:
         return rows, np.zeros((width, width))
     variances, directions = np.linalg.eigh(rows.T @ rows / count)
-    edge = noise**2 * (1 + math.sqrt(width / count)) ** 2 * _CLEARLY
-    signal = np.where(variances > edge, variances - noise**2, 0.0)
+    signal = np.where(variances > _edge(noise, width, count), variances - noise**2, 0.0)
     gain = np.divide(signal, variances, out=np.zeros_like(signal), where=signal > 0)
     guess: Floats = ((rows @ directions) * gain) @ directions.T
     covariance: Floats = (directions * signal) @ directions.T
@@ -301,3 +312,85 @@ def _fit(noisy: Floats, sigma: float, public: Floats, measured: Rows, strength: 
     normal += _RIDGE * max(float(weights.sum()), 1.0) * np.eye(len(normal))
     fitted = np.linalg.solve(normal, design.T @ (noisy[measured] * (weights / n)[:, None]))
     return fitted[:-1], fitted[-1]
+
+
+# -- before a release, and of one ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """What people say of words that public vectors do not, as variances along directions, band by band.
+
+    Attributes:
+        words: (bands,) how many words of each were measured.
+        variances: of each band those of n_w e_w (equation (model)) that show, for one person, the largest first.
+    """
+
+    words: tuple[int, ...]
+    variances: tuple[Floats, ...]
+
+    def passed(self, people: float, sigma: float, width: int) -> float:
+        """The share of the variance of e_w that equation (posterior) lets through, the mean over words."""
+        found = 0.0
+        for count, variances in zip(self.words, self.variances, strict=True):
+            if len(variances):
+                signal = people**2 * variances
+                seen = signal + sigma**2 > _edge(sigma, width, count)
+                found += count * float((variances * signal / (signal + sigma**2))[seen].sum() / variances.sum())
+        return found / max(sum(self.words), 1)
+
+    def least(self, sigma: float, width: int) -> float:
+        """From how many people on something passes at all; infinite where nothing shows."""
+        needed = [
+            math.sqrt((_edge(sigma, width, count) - sigma**2) / float(variances[0]))
+            for count, variances in zip(self.words, self.variances, strict=True)
+            if len(variances)
+        ]
+        return min(needed, default=math.inf)
+
+
+def strengths(one: Floats, other: Floats, public: Floats, measured: Rows) -> Strengths:
+    """From the mean matrices (V, k) of two halves of the *same kind of public people*, without noise.
+
+    What a half holds by chance is not in the other: products of the two have the signal alone for their mean. By chance
+    they have eigenvalues up to v sqrt(2 k / n), v the variance of a number that chance adds to a half; what is not
+    clearly above counts for nothing, as in `filtered`.
+    """
+    mean, chance = (one + other) / 2, (one - other) / 2
+    sigma = math.sqrt(float((chance[measured] ** 2).mean())) if measured.any() else 0.0
+    of_band = [np.flatnonzero(measured[band]) + band.start for band in bands(len(mean))]
+    strength = np.ones(len(mean))
+    for _ in range(_ROUNDS):
+        slope, intercept = _fit(mean, sigma, public, measured, strength)
+        predicted = public @ slope + intercept
+        for words in of_band:
+            strength[words] = _Along(mean[words], predicted[words]).strength
+    common = _direction(intercept)
+    slope = slope - np.outer(slope @ common, common)
+    found = []
+    for words in of_band:
+        strength[words] = _Along(mean[words], predicted[words]).by_word(sigma)
+        known = strength[words][:, None] * (public[words] @ slope)
+        first, second = (_less(half[words], common) - known for half in (one, other))
+        found.append(_above_chance(first, second))
+    return Strengths(tuple(len(words) for words in of_band), tuple(found))
+
+
+def _less(rows: Floats, direction: Floats) -> Floats:
+    """Rows without a direction of length 1 (or 0)."""
+    return rows - np.outer(rows @ direction, direction)
+
+
+def _above_chance(first: Floats, second: Floats) -> Floats:
+    count, width = first.shape
+    if count == 0:
+        return np.zeros(0)
+    product = first.T @ second / count
+    variances = np.linalg.eigvalsh((product + product.T) / 2)[::-1]
+    by_chance = float(((first - second) ** 2).mean()) / 2
+    return variances[variances > _CLEARLY * by_chance * math.sqrt(2 * width / count)]
+
+
+def _edge(sigma: float, width: int, count: int) -> float:
+    """Variances up to here may be noise alone: see `filtered`."""
+    return sigma**2 * (1 + math.sqrt(width / max(count, 1))) ** 2 * _CLEARLY
