@@ -582,3 +582,30 @@ def test_a_ledger_and_a_seed_do_not_go_together(work, embed):
 
 def test_levels_from_a_line():
     assert parse_levels(["a = 1, b=2.5", "x=y=3"]) == {"a": 1.0, "b": 2.5, "x=y": 3.0}
+
+
+# -- what a budget buys ------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_reads_public_texts_and_writes_nothing(work, run, vectors):
+    Path("public.txt").write_text("\n".join(f"the word{n % 7} of word{n % 5} and word{n % 3}" for n in range(60)))
+    before = sorted(os.listdir())
+    command = ["embed", "--vectors", vectors, "--plan"]
+    code, out, err = run(*command, "--people", "1000", "--public", "public.txt")
+    assert (code, err) == (0, "")
+    assert "nothing\nprivate was read" in out
+    assert max(map(len, out.splitlines())) <= 80
+    code, out, _ = run(*command, "--people", "1000", "--public", "public.txt", "--epsilon", "8", "--json")
+    assert [each["epsilon"] for each in json.loads(out)] == [8.0]
+    assert sorted(os.listdir()) == before
+    for further, said in (
+        ([], "--people 1000"),
+        (["--people", "10"], "--public FILE"),
+        (["--people", "10", "in.jsonl"], "reads no private text"),
+    ):
+        code, _, err = run(*command, *further)
+        assert (code, said in err) == (2, True)
+    code, _, err = run("embed", "in.jsonl", "-o", "out", "--people", "10")
+    assert (code, "belong to --plan" in err) == (2, True)
+    code, _, err = run("embed", "in.jsonl", "-o", "out", "--user", "author")
+    assert (code, "dptext advise FILE" in err) == (2, True)

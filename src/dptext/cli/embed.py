@@ -14,9 +14,10 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
-from dptext.embeddings.cooccurrence import Cooccurrence
+from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
+from dptext.embeddings.planning import ExpectedVectors, expected_vectors
 from dptext.embeddings.release_plan import ReleasePlan
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
@@ -90,7 +91,8 @@ class ProtectionOptions:
             raise ParameterError("--levels hold the epsilons: leave --epsilon out")
         if not self.levels and self.epsilon is None:
             raise ParameterError(
-                "say what a user may lose: --epsilon 8 (nats), or --level COLUMN --levels strict=1,open=8"
+                "say what a user may lose: --epsilon 8 (nats), or --level COLUMN --levels strict=1,open=8; dptext "
+                "advise FILE says what that would be good for, --plan how many people it takes"
             )
         if bool(self.levels) != (self.level is not None):
             raise ParameterError("--level COLUMN says which level a user has, --levels what it means: give both")
@@ -193,14 +195,41 @@ class TrainingOptions:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Texts(options.Inputs):
+    """Which texts are learned from; --plan takes none."""
+
+    sources: options.Sources = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What is known before a budget is spent: public numbers and public texts."""
+
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what a budget buys with so many people (--people), and stop.")
+    ] = False
+    people: Annotated[
+        int | None, typer.Option(metavar="N", help="For --plan: a public number of people. Never a count of IN.")
+    ] = None
+    public: Annotated[
+        tuple[Path, ...],
+        typer.Option(
+            metavar="FILE",
+            help="For --plan: public texts that play people's (may be repeated); --user names a column of theirs.",
+        ),
+    ] = ()
+
+
 @options.collected
 def embed(
     *,
-    texts: options.Inputs,
+    texts: Texts,
     out: Annotated[
-        str,
+        str | None,
         typer.Option("--out", "-o", metavar="FOLDER", help="A new folder (--force: or one that this command wrote)."),
-    ],
+    ] = None,
+    planning: PlanOptions,
     method: Annotated[
         Literal["co-occurrences", "skip-gram"],
         typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram)."),
@@ -226,6 +255,13 @@ def embed(
 
     All files of IN together make one release.
     """
+    if planning.plan:
+        _plan(planning, method, texts, protection, vectors, limit, window, training, output)
+        return
+    if planning.people is not None or planning.public:
+        raise ParameterError("--people and --public belong to --plan: give it too, or leave them out")
+    if not texts.sources or out is None:
+        raise ParameterError("name the texts and where vectors go: dptext embed IN -o FOLDER; or --plan")
     files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
     protection.check(method)
     new.check(unit=protection.unit, seed=run.seed)
@@ -288,6 +324,8 @@ def embed(
             charges.check_same(seen)
         model.save(place, word2vec=copy, replace=run.force)
     output.say(_written(model, out))
+    for doubt in model.doubts_:
+        output.say(f"Note: {doubt}.")
     if output.as_json:
         print_json(_summary(model, out))
 
@@ -426,6 +464,81 @@ def _fit(
                     "with --resume to go on"
                 )
             raise
+
+
+# -- what a budget buys ----------------------------------------------------------------------------------------
+
+
+def _plan(
+    asked: PlanOptions,
+    method: str,
+    texts: Texts,
+    protection: ProtectionOptions,
+    vectors: str,
+    limit: int,
+    window: int | None,
+    training: TrainingOptions,
+    output: options.Output,
+) -> None:
+    """From public numbers and public texts alone.
+
+    Raises:
+        ParameterError: private texts, no public number of people, no public texts, no epsilon where one is needed.
+        DataError, StorageError, MissingExtraError: as the release.
+    """
+    if texts.sources:
+        raise ParameterError("--plan reads no private text: leave out IN")
+    if asked.people is None:
+        raise ParameterError("--plan needs a public number of people: --people 1000 (never a count of IN)")
+    if protection.levels:
+        raise ParameterError("--plan is for one epsilon, or for several beside one another: leave out --levels")
+    public = load_vectors(vectors, limit=limit)
+    if method == "skip-gram":
+        if protection.epsilon is None or protection.unit == "pair":
+            raise ParameterError("--plan of skip-gram needs --epsilon, and people or documents as its unit")
+        plan, _ = _planned(method, public, protection, training, window)
+        assert isinstance(plan, SkipGramPlan)
+        found = plan.signal(asked.people)
+        if output.as_json:
+            print_json(found.as_dict())
+        else:
+            typer.echo(str(found))
+        return
+    if not asked.public:
+        raise ParameterError("--plan needs public texts that play people's: --public FILE")
+    reach = WINDOW if window is None else window
+    release = Cooccurrence(public, unit=protection.unit, delta=protection.delta, window=reach).plan()
+    unit = "document" if protection.user is None else "user"
+    expected = expected_vectors(
+        release,
+        read_documents(asked.public, text=texts.text, user=protection.user, suffix=texts.in_format),
+        people=asked.people,
+        epsilon=protection.epsilon,
+        unit=unit,
+    )
+    if output.as_json:
+        print_json([each.as_dict() for each in expected])
+    else:
+        for line in _table(expected, asked.people, protection.unit, "text" if unit == "document" else "author"):
+            typer.echo(line)
+
+
+def _table(found: Sequence[ExpectedVectors], people: int, unit: str, one: str) -> list[str]:
+    lines = [
+        f"With {people:,} {unit}s who write as much as one {one} of the public ones (nothing",
+        "private was read): what their texts add to the public vectors, and how much of",
+        "it comes through the noise.",
+        "",
+        f"                     with this   {unit}s until   {unit}s until",
+        "  epsilon     sigma     number       anything           half",
+    ]
+    for each in found:
+        least, half = (f"{n:,}" if n is not None else "never" for n in (each.least, each.half))
+        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{each.passed:>11.0%}{least:>15}{half:>15}")
+    nothing = [each for each in found if each.least is None or people < each.least]
+    if len(nothing) == len(found):
+        lines += ["", "Noise would hide all of it: the vectors would be the public ones again."]
+    return lines
 
 
 # -- what is promised ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dptext.checks import choice, chosen_epsilon, whole
 from dptext.embeddings.context_features import ContextFeatures, features_of_vectors, random_features
 from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.refinement import factorised, improved, public_base
-from dptext.embeddings.release_plan import ReleasePlan, checked_source
+from dptext.embeddings.release_plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.sharing import Shareable
 from dptext.embeddings.user_matrices import UserMatrixSum, UserText
 from dptext.errors import DataError, ParameterError
@@ -103,6 +103,15 @@ class Plan(ReleasePlan):
             source = f"{self.public.source} and co-occurrences"
         return WordVectors(self.words.words, points.astype(np.float32), source=source, statement=statement)
 
+    def doubts(self, vectors: WordVectors) -> tuple[str, ...]:
+        """Where noise hides what was to come out, in sentences. They follow from what `vectors` returned and from
+        public numbers, so they may be shared."""
+        said: npt.NDArray[np.bool_] = np.any(vectors.matrix != 0, axis=1)
+        if self.public is not None:
+            base = public_base(self.public.matrix, self.public.vocabulary.unknown_row).astype(np.float32)
+            said[: len(base)] = (vectors.matrix[: len(base)] != base).any(axis=1)
+        return hidden_by_noise(said[self.weights > 0], public=self.public is not None)
+
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
         """What the release alone promises to a user of a level."""
         return self.budgets.guarantee(level, relation=relation)
@@ -176,6 +185,7 @@ class Cooccurrence(Shareable, Showing):
         statement_: what is promised to everybody (the largest epsilon).
         statements_: by level.
         budgets_: the levels, their norms and the noise.
+        doubts_: where noise hides what was to come out, in sentences; they follow from the release.
         release_: (V, k) float64, the noisy matrix. It may be shared as well: it is what the promise is about.
 
     Raises:
@@ -258,6 +268,7 @@ class Cooccurrence(Shareable, Showing):
         self.statement_ = self.statements_[plan.levels.most]
         self.release_, self.budgets_ = matrix, plan.budgets
         self.vectors_ = plan.vectors(matrix, sigma, self.statement_)
+        self.doubts_ = plan.doubts(self.vectors_)
         return self
 
     def plan(self) -> Plan:

@@ -1,9 +1,10 @@
 """How many people a release of co-occurrences takes, before anything is spent: from public texts and a public number.
 
-Public texts play the people: each author's, or each text's, clipped matrix is that of `dptext.embeddings.user_matrices`.
-What so many people of the kind add to public vectors, the e_w of `dptext.embeddings.refinement`, grows with their number;
-the noise does not. `dptext.embeddings.refinement.strengths` says how large it is for one person, and from this follows,
-for any number of people and any budget, which share of it the best guess (posterior) lets through.
+Public texts play the people: the clipped matrix of each author, or each text, is that of
+`dptext.embeddings.user_matrices`. What so many people of the kind add to public vectors, the e_w of
+`dptext.embeddings.refinement`, grows with their number; the noise does not.
+`dptext.embeddings.refinement.strengths` says how large it is for one person. From this follows, for any number of
+people and any budget, which share of it the best guess (posterior) lets through.
 """
 
 from __future__ import annotations
@@ -130,13 +131,12 @@ def _halves(
         ]
     if min(counts) == 0:
         raise DataError(f"expected public texts of two people at least, got {sum(counts)}")
-    first, second = (each.cells * (CELL / count) for each, count in zip(sums, counts, strict=True))
-    return first, second
+    return sums[0].cells * np.float64(CELL / counts[0]), sums[1].cells * np.float64(CELL / counts[1])
 
 
 def _rounded(people: float) -> int | None:
     """To two digits, upwards: it is no more exact than that."""
     if not math.isfinite(people) or people > _MOST:
         return None
-    step = 10 ** max(0, math.floor(math.log10(max(people, 1.0))) - 1)
+    step: int = 10 ** max(0, math.floor(math.log10(max(people, 1.0))) - 1)
     return max(1, math.ceil(people / step) * step)

@@ -56,6 +56,7 @@ __all__ = [
     "filtered",
     "improved",
     "learned",
+    "learned_bands",
     "news",
     "public_base",
     "strengths",
@@ -147,6 +148,20 @@ def learned(rows: Floats, sigma: float) -> Floats:
         variance = float((rest[band] ** 2).mean())
         rest[band] *= max(variance - sigma**2, 0.0) / variance if variance > 0 else 0.0
     return rest
+
+
+def learned_bands(rows: Floats, sigma: float) -> Rows:
+    """(n,) whether `learned` finds, in the band of a row, more than noise of sigma would have by chance.
+
+    The mean square of m normal numbers exceeds its expectation by five standard deviations, sqrt(50 / m) times itself,
+    less than once in a million bands.
+    """
+    rest = _without(rows, rows.sum(axis=0))
+    found = np.zeros(len(rest), dtype=bool)
+    for band in bands(len(rest)):
+        part = rest[band]
+        found[band] = float((part**2).mean()) > sigma**2 * (1 + math.sqrt(50 / max(part.size, 1)))
+    return found
 
 
 def _back(slope: Floats) -> Floats:

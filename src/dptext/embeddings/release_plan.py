@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from dptext.embeddings.levels import Levels
 from dptext.errors import ParameterError
 from dptext.privacy.condition import Condition
@@ -21,7 +24,7 @@ from dptext.users.private_vocabulary import LearnedVocabulary, PrivateVocabulary
 from dptext.vectors.formats import Source, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["ReleasePlan", "checked_source"]
+__all__ = ["ReleasePlan", "checked_source", "hidden_by_noise"]
 
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
 
@@ -50,6 +53,26 @@ def checked_source(
         return vectors, vectors
     loaded = load_vectors(vectors)
     return loaded, loaded.vocabulary
+
+
+def hidden_by_noise(said: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, ...]:
+    """What becomes of words of which nothing came through the noise, in sentences.
+
+    Args:
+        said: (n,) of the words that were measured or trained: whether anything came through.
+        public: whether they have public vectors.
+    """
+    share = float(said.mean()) if said.size else 0.0
+    if not said.any():
+        left = "they are the public vectors again, prepared as always" if public else "they say nothing"
+        return (
+            "noise hides all that these texts could add to the vectors: there are too few people for this epsilon, and "
+            f"{left}",
+        )
+    if share < 0.5:
+        left = "keep their public vectors" if public else "have no vector"
+        return (f"noise hides what these texts could add for {1 - share:.0%} of the words, which {left}",)
+    return ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -21,8 +21,8 @@ from dptext.embeddings.dpsgd.participation import Participation
 from dptext.embeddings.dpsgd.ranks import ALONE, RANKS, Ranks
 from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, LAZY, NoiseForm, Recipe, Unit
 from dptext.embeddings.levels import BudgetPolicy, Levels
-from dptext.embeddings.refinement import SHARE, learned, public_base
-from dptext.embeddings.release_plan import ReleasePlan, checked_source
+from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
+from dptext.embeddings.release_plan import ReleasePlan, checked_source, hidden_by_noise
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
 from dptext.files.documents import Document, DocumentReader
@@ -44,7 +44,7 @@ from dptext.vectors.word_vectors import WordVectors
 if TYPE_CHECKING:
     from dptext.embeddings.dpsgd.training import Training
 
-__all__ = ["Mode", "Progress", "Run", "SkipGram", "SkipGramPlan"]
+__all__ = ["Mode", "Progress", "Run", "SkipGram", "SkipGramPlan", "SkipGramSignal"]
 
 Mode: TypeAlias = Literal["private", "clipped", "plain"]
 Singles = npt.NDArray[np.float32]
@@ -186,6 +186,14 @@ class SkipGramPlan(ReleasePlan):
             matrix[self.rows] += SHARE * learned(trained[len(self.rows) :].astype(np.float64), self.noise_of_tables)
         return matrix.astype(np.float32)
 
+    def doubts(self, tables: Singles) -> tuple[str, ...]:
+        """Where noise hides what was to be learned, in sentences; they follow from trained tables, which are released
+        under the statement. Nothing is known of a start at random: its word vectors move by noise alone as well."""
+        if self.public is None or self.mode != "private":
+            return ()
+        trained = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+        return hidden_by_noise(learned_bands(trained, self.noise_of_tables), public=True)
+
     def training(
         self,
         store: UserStore,
@@ -235,6 +243,37 @@ class SkipGramPlan(ReleasePlan):
         """Standard deviation of the noise on each number of the tables, if it only added up."""
         rates = self.recipe.rates(self.participation.steps) / self.denominator
         return self.participation.noise_multiplier * math.sqrt(float((rates**2).sum()))
+
+    def signal(self, people: int) -> SkipGramSignal:
+        """What noise and so many people come to, by public numbers alone.
+
+        ``noise_multiplier * sqrt(numbers)`` is the expected length of the noise on all numbers that are trained, in
+        clipping norms. Noise of independent steps adds up in the square, so over T steps it has the length of T^1/2
+        steps, and gradients that all agree that of T.
+
+        Raises:
+            ParameterError: not a number of people.
+            MissingExtraError: dp-accounting is not installed.
+        """
+        people = whole("people", people, least=1)
+        spent = self.participation
+        rate = spent.rates[spent.most]
+        numbers = len(self.rows) * self.dimension * (2 if self.both else 1)
+        noise = spent.noise_multiplier * math.sqrt(numbers)
+        epoch = min(spent.steps, max(1, round(1 / rate)))
+        return SkipGramSignal(
+            unit=self.unit,
+            people=people,
+            steps=spent.steps,
+            sampling_rate=rate,
+            noise_multiplier=spent.noise_multiplier,
+            epsilon=spent.guarantee(spent.most).epsilon,
+            delta=spent.delta,
+            epoch_epsilon=spent.account(spent.most, steps=epoch).epsilon(delta=spent.delta),
+            taking_part=people * rate,
+            noise=noise,
+            agreeing=math.ceil(noise / rate / math.sqrt(spent.steps)),
+        )
 
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
         """What the training alone promises to a user of a level.
@@ -303,6 +342,50 @@ class SkipGramPlan(ReleasePlan):
         if self.ranks > 1:
             said.append(RANKS)
         return tuple(said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipGramSignal:
+    """The noise of a training beside what so many people can add to a step at most. Its text says both.
+
+    Attributes:
+        unit: "user" or "document".
+        people: a public number of them.
+        steps, sampling_rate, noise_multiplier, epsilon, delta: of the training.
+        epoch_epsilon: of 1 / sampling_rate steps, in which everybody takes part once on average, at this delta.
+        taking_part: how many are expected in a step.
+        noise: the length of the noise on a step, in clipping norms: as many gradients that all agree are as long.
+        agreeing: from how many people on the sum of all steps could be as long as the noise of all steps, if every
+            gradient had the same direction and its whole length: with fewer, noise hides whatever there is.
+    """
+
+    unit: str
+    people: int
+    steps: int
+    sampling_rate: float
+    noise_multiplier: float
+    epsilon: float
+    delta: float
+    epoch_epsilon: float
+    taking_part: float
+    noise: float
+    agreeing: int
+
+    def as_dict(self) -> dict[str, float | int | str]:
+        """By name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        who = f"{self.unit}s"
+        return (
+            f"With {self.people:,} {who} (a public number; nothing private was read):\n"
+            f"  noise     {self.noise_multiplier:.3g} x bound on each number, {self.steps:,} steps\n"
+            f"  a step    about {self.taking_part:,.3g} {who} take part; the noise is as long as\n"
+            f"            {self.noise:,.0f} gradients that all agree\n"
+            f"  an epoch  {who} take part once on average: epsilon {self.epoch_epsilon:.3g} of {self.epsilon:.3g}\n"
+            f"Below about {self.agreeing:,} {who} the noise of all steps is longer than all\n"
+            "gradients together could be. Gradients agree only in part: take many more."
+        )
 
 
 @dataclass(frozen=True)
@@ -441,6 +524,7 @@ class SkipGram(Shareable, Showing):
 
     Attributes:
         vectors_: `WordVectors` with the statement.
+        doubts_: where noise hides what was to be learned, in sentences; they follow from what was trained.
         statement_: what is promised to everybody (those who take part most often).
         statements_: by level.
         participation_: noise, steps, sampling rates.
@@ -563,6 +647,7 @@ class SkipGram(Shareable, Showing):
             tables = run.on(store, NoiseKey(self.seed), show)
         source = "skip-gram" if plan.public is None else f"{plan.public.source} and skip-gram"
         self.vectors_ = WordVectors(plan.words.words, plan.finish(tables), source=source, statement=statement)
+        self.doubts_ = plan.doubts(tables)
         self.statement_, self.statements_, self.participation_ = statement, statements, participation
         return self
 
