@@ -62,7 +62,7 @@ def vectors():
 @pytest.mark.slow
 def test_a_prediction_is_what_releases_show(vectors):
     [said] = expected_vectors(
-        dptext.Cooccurrence(vectors, unit="document").plan(), texts(1500, 0), people=600, epsilon=8.0
+        dptext.Cooccurrence(vectors, epsilon=1.0, unit="document").plan(), texts(1500, 0), people=600, epsilon=8.0
     )
     assert said.sigma == pytest.approx(0.652936)
     assert said.least < said.half
@@ -75,7 +75,7 @@ def test_a_prediction_is_what_releases_show(vectors):
 
 
 def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
-    plan = dptext.Cooccurrence(vectors, unit="user").plan()
+    plan = dptext.Cooccurrence(vectors, epsilon=1.0, unit="user").plan()
     of_two = [dptext.Document(each.text, user=str(n // 2)) for n, each in enumerate(texts(600, 3))]
     assert len(expected_vectors(plan, of_two, people=10, unit="user")) > 3
     with pytest.raises(DataError, match="two people at least"):

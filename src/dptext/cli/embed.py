@@ -507,7 +507,10 @@ def _plan(
     if not asked.public:
         raise ParameterError("--plan needs public texts that play people's: --public FILE")
     reach = WINDOW if window is None else window
-    release = Cooccurrence(public, unit=protection.unit, delta=protection.delta, window=reach).plan()
+    # the table has epsilons of its own
+    release = Cooccurrence(
+        public, epsilon=protection.epsilon or 1.0, unit=protection.unit, delta=protection.delta, window=reach
+    ).plan()
     unit = "document" if protection.user is None else "user"
     expected = expected_vectors(
         release,
