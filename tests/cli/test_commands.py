@@ -97,7 +97,7 @@ def test_csv_columns(work, privatize):
             [["id", "review", "stars"], ["7", 'the "good"\ndoctor', "5"], ["8", "the bad", "1"]]
         )
     code, _, _ = privatize(
-        "in.csv", "-o", "out.csv", "--text", "review", "--keep", "stars", "--keep", "id", "--epsilon", 5
+        "in.csv", "-o", "out.csv", "--text", "review", "--keep", "stars", "--keep", "id!", "--epsilon", 5
     )
     assert code == 0
     with open("out.csv", newline="") as stream:

@@ -74,7 +74,7 @@ def test_without_public_rows_it_asks_before_it_trains(work, run, monkeypatch):
 
 @pytest.mark.slow
 def test_without_public_rows_it_says_loudly_who_is_not_protected(work, run):
-    code, out, err = hide(run, "--hide", "age", "--keep", "id", "--json")
+    code, out, err = hide(run, "--hide", "age", "--keep", "id!", "--json")
     assert code == 0, err
     assert "Training on 60 rows of the input itself, which this does not protect" in err
     share = r"(\d\.\d\d|unknown)"  # six rows are held out, which may be of one class

@@ -65,7 +65,7 @@ def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
     write("texts/a.jsonl", 3)
     write("texts/deep/b.jsonl", 2, start=10)
     (work / "texts" / "notes.docx").write_text(MARKER)
-    code, _, err = privatize("texts", "-o", "private", "--keep", "id")
+    code, _, err = privatize("texts", "-o", "private", "--keep", "id!")
     assert code == 0
     assert [row["id"] for row in read("private/a.jsonl")] == [0, 1, 2]
     assert [row["id"] for row in read("private/deep/b.jsonl")] == [10, 11]
@@ -78,7 +78,7 @@ def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
     os.remove("private/a.jsonl")
     os.remove("private/a.jsonl.privacy.json")
     before = file_digest("private/deep/b.jsonl")
-    code, _, err = privatize("texts", "-o", "private", "--keep", "id", "--resume")
+    code, _, err = privatize("texts", "-o", "private", "--keep", "id!", "--resume")
     assert code == 0
     assert "deep/b.jsonl is there already: left as it is" in err
     assert file_digest("private/deep/b.jsonl") == before
@@ -88,7 +88,7 @@ def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
 def test_a_pattern_goes_to_one_file(work, privatize):
     write("texts/b.jsonl", 2, start=10)
     write("texts/a.jsonl", 3)
-    assert privatize("texts/*.jsonl", "in.jsonl", "-o", "all.csv", "--keep", "id")[0] == 0
+    assert privatize("texts/*.jsonl", "in.jsonl", "-o", "all.csv", "--keep", "id!")[0] == 0
     with open("all.csv") as stream:
         ids = [line.rstrip().rsplit(",", 1)[1] for line in stream]
     assert ids == ["id", "0", "1", "2", "10", "11", *map(str, range(6))]
@@ -137,13 +137,13 @@ def test_bad_usage_gets_one_line(work, privatize, arguments, code, message):
 
 @pytest.mark.slow
 def test_standard_input_to_standard_output(work, vectors):
-    command = [sys.executable, "-m", "dptext", "privatize", "-", "-o", "-", "--format", ".jsonl", "--keep", "id"]
+    command = [sys.executable, "-m", "dptext", "privatize", "-", "-o", "-", "--format", ".jsonl", "--keep", "id!"]
     options = ["--statement", "s.json", "--vectors", vectors, "--epsilon", "4", "--seed", "3"]
     with open("in.jsonl", "rb") as stream:
         done = subprocess.run([*command, *options], stdin=stream, capture_output=True, check=True)
     rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert [row["id"] for row in rows] == list(range(6))
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "id", "-q", *options[2:]]) == 0
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "id!", "-q", *options[2:]]) == 0
     assert done.stdout == (work / "out.jsonl").read_bytes()
     statement = dptext.PrivacyStatement.from_json((work / "s.json").read_text())
     assert statement.data_sha256 == file_digest("out.jsonl")
@@ -204,7 +204,7 @@ def test_many_unknown_words_are_told_to_the_owner_alone(work, privatize):
 def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes):
     write("big.jsonl", 100_000)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--seed", "1"]
-    command += ["--epsilon", "4", "--vectors", vectors, "--keep", "id", "--processes", processes]
+    command += ["--epsilon", "4", "--vectors", vectors, "--keep", "id!", "--processes", processes]
     with held(*command[3:]) as process:
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()

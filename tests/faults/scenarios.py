@@ -67,7 +67,7 @@ def _with_ledger(prepare: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 _VECTORS = "../../../vectors.txt"
-_PRIVATIZE = ("--quiet", "--vectors", _VECTORS, "--epsilon", "4", "--keep", "id")
+_PRIVATIZE = ("--quiet", "--vectors", _VECTORS, "--epsilon", "4", "--keep", "id!")
 _ENCODE = ("--quiet", "--encoder", _VECTORS, "--epsilon", "4", "--dimension", "3")
 _EMBED = ("--quiet", "--vectors", _VECTORS, "--epsilon", "8", "--user", "author", "--public-users", "1000")
 _SKIP_GRAM = ("--method", "skip-gram", "--steps", "3", "--sampling-rate", "1", "--pairs", "10")
@@ -105,7 +105,7 @@ def _synthesize(*more: str) -> tuple[str, ...]:
 _BANK = ("bank", "pool.txt", "-o", "bank", "--encoder", _VECTORS, "--quiet")
 _THROUGH_A_BANK = (
     *("privatize", "in.jsonl", "-o", "out.jsonl", "--mechanism", "bank", "--bank", "bank", "--epsilon", "4"),
-    *("--max-sentences", "2", "--keep", "id", "--quiet"),
+    *("--max-sentences", "2", "--keep", "id!", "--quiet"),
 )
 _DESCRIPTION = "made.parquet.distribution"
 

@@ -330,3 +330,14 @@ def test_bad_arguments_are_named(small, options, what):
 def test_a_document_budget_may_be_a_number_of_numpy(glove):
     bounded = TEM(glove, epsilon=1.0, document_epsilon=np.float32(5), max_words=3)
     assert bounded.document_statement(3).guarantee == dptext.PureDP(5.0)
+
+
+def test_a_pure_epsilon_sets_the_threshold(small):
+    mechanism = TEM(small, epsilon=4.0, pure_epsilon=6.0)
+    assert mechanism.threshold == 1.5
+    assert mechanism.statement.epsilon <= 6.0 + mechanism.slack
+    assert mechanism.parameters() == TEM(small, epsilon=4.0, threshold=1.5).parameters()
+    assert TEM(small, **TEM.arguments_in(mechanism.parameters())).threshold == 1.5
+    for options in ({"threshold": 1.0}, {"document_epsilon": 3.0, "max_words": 2}):
+        with pytest.raises(ParameterError, match="give one of them"):
+            TEM(small, epsilon=4.0, pure_epsilon=6.0, **options)

@@ -37,14 +37,14 @@ from dptext.calibration.deniability import (
     WordSample,
     checked_weights,
     deniability,
+    kept_and_support,
     sample_words,
     weighted_quantile,
 )
-from dptext.calibration.outcomes import batch_for, distances_from, distributions_of, smallest_support
+from dptext.calibration.outcomes import distances_from, distributions_of
 from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import facts_of
 from dptext.showing import Facts, Showing
 from dptext.vectors.formats import VectorsLike, word_vectors
@@ -75,12 +75,11 @@ class Family:
     Args:
         vectors: public word vectors.
         mechanism: a name in `dptext.words.registry.MECHANISMS`, or what builds one: (vectors, epsilon=..., options).
-        pure_epsilon: for mechanisms with a threshold: the worst case of a word; the threshold becomes
-            pure_epsilon / epsilon.
+        pure_epsilon: of mechanisms that have one (TEM): the worst case of a word, the same at every epsilon.
         options: the mechanism's own keyword options.
 
     Raises:
-        ParameterError: another name; ``pure_epsilon`` for a mechanism without a threshold, or beside one.
+        ParameterError: another name; ``pure_epsilon`` for a mechanism that has none, or beside a threshold.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Family:
         self.name = str(getattr(build, "name", getattr(build, "__name__", "mechanism")))
         self._build, self._options = build, options
         self._pure = None if pure_epsilon is None else number("pure_epsilon", pure_epsilon, above=0)
-        if self._pure is not None and "threshold" not in inspect.signature(build).parameters:
+        if self._pure is not None and "pure_epsilon" not in inspect.signature(build).parameters:
             raise ParameterError(
                 f"{self.name} has no threshold that a pure epsilon could set: its worst case is epsilon times the "
                 "diameter; use another mechanism (tem)"
@@ -109,7 +108,7 @@ class Family:
 
     def __call__(self, epsilon: float) -> WordMechanism:
         """The mechanism at this epsilon."""
-        more = {} if self._pure is None else {"threshold": self._pure / number("epsilon", epsilon, above=0)}
+        more = {} if self._pure is None else {"pure_epsilon": self._pure}
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
     def start(self) -> float:
@@ -327,28 +326,11 @@ class _Target:
 
     def _reached(self, mechanism: WordMechanism) -> float:
         """The same of a mechanism, and nothing else: no distances, and for a keep rate nothing sorted."""
-        rows, draws, eta = self._sample.rows, self.how["draws"], self.how["eta"]
-        distributions, words = distributions_of(mechanism), mechanism.vectors.words
-        of_words: Any = np.empty(rows.size)
-        if distributions is None:
-            drawn = mechanism.sample_rows(np.repeat(rows, draws), RandomBits(self.how["seed"])).reshape(rows.size, -1)
-            if self.name == "keep_rate":
-                of_words = (drawn == rows[:, None]).mean(axis=1)
-            else:
-                shares = (np.unique(row, return_counts=True)[1] / draws for row in drawn)
-                of_words = np.array([smallest_support(each, eta) for each in shares])
-        else:
-            at_a_time = batch_for(len(words))
-            for start in range(0, rows.size, at_a_time):
-                here = slice(start, start + at_a_time)
-                found = distributions([words[row] for row in rows[here]])
-                if self.name == "keep_rate":
-                    of_words[here] = found[np.arange(len(found)), rows[here]]
-                else:
-                    of_words[here] = [smallest_support(each, eta) for each in found]
+        how = {name: self.how[name] for name in ("draws", "eta", "seed")}
+        kept, support = kept_and_support(mechanism, self._sample.rows, support=self.name == "support", **how)
         if self.name == "keep_rate":
-            return float(self._sample.weights @ of_words)
-        return weighted_quantile(of_words, self._sample.weights, 0.5)
+            return float(self._sample.weights @ kept)
+        return weighted_quantile(support, self._sample.weights, 0.5)
 
     def beyond_reach(self, end: UnreachableError) -> str:
         """Why no epsilon will do, and what to do."""

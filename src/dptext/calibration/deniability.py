@@ -27,7 +27,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.figures import draw_density
-from dptext.calibration.outcomes import Floats, Rows, distributions_of, outcomes, reach_of_masses, smallest_support
+from dptext.calibration.outcomes import (
+    Floats,
+    Rows,
+    batch_for,
+    distributions_of,
+    outcomes,
+    reach_of_masses,
+    smallest_support,
+)
 from dptext.checks import number, whole
 from dptext.drawing import checked_axes
 from dptext.errors import ParameterError
@@ -41,10 +49,13 @@ __all__ = [
     "MEASURES",
     "QUANTILES",
     "Deniability",
+    "InShort",
     "Replacements",
     "WordSample",
     "checked_weights",
     "deniability",
+    "in_short",
+    "kept_and_support",
     "replacements",
     "sample_words",
     "weighted_quantile",
@@ -367,6 +378,64 @@ def deniability(
         sample=sample,
         **arrays,
     )
+
+
+@dataclass(frozen=True)
+class InShort:
+    """What a mechanism does to words of running text, in two numbers.
+
+    Attributes:
+        keep: how often a word stays, on average.
+        support: half of them could become at least so many words (`Deniability.support`; of draws, so many were seen).
+    """
+
+    keep: float
+    support: float
+
+    @property
+    def most_stay(self) -> bool:
+        """Whether a reader sees most words of a text."""
+        return self.keep >= 0.5
+
+
+def in_short(mechanism: WordMechanism, *, rows: int = 200, draws: int = 40, eta: float = 0.05) -> InShort:
+    """`deniability` in brief, and fast: no distances. About a second for 50,000 words.
+
+    Args:
+        mechanism: a word mechanism.
+        rows, draws, eta: as in `deniability`; the draws come from a fixed public seed.
+    """
+    unknown = mechanism.vectors.vocabulary.unknown_row
+    weights = zipf_weights(len(mechanism.vectors))
+    weights[unknown] = 0.0  # under some policies its distribution takes all others
+    sample = sample_words(weights / weights.sum(), rows)
+    keep, support = kept_and_support(mechanism, sample.rows, draws=draws, eta=eta, seed=_PUBLIC_SEED)
+    return InShort(float(sample.weights @ keep), weighted_quantile(support, sample.weights, 0.5))
+
+
+def kept_and_support(
+    mechanism: WordMechanism, rows: Rows, *, draws: int, eta: float, seed: int | None, support: bool = True
+) -> tuple[Floats, Floats]:
+    """(n,) how often words stay, and (n,) the sizes of their supports (NaN where they are not asked for): exactly where
+    the mechanism shows its distributions, else from draws; nothing else is computed.
+    """
+    kept, supports = np.empty(rows.size), np.full(rows.size, math.nan)
+    distributions, words = distributions_of(mechanism), mechanism.vectors.words
+    if distributions is None:
+        drawn = mechanism.sample_rows(np.repeat(rows, draws), RandomBits(seed)).reshape(rows.size, -1)
+        kept[:] = (drawn == rows[:, None]).mean(axis=1)
+        if support:
+            shares = (np.unique(row, return_counts=True)[1] / draws for row in drawn)
+            supports[:] = [smallest_support(each, eta) for each in shares]
+        return kept, supports
+    at_a_time = batch_for(len(words))
+    for start in range(0, rows.size, at_a_time):
+        here = slice(start, start + at_a_time)
+        found = distributions([words[row] for row in rows[here]])
+        kept[here] = found[np.arange(len(found)), rows[here]]
+        if support:
+            supports[here] = [smallest_support(each, eta) for each in found]
+    return kept, supports
 
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:

@@ -67,9 +67,7 @@ class FamilyOptions:
     mechanism: Annotated[str, options.OneOf(MECHANISMS), typer.Option(help="How words are replaced.")] = "tem"
     metric: options.Metric = None
     beta: options.Beta = None
-    pure_epsilon: Annotated[
-        float | None, typer.Option(help="TEM: the worst case of a word; the threshold follows from it.")
-    ] = None
+    pure_epsilon: options.PureEpsilon = None
 
     @property
     def of_tem(self) -> dict[str, Any]:

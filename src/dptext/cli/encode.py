@@ -15,12 +15,12 @@ import typer
 from dptext.checks import meant, shown
 from dptext.cli import options
 from dptext.cli.console import can_ask, confirm, print_json, say, stopped_with_notes
-from dptext.cli.outputs import check_places, places, release_all
+from dptext.cli.outputs import as_input, begin, check_places, is_begun, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
-from dptext.privacy.wording import before_vectors
+from dptext.privacy.wording import before_vectors, cautioned, strength_in_brief
 from dptext.release.run import is_released
 from dptext.representations.dimension import ON_NEWS, USUAL, Kept
 from dptext.representations.files import check_output_columns, encode_file
@@ -202,7 +202,14 @@ def encode(
         if hiding.hide:
             _forget_training(asked.save)
     done = {place.out for place in to if run.resume and is_released(place.out, device.statement, rows.keep)}
-    output.say(before_vectors(device))
+    caution = cautioned(
+        unprotected=strength_in_brief(device.statement)[1] is False,
+        most_stay=False,
+        source=as_input(rows.sources[0]),
+        words=False,
+    )
+    asks = not all(is_begun(place, run) for place in to)
+    begin(before_vectors(device), caution, what="No vectors were", yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge)
     release_all(
         to,

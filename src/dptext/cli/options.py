@@ -254,12 +254,31 @@ class Rows(Inputs):
 
     keep: Annotated[
         tuple[str, ...],
-        typer.Option(help="A column to keep as it is (may be repeated); it is exposed. All others are dropped."),
+        typer.Option(
+            metavar="NAME",
+            help="A column to keep as it is (may be repeated); it is exposed. All others are dropped. One that looks "
+            "like an identifier is kept if NAME! says that it is meant (so a name that ends in ! takes one more).",
+        ),
     ] = ()
+    keep_identifying: Annotated[
+        bool, typer.Option("--keep-identifying", help="Keep columns that look like identifiers without NAME!.")
+    ] = False
     on_error: Annotated[
         OnError,
         typer.Option(help="A row that cannot be read: stop, or leave it out and list it in OUT.rejects.jsonl."),
     ] = "fail"
+
+    def __post_init__(self) -> None:
+        plain = tuple(each.removesuffix("!") for each in self.keep)
+        doubted = () if self.keep_identifying else tuple(each for each in self.keep if not each.endswith("!"))
+        object.__setattr__(self, "keep", plain)
+        self.__dict__["_in_doubt"] = doubted
+
+    @property
+    def in_doubt(self) -> tuple[str, ...]:
+        """Those of the kept columns that are to be refused where they look like identifiers."""
+        doubted: tuple[str, ...] = self.__dict__["_in_doubt"]
+        return doubted
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -331,6 +350,9 @@ MovedVectors = Annotated[
 ]
 Limit = Annotated[int, typer.Option(help="Use this many of the most frequent words.")]
 Metric = Annotated[str | None, typer.Option(help="TEM: euclidean, angular, manhattan, chebyshev or poincare.")]
+PureEpsilon = Annotated[
+    float | None, typer.Option(help="TEM: the worst case of a word; the threshold follows from it.")
+]
 Beta = Annotated[float | None, typer.Option(help="TEM: how rarely a word goes farther than the threshold.")]
 
 Settings = dict[str, str | float | int | None]

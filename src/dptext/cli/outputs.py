@@ -5,23 +5,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+import shlex
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from dptext.cli import options
-from dptext.cli.console import print_json, progress_bar, stopped_with_notes
+from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import NoDocumentsError, read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import SUFFIXES, file_format
 from dptext.files.streams import STANDARD, is_pipe
+from dptext.privacy.wording import came_out
+from dptext.release.job import Job
 from dptext.release.release import Release, Tally, rejects_path, statement_path
 from dptext.release.run import Progress, check_output
+from dptext.text.identifying import Column, columns_of
 
-__all__ = ["check_places", "places", "release_all"]
+__all__ = ["as_input", "begin", "check_kept", "check_places", "is_begun", "places", "release_all", "say_to_owner"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,8 @@ def check_places(
 ) -> None:
     """Let what can fail do so before the work starts; a pipe can be opened once only.
 
-    ``check_out`` refuses an output that cannot hold the columns.
+    ``check_out`` refuses an output that cannot hold the columns. A kept column that looks like an identifier is
+    refused (`check_kept`), unless the run was begun before.
     """
     every = [each for place in to for each in place.sources]
     for place in to:
@@ -96,6 +104,65 @@ def check_places(
         check_output(
             every, place.out, force=run.force or run.resume, ledger=charge.ledger, makes_folder=place.is_in_folder
         )
+    begins = [each for place in to if not is_begun(place, run) for each in place.sources]
+    if rows.in_doubt and begins:
+        check_kept(columns_of(begins, suffix=rows.in_format, only=rows.in_doubt))
+
+
+def check_kept(columns: Iterable[Column]) -> None:
+    """Refuse to keep columns that look like identifiers, unless somebody said that they are meant.
+
+    Raises:
+        ParameterError: there is one; all of them are named, with the reasons.
+    """
+    found = [each for each in columns if each.identifies]
+    if not found:
+        return
+    listed = "; ".join(f"{each.name!r} ({', and '.join(each.reasons)})" for each in found)
+    meant = " ".join(f"--keep {shlex.quote(f'{each.name}!')}" for each in found)
+    what = "this column" if len(found) == 1 else "these columns"
+    raise ParameterError(
+        f"--keep would write {what} as it is, beside texts that are to be private: {listed}. Leave it out, or say that "
+        f"it is meant: {meant} (or --keep-identifying)"
+        if len(found) == 1
+        else f"--keep would write {what} as they are, beside texts that are to be private: {listed}. Leave them out, "
+        f"or say that they are meant: {meant} (or --keep-identifying)"
+    )
+
+
+def begin(
+    promise: str, caution: str, *, yes: bool, asks: bool, output: options.Output, what: str = "Nothing was"
+) -> None:
+    """Say what is promised before anything is written, and ask whether to go on where it is not to be relied upon.
+
+    Args:
+        promise: what is promised, and what is known of its effect.
+        caution: why it does not protect (`dptext.privacy.wording.cautioned`); empty where it does.
+        yes: ``--yes`` was given.
+        asks: whether there is anything left to decide: a run that only goes on was decided about when it began.
+        output: how to say so.
+        what: was not written where the answer is no.
+
+    Raises:
+        typer.Exit: the person at the terminal said no.
+    """
+    output.say(promise)
+    if not caution:
+        return
+    output.say(caution)
+    if asks and not confirm("Write it all the same?", yes=yes, quiet=output.quiet):
+        output.say(f"{what} written.")
+        raise typer.Exit(1)
+
+
+def as_input(source: str) -> str:
+    """An input as another command takes it; what came through a pipe is gone."""
+    return "FILE" if source == "-" else shlex.quote(source)
+
+
+def is_begun(place: Place, run: options.Run) -> bool:
+    """Whether a run goes on that was begun before, or has nothing left to do."""
+    return run.resume and place.out != STANDARD and (Job.is_open(place.out) or place.out.exists())
 
 
 def release_all(
@@ -166,9 +233,23 @@ def _say_what_was_done(release: Release, what: str, output: options.Output, note
     if release.skipped:
         listed = rejects_path(out)
         output.say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.")
-    if note is not None:
-        output.say(f"Note (for you alone, it is in no statement): {note}.")
+    say_to_owner(came_out(release.statement, release.tally, release.documents), note, output)
     output.say(f"Explained by: dptext explain {out}")
+
+
+def say_to_owner(counted: str, note: str | None, output: options.Output) -> None:
+    """What was counted in the private texts, which no statement holds.
+
+    Args:
+        counted: how many came out as they were (`dptext.privacy.wording.came_out`).
+        note: what the mechanism says of the counts.
+        output: how to say so.
+    """
+    lines = [counted] if counted else []
+    if note is not None:
+        lines += textwrap.wrap(f"{note[:1].upper()}{note[1:]}.", 79, subsequent_indent="  ")
+    if lines:
+        output.say("\n".join(["For you alone (it is in no statement):", *lines]))
 
 
 def _as_data(release: Release) -> dict[str, Any]:

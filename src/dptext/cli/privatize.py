@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from dptext.calibration.deniability import in_short
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.outputs import check_places, places, release_all
+from dptext.cli.outputs import as_input, begin, check_kept, check_places, is_begun, places, release_all, say_to_owner
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
 from dptext.files.streams import STANDARD, file_digest, is_pipe
+from dptext.privacy.wording import came_out, cautioned, in_running_text, unprotected_from
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
 from dptext.release.run import check_statement_file, is_released
@@ -30,7 +33,7 @@ __all__ = ["privatize"]
 
 
 BANK = "bank"
-_WITH_A_NAME = ("metric", "beta", "threshold", "document_epsilon", "max_words", "index")
+_WITH_A_NAME = ("metric", "beta", "threshold", "pure_epsilon", "document_epsilon", "max_words", "index")
 _SETTINGS = {
     name: [option for option in options_of(each) if option not in _WITH_A_NAME] for name, each in MECHANISMS.items()
 } | {BANK: ["size"]}
@@ -46,6 +49,7 @@ class WordOptions:
     metric: options.Metric = None
     beta: options.Beta = None
     threshold: Annotated[float | None, typer.Option(help="TEM: distances count up to here.")] = None
+    pure_epsilon: options.PureEpsilon = None
     document_epsilon: Annotated[
         float | None, typer.Option(help="TEM: a pure budget for a document (with --max-words).")
     ] = None
@@ -149,12 +153,12 @@ class MechanismOptions:
     """What replaces texts, and with what budget."""
 
     epsilon: Annotated[
-        float,
+        float | None,
         typer.Option(
             help="Nats per unit of distance between two words (subsetselection, custext: nats for a word; bank: for a "
-            "sentence or a document, as --unit says)."
+            "sentence or a document, as --unit says). There is no usual one: dptext advise, dptext calibrate."
         ),
-    ]
+    ] = None
     mechanism: Annotated[
         str,
         options.OneOf((*MECHANISMS, BANK)),
@@ -169,12 +173,28 @@ class MechanismOptions:
         ),
     ] = ()
 
-    def build(self, words: WordOptions, bank: BankOptions, sources: Iterable[Path]) -> TextMechanism:
+    def size(self, bank: BankOptions, source: str) -> float:
+        """The epsilon that is asked for.
+
+        Raises:
+            ParameterError: none is; the error says what finds one.
+        """
+        if self.epsilon is not None:
+            return self.epsilon
+        folder = "FOLDER" if bank.bank is None else shlex.quote(str(bank.bank))
+        of_bank = f" --bank {folder}" if self.mechanism == BANK else ""
+        raise ParameterError(
+            "say how much may be lost, --epsilon NUMBER: there is no usual one. Which way and which size fit these "
+            f"texts: dptext advise {as_input(source)}. What an epsilon does: dptext calibrate{of_bank}"
+        )
+
+    def build(self, words: WordOptions, bank: BankOptions, sources: Sequence[Path]) -> TextMechanism:
         """The mechanism that is asked for, for the texts of some files.
 
         Raises:
-            ParameterError: an option that it has not, or a value that it refuses.
+            ParameterError: no epsilon, an option that it has not, or a value that it refuses.
         """
+        epsilon = self.size(bank, str(sources[0]))
         settings = options.parse_settings(self.settings)
         others: WordOptions | BankOptions = words if self.mechanism == BANK else bank
         given = [_spelled(each.name) for each in fields(others) if getattr(others, each.name) != each.default]
@@ -185,8 +205,8 @@ class MechanismOptions:
                 f"{', '.join(given)}: for --mechanism {BANK}, not for {self.mechanism}; give that, or leave it out"
             )
         if self.mechanism == BANK:
-            return bank.build(self.epsilon, settings, sources)
-        return words.build(self.mechanism, self.epsilon, settings)
+            return bank.build(epsilon, settings, sources)
+        return words.build(self.mechanism, epsilon, settings)
 
 
 @options.collected
@@ -208,17 +228,18 @@ def privatize(
     ] = None,
     statement: Annotated[Path | None, typer.Option(help="Where the statement goes when OUT is a pipe.")] = None,
     charge: options.Charge,
+    yes: options.Yes = False,
     output: options.Output,
 ) -> None:
     """Replace the texts of a corpus, word by word or by public ones (bank), and write OUT and OUT.privacy.json."""
     bank.check_apart(out)
+    what.size(bank, rows.sources[0])  # before anything is read
     if engine == "spark":
         foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
         foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
         _check_for_spark(rows, out, foreign)
-        mechanism = what.build(words, bank, map(Path, rows.sources))
-        output.say(mechanism.promise_before_start())
-        _privatize_on_spark(rows, out, mechanism, run, charge, output)
+        mechanism = what.build(words, bank, [*map(Path, rows.sources)])
+        _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)
         return
     to = places(rows, out, out_format=out_format)
     piped = to[0].out == STANDARD
@@ -238,7 +259,8 @@ def privatize(
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
-    output.say(mechanism.promise_before_start())
+    asks = not all(is_begun(place, run) for place in to)
+    _say_before(mechanism, rows.sources[0], yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         release_all(
@@ -256,6 +278,23 @@ def privatize(
     output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
     if sent.skipped:
         output.say(f"Left out {sent.skipped:,} rows that could not be read.")
+    say_to_owner(came_out(sent.statement, sent.tally, sent.documents), mechanism.warning(sent.tally), output)
+
+
+def _say_before(mechanism: TextMechanism, source: str, *, yes: bool, asks: bool, output: options.Output) -> None:
+    """What is promised, what it does to words of running text, and whether it protects; and ask where it does not."""
+    if output.quiet:
+        return
+    inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
+    found = in_short(inner) if isinstance(inner, WordMechanism) else None
+    promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]
+    caution = cautioned(
+        unprotected=unprotected_from(mechanism) is not None,
+        most_stay=found is not None and found.most_stay,
+        source=as_input(source),
+        words=found is not None,
+    )
+    begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
 
 
 def _check_for_spark(rows: options.Rows, out: str, foreign: Mapping[str, object]) -> None:
@@ -287,17 +326,22 @@ def _privatize_on_spark(
     run: options.Run,
     charge: options.Charge,
     output: options.Output,
+    *,
+    yes: bool,
 ) -> None:
-    from dptext.spark.frames import privatize_scan, read_files
+    from dptext.spark.frames import look_at_columns, privatize_scan, read_files
 
     with stopped_with_notes(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
+        check_kept(look_at_columns(frame, rows.in_doubt))
+        _say_before(mechanism, rows.sources[0], yes=yes, asks=True, output=output)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
+    say_to_owner(came_out(statement, release.tally), mechanism.warning(release.tally), output)
     output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})

@@ -38,6 +38,7 @@ __all__ = [
     "GUESSED_AMONG",
     "OF_A_CLAIM",
     "RELINKING",
+    "UNBOUNDED",
     "Strength",
     "audited",
     "before_bank",
@@ -47,6 +48,8 @@ __all__ = [
     "before_vectors",
     "before_words",
     "calibrated_bank",
+    "came_out",
+    "cautioned",
     "done_by_bank",
     "explanation_html",
     "explanation_text",
@@ -54,6 +57,7 @@ __all__ = [
     "filled",
     "held_in_brief",
     "in_a_table",
+    "in_running_text",
     "measured",
     "not_protected",
     "odds",
@@ -63,10 +67,14 @@ __all__ = [
     "percent_at_most",
     "protected",
     "strength_in_brief",
+    "strength_of_documents",
+    "strength_sentence",
     "sure",
+    "unprotected_from",
 ]
 
 _WIDTH = 96
+_TERMINAL = 79
 _PLURAL = {
     Unit.WORD: "words",
     Unit.SENTENCE: "sentences",
@@ -78,6 +86,8 @@ OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
 """What a mechanism that was published with a claim puts among its parameters about it."""
 GUESSED_AMONG = 300
 """Among how many candidates a guess is put into words."""
+UNBOUNDED = "Nothing bounds what an output may give away. Treat it like the original."
+"""What there is to say of an output of which nothing is proved."""
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
 """The parameter in which a mechanism says how often the best attacker names the right one of them, at most."""
 
@@ -361,13 +371,15 @@ def before_words(mechanism: Any, *, word: Guarantee) -> str:
         mechanism: the mechanism.
         word: its guarantee for a word.
     """
-    return filled("privacy/templates/before_words.txt", mechanism=mechanism, word=word)
+    values = {"mechanism": mechanism, "word": word, "strength": strength_of_documents(mechanism, "words")}
+    return filled("privacy/templates/before_words.txt", **values).rstrip("\n")
 
 
 def before_bank(mechanism: Any) -> str:
     """What a file of texts is promised by a bank of public texts."""
     dearest = product_upwards(mechanism.max_sentences or 0, mechanism.epsilon)
-    return filled("privacy/templates/before_bank.txt", mechanism=mechanism, dearest=dearest).rstrip("\n")
+    values = {"mechanism": mechanism, "dearest": dearest, "strength": strength_of_documents(mechanism, "sentences")}
+    return filled("privacy/templates/before_bank.txt", **values).rstrip("\n")
 
 
 def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
@@ -384,7 +396,100 @@ def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
 
 def before_vectors(device: Any) -> str:
     """What a file of texts is promised by an encoder with its randomizer."""
-    return filled("privacy/templates/before_vectors.txt", device=device)
+    values = {"device": device, "strength": strength_sentence(device.statement)}
+    return filled("privacy/templates/before_vectors.txt", **values).rstrip("\n")
+
+
+def strength_sentence(statement: PrivacyStatement) -> str:
+    """What `strength_in_brief` makes of a promise, in one sentence; empty where that is no caution."""
+    if not _is_bounded(statement) and strength_in_brief(statement)[1] is False:
+        return UNBOUNDED
+    return Strength.of(statement.epsilon).value if math.isfinite(statement.epsilon) or _is_bounded(statement) else ""
+
+
+def strength_of_documents(mechanism: Any, parts: str) -> str:
+    """The same for the documents that a mechanism of texts may meet, before one is read.
+
+    Args:
+        mechanism: what replaces texts (`dptext.release.mechanism.TextMechanism`).
+        parts: what it replaces in them: "words" or "sentences".
+    """
+    first = unprotected_from(mechanism)
+    if first is None:
+        return strength_sentence(mechanism.document_statement(mechanism.longest_document or _LONG))
+    said = strength_sentence(mechanism.document_statement(first))
+    return said if first == 1 else f"For a document of {first:,} {parts} or more: {said}"
+
+
+def unprotected_from(mechanism: Any) -> int | None:
+    """How many parts a document has, at least, whose promise `strength_in_brief` finds too weak to protect it.
+
+    None where no document of up to ten thousand parts is one. Documents lose the more the longer they are.
+    """
+
+    def is_unprotected(parts: int) -> bool:
+        return strength_in_brief(mechanism.document_statement(parts))[1] is False
+
+    longest = mechanism.longest_document or _LONG
+    low, high = 0, 1
+    while not is_unprotected(high):  # in steps that double: a statement for many parts takes long
+        if high == longest:
+            return None
+        low, high = high, min(2 * high, longest)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_unprotected(middle) else (middle, high)
+    return high
+
+
+_LONG = 10_000  # parts
+
+
+def in_running_text(found: Any) -> str:
+    """What a mechanism does to words of running text, before it starts (`dptext.calibration.deniability.InShort`)."""
+    return filled("privacy/templates/in_running_text.txt", found=found).rstrip("\n")
+
+
+def cautioned(*, unprotected: bool, most_stay: bool, source: str, words: bool) -> str:
+    """What to know before a release is written that its own report would not call protected; empty where it would.
+
+    Args:
+        unprotected: whether the bound does not protect (`unprotected_from`, `strength_in_brief`).
+        most_stay: whether most words come out as they are.
+        source: the input, for the command that compares ways.
+        words: whether words are replaced, for which an epsilon can be calibrated.
+    """
+    if not unprotected and not most_stay:
+        return ""
+    values = {"unprotected": unprotected, "most_stay": most_stay, "source": source, "words": words}
+    return _for_a_terminal(filled("privacy/templates/cautioned.txt", **values))
+
+
+def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = None) -> str:
+    """How many parts and texts came out as they were: for the owner of the texts alone.
+
+    What follows is said where the bound does not protect. Where it does, any other text would have come out nearly as
+    often, and that one came out as it was gives nothing away.
+
+    Args:
+        statement: of the release.
+        tally: what was counted (`dptext.release.release.Tally`).
+        documents: rows that came out; None: nobody counted them.
+    """
+    if not tally.words:
+        return ""
+    parts = "sentences" if of_bank(statement) else "words"
+    many = tally.unchanged > _MANY * (documents or 0) and strength_in_brief(statement)[1] is False
+    values = {"tally": tally, "documents": documents, "parts": parts, "many": many}
+    return _for_a_terminal(filled("privacy/templates/came_out.txt", **values))
+
+
+def _for_a_terminal(text: str) -> str:
+    """A paragraph in lines for a terminal of 80 columns."""
+    return "\n".join(textwrap.wrap(" ".join(text.split()), _TERMINAL, subsequent_indent="  ", break_on_hyphens=False))
+
+
+_MANY = 0.01  # of the texts: so many that came out as they were are no accident
 
 
 def before_embedding(
@@ -492,6 +597,8 @@ def _templates(kind: str) -> Any:
     environment.filters.update(at_most=at_most, thousands="{:,}".format)
     environment.globals.update(
         Strength=Strength,
+        UNBOUNDED=UNBOUNDED,
+        line=_labelled,
         inf=math.inf,
         odds=odds,
         of_bank=of_bank,
@@ -501,6 +608,14 @@ def _templates(kind: str) -> Any:
         GUESSED_AMONG=GUESSED_AMONG,
     )
     return environment
+
+
+def _labelled(label: str, text: str) -> Any:
+    """``text`` behind a label, in lines for a terminal of 80 columns; what belongs to no label stands below it."""
+    from markupsafe import Markup
+
+    lines = textwrap.wrap(_on_a_line(text), _TERMINAL - 12, break_on_hyphens=False)
+    return Markup("\n".join(f"  {'' if at else label:<9} {line}" for at, line in enumerate(lines)))  # noqa: S704
 
 
 def _on_a_line(text: str) -> str:

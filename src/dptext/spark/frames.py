@@ -29,6 +29,7 @@ from dptext.spark.session import check_frame, plain_errors, session
 from dptext.spark.shared_vectors import fit
 from dptext.spark.tables import to_nodes
 from dptext.spark.tasks import COUNTS, EncodeTask, RewriteTask, Rows, named
+from dptext.text.identifying import LOOKED_AT, Column, look_at
 from dptext.vectors.formats import VectorsLike
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "encode",
     "encode_scan",
     "fit",
+    "look_at_columns",
     "privatize",
     "privatize_scan",
     "read_files",
@@ -220,8 +222,11 @@ def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkReleas
     fields = [bare_field(placed.schema[name]) for name in (source.text, *source.keep)]
     schema = StructType([*fields, *(StructField(name, LongType()) for name in COUNTS)])
 
+    def tally(found: Mapping[str, int]) -> Tally:
+        return Tally(*(found.get(name, 0) for name in COUNTS))
+
     def statement(found: Mapping[str, int]) -> PrivacyStatement:
-        rewriter.tally = Tally(*(found.get(name, 0) for name in COUNTS))
+        rewriter.tally = tally(found)
         warning = rewriter.warning()
         if warning is not None:
             _logger.warning(warning)
@@ -230,7 +235,8 @@ def _privatized(source: _Source, placed: Any, rewriter: Rewriter) -> SparkReleas
     texts = placed.mapInArrow(named(task, "privatize_rows"), schema)
     promise = statement({})
     before = rewriter.statement_before
-    return SparkRelease(texts, COUNTS, promise, statement, source.df, source.text, once=source.once, before=before)
+    once, df = source.once, source.df
+    return SparkRelease(texts, COUNTS, promise, statement, df, source.text, once=once, before=before, tally_of=tally)
 
 
 def _encoded(source: _Source, placed: Any, encoder: DeviceEncoder, key: NoiseKey) -> SparkRelease:
@@ -267,6 +273,21 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
     reader = session().read.option("mode", "FAILFAST")
     with plain_errors():
         return _READERS[found](reader, list(sources), text, keep)
+
+
+def look_at_columns(df: Any, names: Sequence[str], *, most: int = LOOKED_AT) -> list[Column]:
+    """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifying`).
+
+    Args:
+        df: a DataFrame of pyspark.
+        names: of the columns.
+        most: how many rows come to the driver.
+    """
+    if not names:
+        return []
+    with plain_errors():
+        rows = df.select(*map(quoted, names)).limit(most).collect()
+    return [look_at(name, (row[at] for row in rows)) for at, name in enumerate(names)]
 
 
 def _parquet(reader: Any, paths: list[str], _text: str, _keep: Sequence[str]) -> Any:

@@ -23,6 +23,7 @@ from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.charges import Charges
+from dptext.release.release import Tally
 from dptext.spark.folder import Appeared, OutputFolder
 from dptext.spark.rows import quoted
 from dptext.spark.session import plain_errors
@@ -45,6 +46,9 @@ class SparkRelease:
     secret, and costs again. So does an input that has changed in between.
 
     A release of a plain scan (``once``) has no ``df``: it is written, once.
+
+    Attributes:
+        tally: counts over the texts, once they are written: private for the most part (`dptext.release.release.Tally`).
     """
 
     def __init__(
@@ -59,10 +63,12 @@ class SparkRelease:
         once: bool = False,
         missing: str | None = None,
         before: Callable[[], PrivacyStatement] | None = None,
+        tally_of: Callable[[Counts], Tally] = lambda _: Tally(),
     ) -> None:
         self._counted, self._drop = counted, drop
         self._promise, self._statement_of = promise, statement_of
-        self._before = before
+        self._before, self._tally_of = before, tally_of
+        self.tally = Tally()
         self._source, self._text = source, text
         self._once, self._is_written, self._missing = once, False, missing
 
@@ -144,6 +150,7 @@ class SparkRelease:
                 self._is_written = True
                 found = run_job(spark, lambda: self._compute(folder.rows))
                 run_job(spark, charges.check_rows)
+                self.tally = self._tally_of(found)
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
 
                 def appear() -> None:

@@ -37,7 +37,7 @@ from dptext.files.column import is_missing
 from dptext.files.documents import first_rows
 from dptext.text.recognition import recognised
 
-__all__ = ["Column", "columns_of", "look_at"]
+__all__ = ["LOOKED_AT", "Column", "columns_of", "look_at"]
 
 LOOKED_AT = 10_000
 """Rows that are looked at, unless another number is asked for."""

@@ -56,6 +56,7 @@ class TEM(SelectingMechanism):
             That a function is a metric is an assumption of the statement; a sample of triples can refute it.
         beta: a replacement lies farther than g with probability at most beta (ignored when g is set otherwise).
         threshold: g itself.
+        pure_epsilon: the worst case of a word, epsilon * g: it sets the threshold to pure_epsilon / epsilon.
         document_epsilon: a pure budget for a document, together with ``max_words``.
         max_words: how many words of a document the budget covers.
         beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
@@ -64,8 +65,8 @@ class TEM(SelectingMechanism):
 
     Raises:
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
-            budget without ``max_words``, or both budget and threshold; a metric that is not offered, or is none
-            (cosine "distance").
+            budget without ``max_words``; two of threshold, pure epsilon and budget; a metric that is not offered, or is
+            none (cosine "distance").
         DataError: vectors outside the unit ball under ``"poincare"``.
 
     >>> from dptext import load_vectors
@@ -87,6 +88,7 @@ class TEM(SelectingMechanism):
         metric: Metric = "euclidean",
         beta: float = 0.001,
         threshold: float | None = None,
+        pure_epsilon: float | None = None,
         document_epsilon: float | None = None,
         max_words: int | None = None,
         beyond: BeyondWords = "unk",
@@ -102,6 +104,12 @@ class TEM(SelectingMechanism):
         self.beyond = choice("beyond", beyond, get_args(BeyondWords))
         if self.beyond != "unk" and max_words is None:
             raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
+        if pure_epsilon is not None:
+            if threshold is not None or document_epsilon is not None:
+                raise ParameterError(
+                    "pure_epsilon, threshold and document_epsilon each set the threshold: give one of them"
+                )
+            threshold = number("pure_epsilon", pure_epsilon, above=0) / self.epsilon
         if document_epsilon is not None or max_words is not None:
             self.threshold = self._budgeted_threshold(threshold)
         elif threshold is not None:

@@ -1,0 +1,258 @@
+"""No default of a command makes what its own report would call unprotected without having said so before."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.cli import main, outputs
+from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import UNBOUNDED, Strength, strength_in_brief
+from dptext.words.registry import MECHANISMS
+
+TEXTS = [
+    f"the {what} was {how}, they said" for what in ("tea", "room", "staff") for how in ("good", "bad", "late", "dear")
+]
+WORDS = sorted({word for text in TEXTS for word in text.replace(",", "").split()})
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory):
+    """Vectors and a bank."""
+    folder = tmp_path_factory.mktemp("public")
+    vectors = dptext.load_vectors((WORDS, np.random.default_rng(2).normal(size=(len(WORDS), 6))))
+    dptext.save_vectors(vectors, folder / "small.txt")
+    dptext.TextBank(TEXTS, encoder=dptext.MeanOfWords(vectors), name="hotels", cache=False).save(folder / "bank")
+    return folder
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+    with open("in.jsonl", "w") as stream:
+        for number in range(60):
+            row = {"text": TEXTS[number % 12], "author": f"a{number % 7}", "stars": number % 5, "topic": number % 2}
+            stream.write(json.dumps(row) + "\n")
+    return tmp_path
+
+
+WAYS = {
+    **{
+        f"privatize {name}": ["privatize", "--mechanism", name, "--vectors", "{public}/small.txt"]
+        for name in MECHANISMS
+    },
+    "privatize a document": [
+        "privatize",
+        "--vectors",
+        "{public}/small.txt",
+        "--document-epsilon",
+        "{epsilon}",
+        "--max-words",
+        "3",
+    ],
+    "privatize pure": ["privatize", "--vectors", "{public}/small.txt", "--pure-epsilon", "{epsilon}"],
+    "bank": ["privatize", "--mechanism", "bank", "--bank", "{public}/bank", "--set", "size=1"],
+    "bank, a document": [
+        "privatize",
+        "--mechanism",
+        "bank",
+        "--bank",
+        "{public}/bank",
+        "--unit",
+        "document",
+        "--set",
+        "size=1",
+    ],
+    "encode": ["encode", "--encoder", "{public}/small.txt"],
+    "embed": ["embed", "--user", "author", "--delta", "1e-6", "--vectors", "{public}/small.txt"],
+    "synthesize": ["synthesize", "--user", "author", "--public", "pool.txt", "--features", "words", "-n", "6"],
+}
+
+
+def unsaid(statement, said):
+    """Whether the strength of a promise that does not protect was left out."""
+    return strength_in_brief(statement)[1] is False and not any(
+        each in " ".join(said.split()) for each in (Strength.TOO_LARGE.value, UNBOUNDED)
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.4, 2.0, 8.0, 11.0])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_does_not_protect_was_called_so_before_it_was_written(work, public, capsys, way, epsilon):
+    name, *options = WAYS[way]
+    Path("pool.txt").write_text("\n".join(TEXTS) + "\n")
+    out = {"encode": "out.parquet", "embed": "shared"}.get(name, "out.jsonl")
+    given = [each.format(epsilon=epsilon, public=public) for each in options]
+    code = main([name, "in.jsonl", "-o", out, "--epsilon", str(epsilon), "--seed", "1", *given])
+    said = capsys.readouterr().err
+    assert code == 0, said
+    statements = [*Path().rglob("*privacy.json")]
+    assert statements
+    before = said.split("\nWrote ")[0]
+    for each in statements:
+        assert not unsaid(PrivacyStatement.from_json(each.read_text()), before)
+    assert max(map(len, before.splitlines())) <= 80 or str(public) in before
+
+
+def test_a_command_that_said_nothing_would_be_found(work, public, capsys, monkeypatch):
+    monkeypatch.setattr(outputs, "confirm", lambda *_, **__: True)
+    assert (
+        main(
+            ["privatize", "in.jsonl", "-o", "o.jsonl", "--epsilon", "11", "--vectors", str(public / "small.txt"), "-q"]
+        )
+        == 0
+    )
+    said = capsys.readouterr().err
+    assert said == ""
+    assert unsaid(PrivacyStatement.from_json(Path("o.jsonl.privacy.json").read_text()), said)
+
+
+# -- a terminal -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_terminal(monkeypatch, public):
+    """Run a command where somebody sits, who answers."""
+    asked = []
+
+    def call(answer, *arguments, epsilon=11):
+        def answered(question, *, yes, quiet):
+            if yes or quiet:
+                return True
+            asked.append(question)
+            return answer
+
+        monkeypatch.setattr(outputs, "confirm", answered)
+        del asked[:]
+        options = [] if arguments[0] == "encode" else ["--vectors", str(public / "small.txt")]
+        options = ["--encoder", str(public / "small.txt")] if arguments[0] == "encode" else options
+        return main([*map(str, arguments), "--epsilon", str(epsilon), *options]), len(asked)
+
+    return call
+
+
+def test_a_no_writes_nothing(work, at_terminal, capsys):
+    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl") == (1, 1)
+    assert "Nothing was written." in capsys.readouterr().err
+    assert at_terminal(False, "encode", "in.jsonl", "-o", "out.parquet") == (1, 1)
+    assert os.listdir() == ["in.jsonl"]
+
+
+@pytest.mark.parametrize("flag", ["--yes", "-y", "--quiet"])
+def test_scripts_are_not_asked(work, at_terminal, capsys, flag):
+    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", flag) == (0, 0)
+    said = capsys.readouterr().err
+    assert ("NOT PROTECTED" in said) is (flag != "--quiet")
+    assert not said or flag != "--quiet"
+
+
+def test_what_protects_is_not_asked_about(work, at_terminal):
+    options = ("--document-epsilon", 2, "--max-words", 3)
+    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", *options, epsilon=0.5) == (0, 0)
+    assert at_terminal(False, "encode", "in.jsonl", "-o", "out.parquet", epsilon=2) == (0, 0)
+
+
+def test_a_run_that_goes_on_was_decided_about(work, at_terminal, monkeypatch):
+    assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "author!") == (0, 1)
+    # neither question nor refusal: both were answered when it began
+    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "author", "--resume") == (0, 0)
+
+
+def test_with_yes_in_a_file_of_options_nothing_is_asked(work, at_terminal):
+    Path("run.toml").write_text("[privatize]\nyes = true\nkeep = ['author!', 'stars']\n")
+    assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", "--config", "run.toml") == (0, 0)
+    Path("all.toml").write_text("[privatize]\nkeep = ['author']\nkeep-identifying = true\n")
+    assert at_terminal(True, "privatize", "in.jsonl", "-o", "two.jsonl", "--config", "all.toml") == (0, 1)
+
+
+def test_how_much_came_out_as_it_was_is_for_the_owner(work, public, capsys):
+    assert (
+        main(["privatize", "in.jsonl", "-o", "o.jsonl", "--epsilon", "60", "--vectors", str(public / "small.txt")]) == 0
+    )
+    captured = capsys.readouterr()
+    assert "360 of 360 words and 60 of 60 texts came out as they were." in captured.err
+    assert "in clear" in " ".join(captured.err.split())
+    assert not captured.out
+    assert all("came out" not in each.read_text() and "360" not in each.read_text() for each in Path().glob("o.*"))
+
+
+def test_of_a_bound_that_protects_nothing_follows_from_the_counts(work, public, capsys):
+    options = ["--epsilon", "1", "--document-epsilon", "2", "--max-words", "6", "--vectors", str(public / "small.txt")]
+    assert main(["privatize", "in.jsonl", "-o", "o.jsonl", *options]) == 0
+    said = capsys.readouterr().err
+    assert "texts came out as they were." in said
+    assert "in clear" not in said
+    assert "NOT PROTECTED" not in said
+
+
+# -- kept columns ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["privatize", "encode"])
+def test_a_kept_column_that_looks_like_an_identifier_is_refused(work, at_terminal, capsys, command):
+    out = "out.parquet"
+    assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author", "--keep", "stars") == (2, 0)
+    said = capsys.readouterr().err
+    assert "'author' (its name says that it tells who somebody is)" in said
+    assert "'stars'" not in said
+    assert "--keep 'author!' (or --keep-identifying)" in said
+    assert said.count("\n") == 1
+    assert os.listdir() == ["in.jsonl"]
+    assert at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author!", "--keep", "stars")[0] == 0
+    assert (
+        at_terminal(True, command, "in.jsonl", "-o", out, "--keep", "author", "--keep-identifying", "--force")[0] == 0
+    )
+    statement = PrivacyStatement.from_json(Path("out.parquet.privacy.json").read_text())
+    assert "the column 'author', as it was" in statement.exposed
+
+
+def test_a_column_whose_name_ends_in_an_exclamation_mark_takes_one_more(work, at_terminal):
+    Path("in.jsonl").write_text('{"text": "the tea", "wow!": 1, "wow": 2}\n')
+    for given, kept in (("wow", "wow"), ("wow!", "wow"), ("wow!!", "wow!")):
+        assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", "--keep", given, "--force")[0] == 0
+        assert [*json.loads(Path("out.jsonl").read_text())] == ["text", kept]
+
+
+def test_of_a_pipe_the_name_alone_is_looked_at(work, at_terminal, capsys, monkeypatch):
+    options = ("-", "-o", "out.jsonl", "--format", ".jsonl")
+    with Path("in.jsonl").open("rb") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert at_terminal(True, "privatize", *options, "--keep", "author")[0] == 2
+    assert "its name says" in capsys.readouterr().err
+
+
+def test_the_column_of_the_ledger_is_not_written(work, at_terminal):
+    assert main(["ledger", "create", "book.db", "--epsilon", "100000"]) == 0
+    options = ("--ledger", "book.db", "--user", "author", "--max-words", 3, "--document-epsilon", 30)
+    assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *options)[0] == 0
+
+
+# -- no epsilon, pure epsilon ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "last"),
+    [([], "calibrate"), (["--mechanism", "bank", "--bank", "my bank"], "calibrate --bank 'my bank'")],
+)
+def test_without_an_epsilon_the_error_says_what_finds_one(work, capsys, options, last):
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", *options]) == 2
+    said = capsys.readouterr().err
+    assert "--epsilon NUMBER" in said
+    assert "dptext advise in.jsonl" in said
+    assert said.endswith(f"dptext {last}\n")
+
+
+def test_a_pure_epsilon_is_that_of_calibrate(work, public, capsys):
+    options = ["--epsilon", "2", "--pure-epsilon", "6", "--vectors", str(public / "small.txt")]
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "-q", *options]) == 0
+    made = PrivacyStatement.from_json(Path("out.jsonl.privacy.json").read_text())
+    assert made.parameters["threshold"] == 3.0
+    assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--mechanism", "madlib"]) == 2
+    assert "the mechanism madlib has no --pure-epsilon" in capsys.readouterr().err
+    assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--threshold", "1"]) == 2
+    assert "give one of them" in capsys.readouterr().err
