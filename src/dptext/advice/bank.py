@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dptext.advice.pasted import folded, inputs, out, pool, text_option
-from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built
+from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
 from dptext.calibration.relinking import bank_epsilon
 from dptext.privacy.unit import Trust
 from dptext.release.privatize import privatize
+from dptext.representations.mean_of_words import MeanOfWords
+from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 
 __all__ = ["bank"]
@@ -25,28 +29,37 @@ def bank(case: Case) -> Way:
         serves={None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 2 if local else 1, "statistics": 2},
         mismatch={"vectors": "Public texts come out: the words are those of the bank's authors, not of these people."},
         makeup=_makeup,
+        bare=_bare,
         pasted=_pasted,
         preview=_preview,
     )
+
+
+_GOOD = (
+    "One text that can be read for each; many together say what many say (news at epsilon 4: .68 right, .87 with the "
+    "private ones, papers/sentences)."
+)
 
 
 def _makeup(case: Case) -> Makeup:
     made = case.public.bank
     rewriter = BankRewriter(made, epsilon=PROTECTING, unit="document")
     likeness, blind = bank_epsilon(made, PROTECTING, unit="document").similarity
-    good = (
-        "One text that can be read for each; many together say what many say (news at epsilon 4: .68 right, .87 with "
-        f"the private ones, papers/sentences). Likeness {likeness:.2f} to what goes in, of {len(made):,} public "
-        f"texts; blindly {abs(blind):.2f}."
-    )
-    objections = []
+    figure = f"Likeness {likeness:.2f} to what goes in, of {len(made):,} public texts; blindly {abs(blind):.2f}."
+    return Makeup(rewriter.statement, f"{_GOOD} {figure}", tuple(_objections(case)))
+
+
+def _bare(case: Case) -> Makeup:
+    made = TextBank(case.public.shown, encoder=MeanOfWords(case.public.stand_in), cache=False)
+    statement = BankRewriter(made, epsilon=PROTECTING, unit="document").statement
+    return Makeup(without_parameters(statement), _GOOD, tuple(_objections(case)))
+
+
+def _objections(case: Case) -> Iterator[Objection]:
     if case.answers.purpose == "classify" and case.data.classes is None:
-        objections.append(Objection(1, "No column of few values is known: name the labels with --label."))
+        yield Objection(1, "No column of few values is known: name the labels with --label.")
     if case.answers.trust == "central":
-        objections.append(
-            Objection(0, "Where somebody may hold all texts, a synthetic corpus promises more to a person.")
-        )
-    return Makeup(rewriter.statement, good, tuple(objections))
+        yield Objection(0, "Where somebody may hold all texts, a synthetic corpus promises more to a person.")
 
 
 def _pasted(case: Case) -> tuple[str, ...]:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option
 from dptext.advice.public import PREVIEWED
-from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, rounded_people
+from dptext.advice.way import (
+    PROTECTING,
+    Case,
+    Makeup,
+    Objection,
+    Preview,
+    Way,
+    built,
+    rounded_people,
+    without_parameters,
+)
 from dptext.files.documents import Document
+from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Trust
+from dptext.representations.mean_of_words import MeanOfWords
 from dptext.synthesis.planning import Expected, expected_quality
 from dptext.synthesis.synthesizer import Synthesizer
 
@@ -34,32 +48,43 @@ def corpus(case: Case) -> Way:
             "devices": "Texts are collected first: no device sends a vector of its own.",
         },
         makeup=_makeup,
+        bare=_bare,
         pasted=_pasted,
         preview=_preview,
     )
 
 
+def _promise(case: Case, features: MeanOfWords | str) -> PrivacyStatement:
+    unit = "document" if case.data.roles.user is None else "user"
+    return Synthesizer(epsilon=_EPSILON, features=features, unit=unit, cache=False).plan(case.public.pool).promise
+
+
+def _bare(case: Case) -> Makeup:
+    promise = _promise(case, MeanOfWords(case.public.stand_in))
+    return Makeup(without_parameters(promise), _GOOD, tuple(_objections(case)))
+
+
+def _objections(case: Case) -> Iterator[Objection]:
+    if case.data.roles.user is None:
+        yield Objection(0, "No column says who wrote a text: single texts are protected; name it: --user.")
+    if case.answers.purpose == "classify" and case.data.classes is None:
+        yield Objection(1, "No column of few values is known: name the labels with --label.")
+
+
 def _makeup(case: Case) -> Makeup:
-    public_texts, data, answers = case.public, case.data, case.answers
-    unit = "document" if data.roles.user is None else "user"
-    plan = Synthesizer(epsilon=_EPSILON, features=public_texts.features, unit=unit, cache=False).plan(public_texts.pool)
-    objections = []
-    if unit == "document":
-        objections.append(Objection(0, "No column says who wrote a text: single texts are protected; name it: --user."))
-    if answers.purpose == "classify" and data.classes is None:
-        objections.append(Objection(1, "No column of few values is known: name the labels with --label."))
-    people = rounded_people(data.protected)
+    promise, objections = _promise(case, case.public.features), [*_objections(case)]
+    people = rounded_people(case.data.protected)
     expected = _expected(case, people)
-    whom = "people" if unit == "user" else "texts"
+    whom = "texts" if case.data.roles.user is None else "people"
     if expected is None:
-        return Makeup(plan.promise, _GOOD, tuple(objections))
+        return Makeup(promise, _GOOD, tuple(objections))
     if _above_chance(expected) < _ENOUGH:
         objections.append(_too_few(case, people, whom))
     figure = (
         f"With {people:,} {whom} and {_classes(case)} classes, {expected.agreement:.0%} of public texts get the class "
         f"that they would get without noise ({expected.without:.0%} by chance)."
     )
-    return Makeup(plan.promise, f"{_GOOD} {figure}", tuple(objections))
+    return Makeup(promise, f"{_GOOD} {figure}", tuple(objections))
 
 
 def _too_few(case: Case, people: int, whom: str) -> Objection:

@@ -32,7 +32,8 @@ _MOST_LABELS = 50  # values that a column of labels has at most
 _ROWS_A_LABEL = 4  # at least, on average: fewer, and it is no class
 _LABELS_GUESSED = 1
 _KNOWN = {
-    "text": "text review body content comment message post note document sentence utterance",
+    "text": "text review body content comment message post note document sentence utterance query question answer "
+    "tweet transcript feedback description",
     "user": "user author person user_id userid author_id writer patient customer client speaker",
     "label": "label class topic category intent stars rating sentiment target",
 }
@@ -252,14 +253,21 @@ def _guessed_text(columns: Sequence[Column]) -> str | None:
     named = _named("text", texts) or _named("text", [each for each in columns if each.kind not in ("number", "date")])
     if named is not None:
         return named
+    if not texts:  # short ones: nearly all differ, and nothing else is known of them
+        texts = [each for each in columns if each.reasons and each.reasons == _all_different()]
     return max(texts, key=lambda each: each.distinct).name if texts else None
+
+
+def _all_different() -> tuple[str, ...]:
+    """What is said of a column of which nothing is known but that each row has a value of its own."""
+    return look_at("x", (f"{first} {second}" for first in "abcdefghij" for second in "klmnopqrst")).reasons
 
 
 def _guessed_user(columns: Sequence[Column]) -> str | None:
     """By its name; else one whose values several rows share, and that seems to say who somebody is."""
     able = [each for each in columns if each.kind in _PEOPLE_OF and each.distinct > 1]
     shared = [each for each in able if 2 * each.distinct <= each.present]
-    by_name = [each.name for each in shared if _TELLS_WHO in each.reasons]
+    by_name = [each.name for each in (*shared, *able) if _TELLS_WHO in each.reasons]
     by_values = [each.name for each in shared if each.kind == "identifier"]
     return next(iter([name for name in (_named("user", able),) if name is not None] + by_name + by_values), None)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dptext.advice.pasted import folded, inputs, option, out, public, text_option
-from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built
+from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
 from dptext.privacy.unit import Trust
-from dptext.representations.dimension import ON_NEWS
+from dptext.representations.dimension import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
 
 __all__ = ["private_vectors"]
 
 _FITTED = 1_000  # public texts
-_ON_NEWS_AT = 4.0
+_BESIDE = (2.0, 4.0)  # epsilons at which that was measured
 
 
 def private_vectors(case: Case) -> Way:
@@ -27,6 +27,7 @@ def private_vectors(case: Case) -> Way:
             "vectors": "It is a vector for each text, none for a word.",
         },
         makeup=_makeup,
+        bare=_bare,
         pasted=_pasted,
         preview=_preview,
     )
@@ -36,16 +37,25 @@ def _makeup(case: Case) -> Makeup:
     from dptext.representations.private_encoder import PrivateEncoder  # of the extra sklearn
 
     fitted = PrivateEncoder(case.public.vectors, PrivUnit(epsilon=PROTECTING)).fit(case.public.pool.texts[:_FITTED])
-    kept, (best, *_) = fitted.kept_, ON_NEWS[_ON_NEWS_AT]
+    kept = fitted.kept_
     left = "" if kept is None else f" of a vector {kept.recovered:.0%} comes through, in {kept.dimension} dimensions;"
-    objections = []
+    return Makeup(fitted.release_.statement, f"A server learns from many:{left} {_on_news()}", _objections(case))
+
+
+def _bare(case: Case) -> Makeup:
+    statement = PrivUnit(epsilon=PROTECTING).statement(USUAL)
+    return Makeup(without_parameters(statement), f"A server learns from many: {_on_news()}", _objections(case))
+
+
+def _on_news() -> str:
+    below, above = (f"{ON_NEWS[each][0]:.0%} at epsilon {each:g}" for each in _BESIDE)
+    return f"one of four topics of news was found in {below}, {above} (docs/representations)."
+
+
+def _objections(case: Case) -> tuple[Objection, ...]:
     if case.answers.purpose == "classify" and case.data.classes is None:
-        objections.append(Objection(1, "No column of few values is known: name the labels with --label."))
-    good = (
-        f"A server learns from many:{left} four topics of news were told apart in {best:.0%} at epsilon "
-        f"{_ON_NEWS_AT:g} (docs/representations)."
-    )
-    return Makeup(fitted.release_.statement, good, tuple(objections))
+        return (Objection(1, "No column of few values is known: name the labels with --label."),)
+    return ()
 
 
 def _pasted(case: Case) -> tuple[str, ...]:

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dptext.advice.pasted import folded, inputs, option, out, text_option
-from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, rounded_people
+from dptext.advice.way import (
+    PROTECTING,
+    Case,
+    Makeup,
+    Objection,
+    Preview,
+    Way,
+    built,
+    rounded_people,
+    without_parameters,
+)
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Trust
+from dptext.users.grouping import UserUnit
+from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["shared_vectors"]
 
@@ -29,28 +44,41 @@ def shared_vectors(case: Case) -> Way:
             "devices": "Texts are collected first: no device sends a vector of its own.",
         },
         makeup=_makeup,
+        bare=_bare,
         pasted=_pasted,
         preview=lambda _: Preview(missing="there are no texts: a vector for each public word"),
     )
 
 
+def _promise(case: Case, vectors: WordVectors) -> PrivacyStatement:
+    unit: UserUnit = "document" if case.data.roles.user is None else "user"
+    plan = Cooccurrence(vectors, epsilon=PROTECTING, delta=_DELTA, unit=unit).plan()
+    return plan.statement(plan.levels.most, seeded=False)
+
+
+def _bare(case: Case) -> Makeup:
+    return Makeup(without_parameters(_promise(case, case.public.stand_in)), _GOOD, tuple(_objections(case)))
+
+
 def _makeup(case: Case) -> Makeup:
-    data = case.data
-    unit = "document" if data.roles.user is None else "user"
-    plan = Cooccurrence(case.public.vectors, epsilon=PROTECTING, delta=_DELTA, unit=unit).plan()
-    objections = []
-    if unit == "document":
-        objections.append(Objection(0, "No column says who wrote a text: single texts are protected; name it: --user."))
-    people, whom = rounded_people(data.protected), "people" if unit == "user" else "texts"
+    return Makeup(_promise(case, case.public.vectors), _GOOD, tuple(_objections(case)))
+
+
+_GOOD = (
+    "Similar words, features for models of this domain. 2,532 bloggers added nothing to public vectors at epsilon 8, "
+    "four times as many something (papers/dpugc)."
+)
+
+
+def _objections(case: Case) -> Iterator[Objection]:
+    by_text = case.data.roles.user is None
+    if by_text:
+        yield Objection(0, "No column says who wrote a text: single texts are protected; name it: --user.")
+    people, whom = rounded_people(case.data.protected), "texts" if by_text else "people"
     needed = _SEEN * PersonalBudgets(PROTECTING, delta=_DELTA).sigma
     if people < needed:
         much = f"{people:,} here, and with fewer than {_round_up(needed):,} the vectors stay the public ones."
-        objections.append(Objection(2, f"Too few {whom} for this budget: {much}"))
-    good = (
-        "Similar words, features for models of this domain. 2,532 bloggers added nothing to public vectors at epsilon "
-        "8, four times as many something (papers/dpugc)."
-    )
-    return Makeup(plan.statement(plan.levels.most, seeded=False), good, tuple(objections))
+        yield Objection(2, f"Too few {whom} for this budget: {much}")
 
 
 def _round_up(count: float) -> int:

@@ -27,6 +27,7 @@ __all__ = [
     "Way",
     "built",
     "rounded_people",
+    "without_parameters",
 ]
 
 _INSTALLS = re.compile(r'pip install "[^"]*"')
@@ -85,8 +86,8 @@ class Way:
     Attributes:
         name: what is handed on.
         command: the command of dptext that makes it.
-        statement: that it would carry: of the real mechanism, built without a look at a private text; None where a
-            package is missing that the mechanism needs.
+        statement: that it would carry: of the real mechanism, built without a look at a private text. Where a package
+            is missing that the mechanism needs, it has no parameters, or there is none.
         person: the same for somebody with as many texts as the one who has most; None where that is no other promise.
         texts: how many these are.
         promise, good_for, attacker: in words.
@@ -150,13 +151,11 @@ class Makeup(NamedTuple):
         statement: for its unit.
         good_for: what it is good for, with figures.
         objections: of its own.
-        missing: the line that installs what it needs, where something is missing.
     """
 
     statement: PrivacyStatement | None
     good_for: str
     objections: tuple[Objection, ...] = ()
-    missing: str | None = None
 
 
 def built(
@@ -168,6 +167,7 @@ def built(
     serves: Mapping[Purpose | None, int],
     mismatch: Mapping[Purpose, str],
     makeup: Callable[[Case], Makeup],
+    bare: Callable[[Case], Makeup],
     pasted: Callable[[Case], tuple[str, ...]],
     preview: Callable[[Case], Preview],
     never: str | None = None,
@@ -181,13 +181,15 @@ def built(
         serves: how well it serves a purpose: 0 not at all; None where nobody said what for.
         mismatch: why it does not serve a purpose.
         makeup, pasted, preview: what it says of itself.
+        bare: the same where a package is missing, without figures. Its statement is one on made-up vectors: unit and
+            guarantee hold, and `without_parameters` leaves out the rest.
         never: why it is never recommended.
     """
     answers = case.answers
     try:
-        found = makeup(case)
+        found, missing = makeup(case), None
     except MissingExtraError as error:
-        found = Makeup(None, "Not known without what is missing.", missing=str(error))
+        found, missing = bare(case), _takes(str(error))
     said, person, texts = found.statement, None, case.data.most_texts
     if (
         said is not None
@@ -206,18 +208,16 @@ def built(
         objections += _of_strength(said, person, answers)
     if never is not None:
         objections.append(Objection(1, never))
-    if found.missing is not None:
-        objections.append(Objection(0, f"First: {found.missing}."))
+    if missing is not None:
+        objections.append(Objection(0, f"What it takes first: {missing}."))
     if not answers.any:  # nothing was said that could rule anything out
         objections = [each._replace(weight=min(each.weight, 1)) for each in objections]
     weight = max((each.weight for each in objections), default=0)
     commands = pasted(case)
-    if found.missing is not None and (line := _INSTALLS.search(found.missing)):
-        commands = (line.group(), *commands)
+    if missing is not None:
+        commands = (missing, *commands)
     promise, attacker = (
-        ("Not known without what is missing.", "")
-        if said is None
-        else in_a_table(said, person=person, texts=texts or 1)
+        ("Not known without word vectors.", "") if said is None else in_a_table(said, person=person, texts=texts or 1)
     )
     return Way(
         name=name,
@@ -259,7 +259,18 @@ def _previewed(preview: Callable[[Case], Preview], case: Case) -> Preview:
     try:
         return preview(case)
     except DptextError as error:  # too few public texts, or a package that is not there: no preview, but advice
-        return Preview(missing=str(error))
+        return Preview(missing=f"it takes {_takes(str(error))}" if isinstance(error, MissingExtraError) else str(error))
+
+
+def _takes(message: str) -> str:
+    """The line that installs what is missing."""
+    line = _INSTALLS.search(message)
+    return message if line is None else line.group()
+
+
+def without_parameters(statement: PrivacyStatement) -> PrivacyStatement:
+    """A statement of which unit and guarantee alone are known."""
+    return statement.replace(parameters={})
 
 
 def rounded_people(count: int) -> int:

@@ -11,6 +11,7 @@ from dptext.words.tem import TEM
 
 __all__ = ["words"]
 
+_UNKNOWN = "What its promise is for two words, and how many stay, depends on the word vectors."
 _ROWS = 100
 _SEED = 0
 
@@ -25,6 +26,7 @@ def words(case: Case) -> Way:
         serves={None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1},
         mismatch={"vectors": "Words at random have no neighbours to learn from."},
         makeup=_makeup,
+        bare=lambda _: Makeup(None, _UNKNOWN),
         pasted=_pasted,
         preview=_preview,
         never="No epsilon both protects by its bound and leaves a text that can be read.",
