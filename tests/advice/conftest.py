@@ -56,7 +56,7 @@ def toy():
     generator = np.random.default_rng(4)
     vectors = dptext.load_vectors((words, generator.normal(size=(len(words), 4))))
     texts = tuple(" ".join(generator.choice(words, 6)) for _ in range(400))
-    public = PublicTexts(texts, tuple("xy"[n % 2] for n in range(len(texts))), "toy texts", (), 1)
+    public = PublicTexts(texts, tuple("xy"[n % 2] for n in range(len(texts))), "toy texts", seed=1)
     vars(public)["vectors"] = vectors
     return public
 

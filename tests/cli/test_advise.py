@@ -19,6 +19,7 @@ ANSWERS = [
     ("--purpose", "read", "--recipient", "public", "--trust", "central"),
     ("--purpose", "read", "--recipient", "public", "--trust", "local"),
     ("--purpose", "devices", "--recipient", "partner", "--trust", "local"),
+    ("--purpose", "classify", "--recipient", "colleagues", "--trust", "local"),
 ]
 
 
@@ -35,7 +36,7 @@ def public(tmp_path):
     path = tmp_path / "open texts.jsonl"
     words = ["we", "went", "home", "and", "spoke", "about", "visit", "long", "music", "rain"]
     texts = [" ".join(words[(n * 3 + step * (1 + n % 4)) % 10] for step in range(6)) + f" {n}" for n in range(300)]
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    path.write_text("".join(json.dumps({"said": text}) + "\n" for text in texts))
     return path
 
 
@@ -68,14 +69,14 @@ def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
 @pytest.mark.slow
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_the_recommended_commands_run_as_they_are_pasted(notes, public, run, answers):
-    code, out, _ = run("advise", "notes.jsonl", "--json", "--public", public.name, *answers)
+    code, out, _ = run("advise", "notes.jsonl", "--json", "--public", public.name, "--public-text", "said", *answers)
     assert code == 0
     found = json.loads(out)
     [way] = [each for each in found["ways"] if each["fit"] == "recommended"]
     assert way["name"] == found["recommended"]
     for command in way["paste"]:
         assert "PUBLIC" not in command
-        filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC")).replace("-n 5000", "-n 50")
+        filled = command.replace("LABEL1,LABEL2", ",".join(SECRET + each for each in "ABC"))
         _, *words = shlex.split(filled.replace("\\\n", " "))
         code, out, err = run(*words, *(["--features", "glove"] if words[0] == "synthesize" else []))
         assert code == 0, err

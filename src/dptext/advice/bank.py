@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dptext.advice.pasted import folded, inputs, out, pool, text_option
-from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
+from dptext.advice.pasted import LICENCE, folded, inputs, kept, out, pool, text_option
+from dptext.advice.way import KEPT, PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
 from dptext.calibration.relinking import bank_epsilon
 from dptext.privacy.unit import Trust
 from dptext.release.privatize import privatize
@@ -14,8 +14,6 @@ from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 
 __all__ = ["bank"]
-
-_LICENCE = "LICENCE"
 
 
 def bank(case: Case) -> Way:
@@ -58,6 +56,8 @@ def _bare(case: Case) -> Makeup:
 def _objections(case: Case) -> Iterator[Objection]:
     if case.answers.purpose == "classify" and case.data.classes is None:
         yield Objection(1, "No column of few values is known: name the labels with --label.")
+    elif case.answers.purpose == "classify":
+        yield KEPT
     if case.answers.trust == "central":
         yield Objection(0, "Where somebody may hold all texts, a synthetic corpus promises more to a person.")
 
@@ -65,13 +65,14 @@ def _objections(case: Case) -> Iterator[Objection]:
 def _pasted(case: Case) -> tuple[str, ...]:
     data = case.data
     return (
-        folded("dptext bank", pool(case.public), f"-o bank --licence {_LICENCE}"),
+        folded("dptext bank", pool(case.public), f"-o bank --licence {LICENCE}"),
         folded(
             f"dptext privatize {inputs(data)}",
             f"-o {out(data, 'bank', '.jsonl')}",
             *text_option(data),
             "--mechanism bank --bank bank --unit document",
             f"--epsilon {PROTECTING:g}",
+            *(kept(data) if case.answers.purpose == "classify" else ()),
         ),
     )
 

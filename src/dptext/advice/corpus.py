@@ -152,9 +152,14 @@ def _pasted(case: Case) -> tuple[str, ...]:
         f"--epsilon {_EPSILON:g}",
         *labels,
         public(case.public),
-        f"-n {_COUNT}",
+        f"-n {_count(case)}",
     )
     return (command,)
+
+
+def _count(case: Case) -> int:
+    """How many texts to make: a round number, and no more than public texts give a choice for."""
+    return min(_COUNT, rounded_people(case.public.count // 2)) if case.public.count else _COUNT
 
 
 def _preview(case: Case) -> Preview:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dptext.advice.pasted import PUBLIC
+from dptext.advice.pasted import TO_FILL_IN
 from dptext.advice.way import Fit, Way
 from dptext.privacy.wording import filled
 
@@ -32,8 +32,8 @@ _PUBLIC_NUMBERS = (
     "To paste. Numbers such as -n are public ones: round ones here, and never a count of the private rows."
 )
 _TO_FILL_IN = (
-    f"{_PUBLIC_NUMBERS} What stands in capitals is yours to fill in: public texts and public labels, chosen without a "
-    "look at the private rows."
+    f"{_PUBLIC_NUMBERS} What stands in capitals is yours to fill in: public texts, their licence, public labels; "
+    "chosen without a look at the private rows."
 )
 
 
@@ -165,7 +165,7 @@ def _commands(advice: Advice, width: int) -> Iterator[str]:
     shown = [each for each in advice.ways if each.fit is not Fit.NOT_HERE]
     if not shown:
         return
-    has_capitals = any(PUBLIC in line for way in shown for line in way.pasted)
+    has_capitals = any(each in line for way in shown for line in way.pasted for each in TO_FILL_IN)
     yield _wrapped(_TO_FILL_IN if has_capitals else _PUBLIC_NUMBERS, width)
     for way in shown:
         lines = [f"{way.name}:"]

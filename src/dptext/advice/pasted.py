@@ -8,12 +8,28 @@ from pathlib import PurePath
 from dptext.advice.data import Data
 from dptext.advice.public import PublicTexts
 
-__all__ = ["LABELS", "PUBLIC", "folded", "inputs", "option", "out", "pool", "public", "text_option"]
+__all__ = [
+    "LABELS",
+    "LICENCE",
+    "PUBLIC",
+    "TO_FILL_IN",
+    "folded",
+    "inputs",
+    "kept",
+    "option",
+    "out",
+    "pool",
+    "public",
+    "text_option",
+]
 
 PUBLIC = "PUBLIC.jsonl"
 """Stands for a file of public texts that nobody has named."""
 LABELS = "LABEL1,LABEL2"
 """Stands for the public labels: they are never read from the private file."""
+LICENCE = "LICENCE"
+"""Stands for that of the public texts."""
+TO_FILL_IN = (PUBLIC, LABELS, LICENCE)
 _NO_FILE = "FILE.jsonl"
 _WIDTH = 76
 
@@ -31,13 +47,21 @@ def out(data: Data, kind: str, suffix: str) -> str:
 
 
 def public(texts: PublicTexts) -> str:
-    """The public texts, as the option of a command."""
-    return " ".join(option("public", each) for each in texts.files or (PUBLIC,))
+    """The public texts, as the options of a command."""
+    column = "" if texts.column == "text" else f" {option('public-text', texts.column)}"
+    return " ".join(option("public", each) for each in texts.files or (PUBLIC,)) + column
 
 
 def pool(texts: PublicTexts) -> str:
-    """The public texts, as arguments."""
-    return " ".join(map(_quoted, texts.files or (PUBLIC,)))
+    """The public texts, as the arguments of a command."""
+    column = "" if texts.column == "text" else f" {option('text', texts.column)}"
+    return " ".join(map(_quoted, texts.files or (PUBLIC,))) + column
+
+
+def kept(data: Data) -> list[str]:
+    """The labels, which leave as they are: those that seem to say who somebody is are left out."""
+    columns = {each.name: each for each in data.columns}
+    return [option("keep", each) for each in data.roles.labels if not columns[each].reasons]
 
 
 def text_option(data: Data) -> list[str]:

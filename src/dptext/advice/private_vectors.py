@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dptext.advice.pasted import folded, inputs, option, out, public, text_option
-from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
+from dptext.advice.pasted import folded, inputs, kept, out, public, text_option
+from dptext.advice.way import KEPT, PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
 from dptext.privacy.unit import Trust
 from dptext.representations.dimension import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
@@ -55,19 +55,18 @@ def _on_news() -> str:
 def _objections(case: Case) -> tuple[Objection, ...]:
     if case.answers.purpose == "classify" and case.data.classes is None:
         return (Objection(1, "No column of few values is known: name the labels with --label."),)
-    return ()
+    return (KEPT,) if case.answers.purpose == "classify" else ()
 
 
 def _pasted(case: Case) -> tuple[str, ...]:
     data = case.data
-    label = data.roles.labels if case.answers.purpose == "classify" else ()
     return (
         folded(
             f"dptext encode {inputs(data)}",
             f"-o {out(data, 'encoded', '.parquet')}",
             *text_option(data),
             f"--epsilon {PROTECTING:g}",
-            *(option("keep", each) for each in label),
+            *(kept(data) if case.answers.purpose == "classify" else ()),
             public(case.public),
         ),
     )

@@ -41,21 +41,26 @@ class PublicTexts:
         labels: of each, where they are known: then "people" have labels in a preview.
         name: what the preview calls them.
         files: as the caller named them, for commands; none for bundled ones.
+        column: of the texts, in these files.
+        count: how many there are in them.
         seed: of previews; None: fresh draws.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] | None
     name: str
-    files: tuple[str, ...]
-    seed: int | None
+    files: tuple[str, ...] = ()
+    column: str = "text"
+    count: int = 0
+    seed: int | None = None
 
     @classmethod
     def bundled(cls, seed: int | None) -> PublicTexts:
         """Utterances to a voice assistant (SNIPS, CC0), as ``dptext demo`` has them."""
         path = resources.files("dptext") / "cli" / "sample" / "snips-train.jsonl.gz"
         labels = {str(each.text): str(each.label) for each in read_documents(str(path), label="intent")}
-        return cls._of(list(labels), labels, "utterances to a voice assistant (SNIPS)", (), seed)
+        name = "utterances to a voice assistant (SNIPS)"
+        return cls(*_some(list(labels), labels, seed), name, seed=seed)
 
     @classmethod
     def given(cls, file: Any, *, text: str, seed: int | None) -> PublicTexts:
@@ -72,15 +77,8 @@ class PublicTexts:
             )
         is_one = isinstance(file, str | os.PathLike)
         named = tuple(str(each) for each in ([file] if is_one else file)) if pool.files else ()
-        return cls._of(list(pool.texts), None, "your public texts", named, seed)
-
-    @classmethod
-    def _of(
-        cls, texts: Sequence[str], labels: dict[str, str] | None, name: str, files: tuple[str, ...], seed: int | None
-    ) -> PublicTexts:
-        order = np.argsort(RandomBits(0 if seed is None else seed).integers(len(texts)), kind="stable")
-        chosen = tuple(texts[place] for place in order[:_MOST].tolist())
-        return cls(chosen, None if labels is None else tuple(labels[each] for each in chosen), name, files, seed)
+        chosen = _some(list(pool.texts), None, seed)
+        return cls(*chosen, "your public texts", named, text, len(pool), seed)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -130,3 +128,12 @@ class PublicTexts:
             MissingExtraError: as `features`.
         """
         return TextBank(self.pool.texts[:_BANKED], encoder=self.features, cache=False)
+
+
+def _some(
+    texts: Sequence[str], labels: dict[str, str] | None, seed: int | None
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Some of the texts in an order by chance, and their labels."""
+    order = np.argsort(RandomBits(0 if seed is None else seed).integers(len(texts)), kind="stable")
+    chosen = tuple(texts[place] for place in order[:_MOST].tolist())
+    return chosen, None if labels is None else tuple(labels[each] for each in chosen)

@@ -18,6 +18,7 @@ from dptext.privacy.unit import Trust, Unit
 from dptext.privacy.wording import Strength, in_a_table
 
 __all__ = [
+    "KEPT",
     "PROTECTING",
     "Case",
     "Fit",
@@ -50,6 +51,9 @@ class Objection(NamedTuple):
 
     weight: int
     reason: str
+
+
+KEPT = Objection(0, "Labels are kept, and leave as they are: nothing is promised about them.")
 
 
 @dataclass(frozen=True, kw_only=True)
