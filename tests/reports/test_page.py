@@ -368,6 +368,32 @@ def test_whether_a_promise_holds_and_whether_it_protects_are_one_sentence(guaran
     assert "Is the promise true?" not in report.html()
 
 
+@pytest.mark.parametrize(
+    ("guarantee", "low", "high", "good", "says"),
+    [
+        (PureDP(1.0), 0.504, 0.602, None, "more than a guess, and within what the promise allows"),
+        (PureDP(1.0), 0.60, 0.70, False, "right for 65: more than a guess."),  # more than the noise allows
+        (PureDP(1.0), 0.48, 0.54, True, "right for 51: no more than a guess."),
+        (PureDP(1.0), 0.40, 0.60, None, "too few to exclude more."),
+        (PureDP(20.0), 0.504, 0.602, False, "right for 55: more than a guess."),  # and the promise does not protect
+    ],
+)
+def test_who_is_in_it_is_judged_beside_what_a_promise_that_protects_allows(guarantee, low, high, good, says):
+    measured = AttackScore(
+        attack="membership (guesses the others)",
+        measure="AUC",
+        score=Estimate((low + high) / 2, low, high, 900, "people"),
+        baseline=0.5,
+        baseline_name="chance",
+    )
+    report = Report(title="x", statement=_statement(guarantee), owner_attacks=[measured], limits={"AUC": 0.566})
+    found = next(each for each in answers(report) if "who is in it" in each.question)
+    assert says in found.words
+    assert found.good is good
+    decision = recommendation(report).decision
+    assert (decision is Decision.HAND_ON) == (good is not False)
+
+
 def test_a_promise_that_a_seed_voids_is_no_good_news():
     report = Report(title="x", statement=_statement(PureDP(1.0), seeded=True), verdicts=[EXACT])
     found = next(each for each in answers(report) if "hold" in each.question)

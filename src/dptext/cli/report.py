@@ -20,6 +20,8 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
 from dptext.release.release import data_and_statement
 from dptext.reports import measure
+from dptext.reports.answers import recommendation
+from dptext.reports.grades import grade
 from dptext.reports.measure import Question
 from dptext.reports.page import Measurement, Report
 
@@ -180,10 +182,13 @@ def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
 
 
 def _as_json(made: Report, out: Path, card: Path | None) -> dict[str, Any]:
+    recommended = recommendation(made)
     return {
         "out": str(out),
         "card": None if card is None else str(card),
         "refuted": made.refuted,
+        "identifying": [asdict(each) for each in made.identifying],
+        "recommended": {"decision": recommended.decision.name.lower(), "words": recommended.words},
         "checks": [{"check": each.name, "held": each.held, "seen": each.seen} for each in made.checks],
         "verdicts": [json.loads(each.to_json()) for each in made.verdicts],
         "attacks": [
@@ -197,14 +202,16 @@ def _as_json(made: Report, out: Path, card: Path | None) -> dict[str, Any]:
         "gaps": [asdict(each) for each in made.gaps],
         "corpus": None if made.corpus is None else asdict(made.corpus),
         "stays": made.stays,
+        "unchanged": made.unchanged,
         "command": made.command,
         "notes": list(made.notes),
     }
 
 
 def _attack(score: AttackScore, *, owner_only: bool) -> dict[str, Any]:
-    return {**asdict(score), "succeeded": score.succeeded, "advantage": score.advantage, "owner_only": owner_only}
+    found = {"succeeded": score.succeeded, "advantage": score.advantage, "owner_only": owner_only}
+    return {**asdict(score), **found, "grade": grade(score.score, score.baseline).name.lower()}
 
 
 def _measured(found: Measurement) -> dict[str, Any]:
-    return {**asdict(found), "is_useful": found.is_useful}
+    return {**asdict(found), "is_useful": found.is_useful, "grade": found.grade.name.lower()}

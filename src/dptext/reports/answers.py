@@ -26,12 +26,22 @@ from dptext.privacy.wording import (
     strength_in_brief,
 )
 from dptext.release.release import kept_as_it_was
-from dptext.reports.grades import Grade, grade, said
+from dptext.reports.grades import Grade, Said, grade, said
 
 if TYPE_CHECKING:
     from dptext.reports.page import GroupGap, Measurement, Report
 
-__all__ = ["Answer", "Decision", "Recommendation", "answers", "is_exact", "kind_of", "main_scores", "recommendation"]
+__all__ = [
+    "Answer",
+    "Decision",
+    "Recommendation",
+    "answers",
+    "is_exact",
+    "judged",
+    "kind_of",
+    "main_scores",
+    "recommendation",
+]
 
 _A_COLUMN = kept_as_it_was("").partition("'")[0]
 _EXACT = 1e-9  # an interval this narrow holds rounding only
@@ -180,7 +190,7 @@ def _attackers(report: Report) -> list[Answer]:
     found = []
     for kind in kinds:
         ours = [each for each in scores if kind_of(each) == kind]
-        words, good = _membership(ours) if kind == "membership" else _attack(kind, ours)
+        words, good = _membership(report, ours) if kind == "membership" else _attack(kind, ours)
         question = "Does it show who is in it?" if kind == "membership" else _asked(kind)[0]
         found.append(Answer(question, words, good, owner_only=kind in owners))
     return found
@@ -237,7 +247,7 @@ def _asked(kind: str) -> tuple[str, str, str, str]:
     return f"Does it give {what} away?", who, f"names {what} rightly", "rows"
 
 
-def _membership(scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
+def _membership(report: Report, scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
     """What the noise allows at most is no news beside the promise: what was measured may be."""
     exact = [each for each in main_scores(scores) if is_exact(each)]
     measured = [each for each in main_scores(scores) if not is_exact(each)]
@@ -251,15 +261,35 @@ def _membership(scores: Sequence[AttackScore]) -> tuple[str, bool | None]:
     for each in measured:
         words += (
             f" An attacker who guesses the others was right for {_of_hundred(each.score.value)}: "
-            f"{said(_grade(each), 'attacker').words}."
+            f"{judged(report, each).words}."
         )
-    all_measured = [each for each in scores if not is_exact(each)]
-    if not all_measured:
+    every = [each for each in scores if not is_exact(each)]
+    if not every:
         return words.strip(), None
-    worst = max(all_measured, key=_grade)
+    worst = max(every, key=_grade)
     if _grade(worst) > max(map(_grade, measured)):
-        words += f" By another number ({worst.measure}): {said(_grade(worst), 'attacker').words}."
-    return words.strip(), said(_grade(worst), "attacker").good
+        words += f" By another number ({worst.measure}): {judged(report, worst).words}."
+    goods = [judged(report, each).good for each in every]
+    return words.strip(), False if False in goods else None if None in goods else True
+
+
+def judged(report: Report, score: AttackScore) -> Said:
+    """What is said of an attack.
+
+    Where a promise protects by itself, an attack on who is in a release that gets no more than the noise allows says
+    nothing against it.
+    """
+    return said(_grade(score), "allowed" if _is_allowed(report, score) else "attacker")
+
+
+def _is_allowed(report: Report, score: AttackScore) -> bool:
+    limit = report.limits.get(score.measure)
+    return (
+        kind_of(score) == "membership"
+        and limit is not None
+        and score.score.low <= limit
+        and _strength(report.statement) is Strength.PROTECTS
+    )
 
 
 # -- what it is good for -----------------------------------------------------------------------------------------
@@ -269,16 +299,16 @@ def _use(report: Report) -> list[Answer]:
     if not report.utility:
         return []
     ours, *others = report.utility
-    judged = said(ours.grade, "model", against="a blind guess")
+    of_ours = said(ours.grade, "model", against="a blind guess")
     owner = any(each.owner_only for each in report.utility)
     if ours.measure != "accuracy":
-        words = f"What was measured is {judged.words}."
-        return [Answer("Is it still useful?", words, judged.good, owner_only=owner)]
+        words = f"What was measured is {of_ours.words}."
+        return [Answer("Is it still useful?", words, of_ours.good, owner_only=owner)]
     rivals = [each for each in others if each.is_rival]
     share = _of_hundred(ours.score.value)
     share = f"{'' if ours.grade is Grade.NEARLY_ALL else 'right '}for {share}"
     if report.corpus is not None:
-        words = f"A model that learns from the corpus is {judged.words}: {share} of 100 real texts"
+        words = f"A model that learns from the corpus is {of_ours.words}: {share} of 100 real texts"
         real = [each for each in others if not each.is_rival]
         if real:
             words += f"; one that learns from real texts, for {_of_hundred(real[0].score.value)}"
@@ -286,7 +316,7 @@ def _use(report: Report) -> list[Answer]:
             best = max(rivals, key=lambda each: each.score.value)
             words += f"; the best of the trivial ways, for {_of_hundred(best.score.value)} ({best.what})"
     else:
-        words = f"A model that learns from private rows is {judged.words}: {share} of 100"
+        words = f"A model that learns from private rows is {of_ours.words}: {share} of 100"
         original = [each for each in others if each.what.startswith("trained on original")]
         if original:
             words += f"; one that learns from the originals, for {_of_hundred(original[0].score.value)}"
@@ -294,7 +324,7 @@ def _use(report: Report) -> list[Answer]:
             words += f"; one that learns from {rivals[0].what.removeprefix('trained on ').partition(',')[0]}, for "
             words += _of_hundred(rivals[0].score.value)
     words += f"; a blind guess, for {_of_hundred(ours.baseline)}."
-    return [Answer("Is it still useful?", words, judged.good, owner_only=owner)]
+    return [Answer("Is it still useful?", words, of_ours.good, owner_only=owner)]
 
 
 def _groups(gaps: Sequence[GroupGap]) -> Answer:
@@ -415,8 +445,8 @@ def _worst(scores: Sequence[AttackScore], *, of_attributes: bool) -> AttackScore
     return max(tried, key=lambda each: (_grade(each), each.advantage), default=None)
 
 
-def _is_loud(score: AttackScore | None) -> bool:
-    return score is not None and said(_grade(score), "attacker").good is False
+def _is_loud(report: Report, score: AttackScore | None) -> bool:
+    return score is not None and judged(report, score).good is False
 
 
 def _for_owner(report: Report) -> tuple[Decision, list[str]]:
@@ -426,8 +456,8 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
     gets = "" if worst is None else _gets(kind_of(worst))
     some = bool(report.unchanged and report.unchanged[0])
     decision = Decision.NOT
-    if strength is Strength.TOO_LARGE and (_is_loud(worst) or some or worst is None):
-        why = f"and {gets}" if _is_loud(worst) else "and some texts came out unchanged" if some else ""
+    if strength is Strength.TOO_LARGE and (_is_loud(report, worst) or some or worst is None):
+        why = f"and {gets}" if _is_loud(report, worst) else "and some texts came out unchanged" if some else ""
         why = why or f"and no attack was tried that says how much it hides{_name_the_original(report)}"
         words = (
             f"Do not hand this on to anybody who may not see the originals: the promise is too weak to protect, {why}."
@@ -438,7 +468,7 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
             "Hand this on to people only whom you would trust with the originals: the promise is too weak to protect, "
             "and that the attacks which were tried got little is no proof."
         )
-    elif _is_loud(worst):
+    elif _is_loud(report, worst):
         decision = Decision.TO_SOME
         bound = "by itself the promise says little" if strength is Strength.WEAK else f"it protects each {unit}"
         words = f"Hand this on to people only who agree not to look for anybody in it: {bound}, but {gets}."
@@ -455,7 +485,7 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
         words = f"This may be handed on to anybody: the promise protects each {unit} by itself, whatever else is known."
     sentences = [words]
     attribute = _worst(scores, of_attributes=True)
-    if attribute is not None and _is_loud(attribute):
+    if attribute is not None and _is_loud(report, attribute):
         what = kind_of(attribute).removeprefix("attribute inference of ")
         sentences.append(f"It gives {what} away: whoever receives it must be allowed to know that.")
         if decision is Decision.HAND_ON:
@@ -541,7 +571,7 @@ def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
             )
     sentences = [words, *(_not_covered(report.statement) if strength is Strength.PROTECTS else [])]
     attribute = _worst(report.attacks, of_attributes=True)
-    if attribute is not None and _is_loud(attribute):
+    if attribute is not None and _is_loud(report, attribute):
         what = kind_of(attribute).removeprefix("attribute inference of ")
         sentences.append(f"It gives {what} away: treat what you learn about it in confidence.")
     return decision, sentences

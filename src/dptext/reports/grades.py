@@ -91,7 +91,7 @@ def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
     return Grade.NEARLY_ALL if number >= NEARLY else Grade.MOST if number >= HALF else Grade.MORE
 
 
-Of = Literal["attacker", "model", "control"]
+Of = Literal["attacker", "allowed", "model", "control"]
 
 _SAID: dict[Of, dict[Grade, Said]] = {
     "attacker": {
@@ -120,14 +120,20 @@ _SAID: dict[Of, dict[Grade, Said]] = {
     },
 }
 
+_SAID["allowed"] = {
+    found: Said(f"{words}, and within what the promise allows", None) if good is False else Said(words, good)
+    for found, (words, good) in _SAID["attacker"].items()
+}
+
 
 def said(found: Grade, of: Of, *, against: str = "a guess") -> Said:
     """Which words and which sign a grade has, the only place that decides it.
 
     Args:
         found: the grade.
-        of: whose number it is: an "attacker" who is not to learn anything; a "model" that is to be good for something;
-            the "control" of an attack, on original texts, where it should succeed.
+        of: whose number it is: an "attacker" who is not to learn anything; one to whom a promise that protects by
+            itself has "allowed" as much; a "model" that is to be good for something; the "control" of an attack, on
+            original texts, where it should succeed.
         against: what the baseline is called.
 
     >>> said(Grade.LITTLE, "attacker"), said(Grade.GUESS, "model").good

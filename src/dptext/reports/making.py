@@ -117,6 +117,7 @@ class Making(ABC):
         self.fairness: list[Measurement] = []
         self.gaps: list[GroupGap] = []
         self.pictures: dict[str, Picture | None] = {}
+        self.limits: dict[str, float] = {}
         self.unchanged: tuple[int, int] | None = None
         self.at_home: list[str] = []
 
@@ -160,6 +161,7 @@ class Making(ABC):
             attacks=self.attacks,
             owner_attacks=self.owner_attacks,
             controls=self.controls,
+            limits=self.limits,
             relinking=self.relinking(),
             utility=self.utility,
             fairness=self.fairness,

@@ -26,7 +26,7 @@ from dptext.privacy.wording import (
     percent_at_most,
     protected,
 )
-from dptext.reports.answers import answers, is_exact, kind_of, main_scores, recommendation
+from dptext.reports.answers import answers, is_exact, judged, kind_of, main_scores, recommendation
 from dptext.reports.file_audit import Check
 from dptext.reports.grades import Grade, grade, said
 from dptext.showing import Facts, Showing
@@ -246,6 +246,7 @@ class Report(Showing):
         owner_attacks: what one got, measured with the original texts: the promise does not cover these numbers.
         controls: the same attackers on original texts, where they should succeed: an attack that fails there too says
             nothing.
+        limits: what the noise of a description allows an attack on who is in it on average, by measure.
         relinking: how often a text is given back to its author, of several numbers of people.
         utility: what the release is still good for.
         fairness: how good it is for each group.
@@ -270,6 +271,7 @@ class Report(Showing):
     attacks: Sequence[AttackScore] = ()
     owner_attacks: Sequence[AttackScore] = ()
     controls: Sequence[AttackScore] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
     relinking: Sequence[Relinking] = ()
     utility: Sequence[Measurement] = ()
     fairness: Sequence[Measurement] = ()
@@ -346,8 +348,8 @@ class Report(Showing):
             protected=protected(self.statement),
             not_protected=not_protected(self.statement),
             samples=[(each.before, list(self._shown(each))) for each in self.samples],
-            attacks=[_attack_row(each, owner) for each, owner in marked if id(each) in main],
-            more_attacks=[_attack_row(each, owner) for each, owner in marked if id(each) not in main],
+            attacks=[_attack_row(self, each, owner) for each, owner in marked if id(each) in main],
+            more_attacks=[_attack_row(self, each, owner) for each, owner in marked if id(each) not in main],
             controls=[_control_row(each) for each in main_scores(self.controls)],
             bank=of_bank(self.statement),
             utility=[_measured_row(each, _BLIND if self.corpus else _NO_TEXTS) for each in self.utility],
@@ -485,8 +487,8 @@ class _Row:
     owner_only: bool
 
 
-def _attack_row(score: AttackScore, owner_only: bool) -> _Row:
-    words, good = said(grade(score.score, score.baseline), "attacker")
+def _attack_row(report: Report, score: AttackScore, owner_only: bool) -> _Row:
+    words, good = judged(report, score)
     if kind_of(score) == "membership" and is_exact(score):
         words, good = "nobody does better: so much does the promise allow", None
     return _row(score, score.attack, score.measure, words, good=good, owner_only=owner_only)

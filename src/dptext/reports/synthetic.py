@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks import AttackScore
-from dptext.attacks.membership import Membership
-from dptext.attacks.sums import Ceiling, gaussian_ceiling, sum_membership
+from dptext.attacks.sums import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError, extra
 from dptext.estimates import Estimate
@@ -311,7 +310,12 @@ class OfSynthetic(Making):
         guess = np.sum(strangers, axis=0)
         guess *= float(np.vdot(guess, released)) / max(float(np.vdot(guess, guess)), 1e-300)
         found = sum_membership(released, targets, members, guess=guess, attack="membership (guesses the others)")
-        self.owner_attacks += _beside(found, gaussian_ceiling(self._distribution.sigma))
+        ceiling = gaussian_ceiling(self._distribution.sigma)
+        limits = (ceiling.auc, ceiling.accuracy, ceiling.at_1_percent, ceiling.at_01_percent)
+        for score, limit in zip(found.scores, limits, strict=True):
+            detail = f"at most {limit:.3f} on average, by the noise; {score.detail}"
+            self.owner_attacks.append(replace(score, detail=detail))
+            self.limits[score.measure] = limit
 
     def _matrices(self, path: Path, most: int) -> list[Floats]:
         """What people add to the sum, or would: of some of them, chosen at random."""
@@ -451,13 +455,6 @@ class _Encoded:
     def units(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         found: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
         return found
-
-
-def _beside(found: Membership, ceiling: Ceiling) -> Iterator[AttackScore]:
-    """Each number with what noise allows."""
-    limits = (ceiling.auc, ceiling.accuracy, ceiling.at_1_percent, ceiling.at_01_percent)
-    for score, limit in zip(found.scores, limits, strict=True):
-        yield replace(score, detail=f"at most {limit:.3f} on average, by the noise; {score.detail}")
 
 
 def _row(what: str, values: dict[str, str], detail: str = "") -> Spread:
