@@ -41,6 +41,8 @@ def test_a_new_entry_is_all_that_a_new_format_needs(tmp_path, monkeypatch):
 def test_help_and_errors_name_every_format(tmp_path):
     for kind in formats.FORMATS:
         assert kind in formats.NAMES_OF_FORMATS
+        if not formats.FORMATS[kind].is_written:
+            continue
         assert [each.text for each in read_documents(put(tmp_path / f"a{kind}", ["one"]))] == ["one"]
     assert set(formats.SUFFIXES) == {".gz", ".zst"} | {
         suffix for each in formats.FORMATS.values() for suffix in each.suffixes

@@ -20,7 +20,7 @@ from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_n
 from dptext.errors import ParameterError, StorageError
 from dptext.files.documents import NoDocumentsError, read_documents
 from dptext.files.folders import find_files
-from dptext.files.formats import SUFFIXES, file_format
+from dptext.files.formats import SUFFIXES, file_format, written_format
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.privacy.wording import came_out
 from dptext.release.job import Job
@@ -56,7 +56,7 @@ def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Plac
     if target == STANDARD:
         return [Place([path for path, _ in files], target)]
     if not (out.endswith("/") or target.is_dir() or not target.suffix):
-        file_format(target)
+        written_format(target)
         return [Place([path for path, _ in files], target)]
     if os.path.lexists(target) and not target.is_dir():
         raise ParameterError(f"{out!r} is no folder, and no file of a known format: name another one as OUT")
@@ -67,7 +67,8 @@ def places(rows: options.Rows, out: str, *, out_format: str | None) -> list[Plac
         if path == STANDARD:
             raise ParameterError("standard input cannot go to a folder: name a file")
         name = target / (relative if out_format is None else _renamed(relative, out_format))
-        file_format(name)
+        if not file_format(name).format.is_written:
+            name = _renamed(name, ".jsonl")
         if name in found:
             raise ParameterError(f"two inputs would go to {str(name)!r}: privatize them one by one")
         found[name] = path

@@ -15,7 +15,7 @@ from dptext.checks import choice
 from dptext.errors import DataError, ParameterError
 from dptext.files.blocks import Block, Columns, Reject, add_reject
 from dptext.files.column import is_missing
-from dptext.files.formats import FileFormat, Source, file_format
+from dptext.files.formats import FileFormat, Source, file_format, written_format
 from dptext.files.parquet import as_lists
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import HashedFile
@@ -71,7 +71,7 @@ def read_documents(
     """Stream the documents of a file, or of several one after the other.
 
     Args:
-        source: a .txt, .jsonl, .csv, .tsv (plain, .gz or .zst) or .parquet file; ``"-"`` for standard input;
+        source: a .txt, .jsonl, .csv, .tsv (plain, .gz or .zst), .parquet or .xlsx file; ``"-"`` for standard input;
             or several of them.
         text: the column that holds the text (all but .txt).
         user: the column that names the author, if any.
@@ -293,7 +293,7 @@ class DocumentWriter:
     """
 
     def __init__(self, path: Path, *, text: str = "text", keep: Sequence[str] = ()) -> None:
-        self.format = file_format(path)
+        self.format = written_format(path)
         check_kept_columns(text, keep)
         if keep and not self.format.format.has_columns:
             raise ParameterError(

@@ -22,6 +22,7 @@ from dptext.errors import DataError, ParameterError, extra
 from dptext.files.blocks import BLOCK_REJECTS, Block, Columns, Reject, add_reject, block_limits, is_no_text
 from dptext.files.column import columns_there
 from dptext.files.parquet import ParquetSource, as_lists, as_table, assemble, parquet_rows, segment
+from dptext.files.sheets import SheetFile
 from dptext.files.streams import OpenedFile, compress
 from dptext.own_files import HashedFile
 
@@ -37,6 +38,7 @@ __all__ = [
     "Source",
     "announced_by",
     "file_format",
+    "written_format",
 ]
 
 LONGEST = 1 << 28
@@ -88,6 +90,7 @@ class Format(ABC):
         needs_file: whether it cannot be read from a pipe.
         is_assembled: whether a file is made by `finish`, not by the bytes of the blocks alone.
         package: what reads and writes it, if that is optional.
+        is_written: whether files of it are written, not only read.
     """
 
     suffixes: Names
@@ -96,6 +99,7 @@ class Format(ABC):
     needs_file: bool = False
     is_assembled: bool = False
     package: str | None = None
+    is_written: bool = True
 
     @abstractmethod
     def source(self, path: Path, compression: str, /, *, text: str, columns: Names, skip: bool) -> Source:
@@ -312,7 +316,7 @@ class _LineSource:
         columns: dict[str, list[Any]] = {name: [] for name in self._columns}
         rejects: list[Reject] = []
         characters = 0
-        for number, row in enumerate(self._read(Lines(self._file), (self._text, *self._columns)), 1):
+        for number, row in self._numbered():
             reason = row.reason if isinstance(row, BadRow) else self._what_is_wrong(row)
             if reason is not None or isinstance(row, BadRow):
                 if not self._skip:
@@ -336,6 +340,9 @@ class _LineSource:
         if texts or rejects:
             yield Block(texts, columns, tuple(rejects))
 
+    def _numbered(self) -> Iterator[tuple[int, Row]]:
+        return enumerate(self._read(Lines(self._file), (self._text, *self._columns)), 1)
+
     def _what_is_wrong(self, row: dict[str, Any], *, to_owner: bool = False) -> str | None:
         """None where nothing is; ``to_owner`` names the columns that there are: a list of rejects may be handed on."""
         for column in (self._text, *self._columns):
@@ -348,6 +355,27 @@ class _LineSource:
         if not isinstance(value, str):
             return f"expected a string in {self._text!r}, the value is of type {type(value).__name__}"
         return None
+
+
+class _SheetSource(_LineSource):
+    """A sheet as blocks."""
+
+    def __init__(self, path: Path, text: str, columns: Names, skip: bool) -> None:
+        self._sheet = SheetFile(path)
+        self._text, self._columns, self._skip = text, columns, skip
+        self.size, self.name = self._sheet.size, self._sheet.name
+        if self._sheet.header:
+            _checked_header(self._sheet.header, None, (text, *columns), self.name)
+
+    @property
+    def position(self) -> int:
+        return self._sheet.position
+
+    def close(self) -> None:
+        self._sheet.close()
+
+    def _numbered(self) -> Iterator[tuple[int, Row]]:
+        return self._sheet.rows()
 
 
 # -- lines out ------------------------------------------------------------------------------------------------
@@ -474,12 +502,36 @@ class _ParquetFormat(Format):
         assemble(blocks, ends, out)
 
 
+class _SheetFormat(Format):
+    """A sheet of Excel: read, and never written, for it would lose what a sheet holds besides its values."""
+
+    suffixes = (".xlsx",)
+    is_compressed = False
+    needs_file = True
+    is_written = False
+
+    def source(self, path: Path, _compression: str, /, *, text: str, columns: Names, skip: bool) -> Source:
+        return _SheetSource(path, text, columns, skip)
+
+    def rows(self, path: Path, _compression: str, /, *, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
+        with closing(SheetFile(path)) as sheet:
+            for _, row in sheet.rows():
+                yield row if only is None else {name: row[name] for name in only if name in row}
+
+    def encode(self, *_: Any) -> bytes:
+        raise ParameterError("an .xlsx file is read, not written")
+
+    def finish(self, *_: Any) -> None:
+        raise ParameterError("an .xlsx file is read, not written")
+
+
 _ALL: tuple[Format, ...] = (
     _LineFormat((".txt",), _read_txt, _txt_line, has_columns=False),
     _LineFormat((".jsonl", ".ndjson"), _read_jsonl, _json_line),
     _LineFormat((".csv",), _read_csv, _csv_line, has_header=True),
     _LineFormat((".tsv",), _read_tsv, _tsv_line, has_header=True),
     _ParquetFormat(),
+    _SheetFormat(),
 )
 FORMATS = {each.suffixes[0]: each for each in _ALL}
 """All formats, by the suffix that is usual for them."""
@@ -526,6 +578,19 @@ class FileFormat:
         """
         for package in self.packages:
             extra(package, "files", name)
+
+
+def written_format(path: Path) -> FileFormat:
+    """The format that the name of an output announces.
+
+    Raises:
+        ParameterError: a suffix that no writer knows.
+    """
+    found = file_format(path)
+    if not found.format.is_written:
+        written = ", ".join(kind for kind, each in FORMATS.items() if each.is_written)
+        raise ParameterError(f"a {found.kind} file is read and not written: end OUT in {written}, got {path.name!r}")
+    return found
 
 
 def announced_by(path: Path) -> FileFormat:

@@ -1,0 +1,138 @@
+"""Rows of an Excel sheet (.xlsx), as plain values, in constant memory (package openpyxl, extra ``excel``).
+
+The first row holds the names of the columns; rows are numbered as in the sheet. A formula counts as the value that was
+stored with it, a date or a time as its ISO spelling, and a row without any value is no row.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dptext.errors import DataError, StorageError, extra
+from dptext.files.streams import shown
+
+__all__ = ["SheetFile"]
+
+
+class SheetFile:
+    """A workbook with one sheet that holds something.
+
+    Attributes:
+        name: of the file.
+        size: its bytes.
+        header: the names of the columns; empty where the sheet is.
+
+    Raises:
+        StorageError: it cannot be opened.
+        DataError: it is no workbook, several of its sheets hold something, or the header is none.
+        MissingExtraError: openpyxl is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = shown(path)
+        openpyxl = extra("openpyxl", "excel", self.name)
+        try:
+            with path.open("rb") as file:
+                self.size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise StorageError.of("open", path, error) from None
+        self._book: Any = None
+        self._read = 0
+        self._failed = DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
+        try:
+            with warnings.catch_warnings():  # of parts that are not read: styles, rules for input
+                warnings.simplefilter("ignore")
+                self._book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+                sheets = [each for each in self._book.worksheets if next(_filled(each), None) is not None]
+        except Exception:  # noqa: BLE001  of the archive, its parts and their values; such an error may hold one
+            sheets = None
+        if sheets is None:
+            self.close()
+            raise self._failed
+        if len(sheets) > 1:
+            self.close()
+            raise DataError(
+                f"{self.name}: expected one sheet with rows, {len(sheets)} hold some: save the one with the texts as a "
+                "file of its own"
+            )
+        self._sheet = sheets[0] if sheets else None
+        self.header = self._header()
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far, by the share of the rows where the file says how many there are."""
+        most = getattr(self._sheet, "max_row", None)
+        return min(self.size, self.size * self._read // most) if most else 0
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._book is not None:
+            self._book.close()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The number of each row in the sheet, and its values by the names of the columns.
+
+        Raises:
+            DataError: a row has values beyond the header; the file is damaged.
+        """
+        found = iter(()) if self._sheet is None else _filled(self._sheet)
+        width, first = len(self.header), True
+        while True:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    number, values = next(found, (0, ()))
+            except Exception:  # noqa: BLE001  as above
+                number = -1
+            if number < 0:
+                raise self._failed
+            if not number:
+                return
+            self._read = number
+            if first:
+                first = False
+                continue
+            if any(each is not None for each in values[width:]):
+                raise DataError(
+                    f"{self.name}, row {number}: expected {width} columns as in the first row, got a value beyond "
+                    "them; name the column or remove the value"
+                )
+            padded = (*values[:width], *(None for _ in range(width - len(values))))
+            yield number, dict(zip(self.header, map(_plain, padded), strict=True))
+
+    def _header(self) -> list[str]:
+        if self._sheet is None:
+            return []
+        _, values = next(_filled(self._sheet))
+        while values and values[-1] is None:
+            values = values[:-1]
+        if not all(isinstance(each, str) and each for each in values):
+            raise DataError(
+                f"{self.name}: expected the names of the columns in the first row, got something else there"
+            )
+        if len(set(values)) < len(values):
+            raise DataError(f"{self.name}: two columns of the header have the same name; rename one")
+        return list(values)
+
+
+def _filled(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """The rows that hold a value, with their numbers."""
+    for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
+        if any(each is not None for each in values):
+            yield number, values
+
+
+def _plain(value: Any) -> Any:
+    """A date or a time as it is spelled; a day as that of a date alone."""
+    if isinstance(value, datetime.datetime):
+        return (value.date() if value.time() == datetime.time() else value).isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return str(value)
+    return value
