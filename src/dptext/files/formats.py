@@ -364,8 +364,12 @@ class _SheetSource(_LineSource):
         self._sheet = SheetFile(path)
         self._text, self._columns, self._skip = text, columns, skip
         self.size, self.name = self._sheet.size, self._sheet.name
-        if self._sheet.header:
-            _checked_header(self._sheet.header, None, (text, *columns), self.name)
+        try:
+            if self._sheet.header:
+                _checked_header(self._sheet.header, None, (text, *columns), self.name)
+        except DataError:
+            self.close()
+            raise
 
     @property
     def position(self) -> int:

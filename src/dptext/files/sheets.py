@@ -35,10 +35,11 @@ class SheetFile:
 
     def __init__(self, path: Path) -> None:
         self.name = shown(path)
+        self._file: Any = None
         openpyxl = extra("openpyxl", "excel", self.name)
         try:
-            with path.open("rb") as file:
-                self.size = os.fstat(file.fileno()).st_size
+            self._file = path.open("rb")
+            self.size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
             raise StorageError.of("open", path, error) from None
         self._book: Any = None
@@ -47,7 +48,7 @@ class SheetFile:
         try:
             with warnings.catch_warnings():  # of parts that are not read: styles, rules for input
                 warnings.simplefilter("ignore")
-                self._book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+                self._book = openpyxl.load_workbook(self._file, read_only=True, data_only=True)
                 sheets = [each for each in self._book.worksheets if next(_filled(each), None) is not None]
         except Exception:  # noqa: BLE001  of the archive, its parts and their values; such an error may hold one
             sheets = None
@@ -61,7 +62,11 @@ class SheetFile:
                 "file of its own"
             )
         self._sheet = sheets[0] if sheets else None
-        self.header = self._header()
+        try:
+            self.header = self._header()
+        except DataError:
+            self.close()
+            raise
 
     @property
     def position(self) -> int:
@@ -73,6 +78,8 @@ class SheetFile:
         """Close the file."""
         if self._book is not None:
             self._book.close()
+        if self._file is not None:
+            self._file.close()
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The number of each row in the sheet, and its values by the names of the columns.
