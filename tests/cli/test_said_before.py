@@ -256,3 +256,17 @@ def test_a_pure_epsilon_is_that_of_calibrate(work, public, capsys):
     assert "the mechanism madlib has no --pure-epsilon" in capsys.readouterr().err
     assert main(["privatize", "in.jsonl", "-o", "o.jsonl", "-q", *options, "--threshold", "1"]) == 2
     assert "give one of them" in capsys.readouterr().err
+
+
+def test_documents_that_the_bound_does_protect_are_set_apart(work, public, capsys):
+    options = ["--mechanism", "bank", "--bank", str(public / "bank"), "--set", "size=1"]
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", "3", *options]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "NOT PROTECTED where a document has 4 sentences or more: there the bound does not" in said
+    assert (
+        main(
+            ["privatize", "in.jsonl", "-o", "out.jsonl", "--epsilon", "3", *options, "--max-sentences", "3", "--force"]
+        )
+        == 0
+    )
+    assert "NOT PROTECTED" not in capsys.readouterr().err

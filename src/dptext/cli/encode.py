@@ -203,10 +203,10 @@ def encode(
             _forget_training(asked.save)
     done = {place.out for place in to if run.resume and is_released(place.out, device.statement, rows.keep)}
     caution = cautioned(
-        unprotected=strength_in_brief(device.statement)[1] is False,
+        first=1 if strength_in_brief(device.statement)[1] is False else None,
         most_stay=False,
         source=as_input(rows.sources[0]),
-        words=False,
+        parts="texts",
     )
     asks = not all(is_begun(place, run) for place in to)
     begin(before_vectors(device), caution, what="No vectors were", yes=yes, asks=asks, output=output)

@@ -289,10 +289,10 @@ def _say_before(mechanism: TextMechanism, source: str, *, yes: bool, asks: bool,
     found = in_short(inner) if isinstance(inner, WordMechanism) else None
     promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]
     caution = cautioned(
-        unprotected=unprotected_from(mechanism) is not None,
+        first=unprotected_from(mechanism),
         most_stay=found is not None and found.most_stay,
         source=as_input(source),
-        words=found is not None,
+        parts="sentences" if found is None else "words",
     )
     begin("\n".join(promise), caution, yes=yes, asks=asks, output=output)
 

@@ -402,9 +402,9 @@ def before_vectors(device: Any) -> str:
 
 def strength_sentence(statement: PrivacyStatement) -> str:
     """What `strength_in_brief` makes of a promise, in one sentence; empty where that is no caution."""
-    if not _is_bounded(statement) and strength_in_brief(statement)[1] is False:
+    if not _promises_something(statement.guarantee):
         return UNBOUNDED
-    return Strength.of(statement.epsilon).value if math.isfinite(statement.epsilon) or _is_bounded(statement) else ""
+    return Strength.of(statement.epsilon).value
 
 
 def strength_of_documents(mechanism: Any, parts: str) -> str:
@@ -450,18 +450,18 @@ def in_running_text(found: Any) -> str:
     return filled("privacy/templates/in_running_text.txt", found=found).rstrip("\n")
 
 
-def cautioned(*, unprotected: bool, most_stay: bool, source: str, words: bool) -> str:
+def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
     """What to know before a release is written that its own report would not call protected; empty where it would.
 
     Args:
-        unprotected: whether the bound does not protect (`unprotected_from`, `strength_in_brief`).
+        first: how many parts a document has, at least, that the bound does not protect (`unprotected_from`).
         most_stay: whether most words come out as they are.
         source: the input, for the command that compares ways.
-        words: whether words are replaced, for which an epsilon can be calibrated.
+        parts: what is replaced: "words", for which an epsilon can be calibrated, "sentences" or "texts".
     """
-    if not unprotected and not most_stay:
+    if first is None and not most_stay:
         return ""
-    values = {"unprotected": unprotected, "most_stay": most_stay, "source": source, "words": words}
+    values = {"first": first, "most_stay": most_stay, "source": source, "parts": parts}
     return _for_a_terminal(filled("privacy/templates/cautioned.txt", **values))
 
 

@@ -53,7 +53,9 @@ def privatize(
         epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
         text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
         keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
-            that a table carries besides the values of its rows (`dptext.strip_metadata` says what).
+            that a table carries besides the values of its rows (`dptext.strip_metadata` says what). None is refused
+            here, and none is warned of: a program that names a column means it. The commands refuse those that look
+            like identifiers, and `dptext.text.identifying.look_at` says which do, and why.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
     Returns:
@@ -142,7 +144,8 @@ def privatize_file(
         out: the private file, whose name says the format; or an open binary stream (a pipe), into which rows go as they
             are done: what was sent is sent, and nothing can be resumed.
         mechanism, epsilon, vectors: what replaces texts, as in `privatize`.
-        text, keep, on_error, suffix: see `dptext.release.run.TextFiles`.
+        text, keep, on_error, suffix: see `dptext.release.run.TextFiles`. No column to keep is refused here, as with
+            `privatize`; `dptext.text.identifying.columns_of` says which look like identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
         to: of a stream, suffixes that say its format (``".jsonl"``).
         statement_file: of a stream, where the statement goes when all is sent or the run stops.
