@@ -35,6 +35,7 @@ from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit
+from dptext.progress import watched
 
 __all__ = ["Distance", "audit", "distance_named"]
 
@@ -130,6 +131,7 @@ def audit(
     samples: int = 200_000,
     error: float = 1e-6,
     seed: int | None = None,
+    progress: bool | None = None,
 ) -> Verdict:
     """Try to refute what a mechanism promises, for one word, one text that is replaced at once, or one vector.
 
@@ -166,6 +168,7 @@ def audit(
             the shown distribution.
         error: how often a true claim may be refuted: by a sampled bound, or by draws that happen to disagree.
         seed: for the choice of inputs and for draws; None for fresh randomness.
+        progress: a bar, as `dptext.progress` says.
 
     Raises:
         ParameterError: the claim is not about one word, one such text or one vector, or promises nothing; it speaks of
@@ -178,33 +181,34 @@ def audit(
     >>> str(verdict.outcome), verdict.loss <= verdict.allowed
     ('exact', True)
     """
-    mechanism = _meant(mechanism, epsilon, vectors)
-    how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
-    of_words = {"words": words, "distance": distance, "labels": labels}
-    of_texts = {"texts": texts}
-    of_vectors = {"dimension": dimension, "pair": pair, "score": score}
-    if hasattr(mechanism, "vectors"):
-        _refuse(of_texts | of_vectors, "a word mechanism")
-        return _audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
-    if hasattr(mechanism, "bank"):
-        _refuse(of_words | of_vectors, "a mechanism of texts")
-        return _audit_texts(mechanism, claim, texts=texts, **how)  # type: ignore[arg-type]
-    _refuse(of_words | of_texts, "a mechanism of vectors")
-    given: Any = getattr(mechanism, "release_", mechanism)  # of a fitted estimator: what it sends
-    channel = getattr(given, "channel", None)
-    if callable(channel):
-        if dimension is None:
-            raise ParameterError("the loss of a randomizer depends on the dimension: say of which, dimension=64")
-        claim = given.statement(dimension) if claim is None else claim
-        given = channel(dimension)
-    elif dimension is not None:
-        raise ParameterError("a channel has its dimension already: leave dimension= out")
-    elif channel is not None:
-        claim = given.statement if claim is None else claim
-        given = channel
-    if claim is None:
-        raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
-    return audit_vectors(given, claim, pair=pair, score=score, **how)
+    with watched(progress, "auditing"):
+        mechanism = _meant(mechanism, epsilon, vectors)
+        how: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
+        of_words = {"words": words, "distance": distance, "labels": labels}
+        of_texts = {"texts": texts}
+        of_vectors = {"dimension": dimension, "pair": pair, "score": score}
+        if hasattr(mechanism, "vectors"):
+            _refuse(of_texts | of_vectors, "a word mechanism")
+            return _audit_words(mechanism, claim, **of_words, **how)  # type: ignore[arg-type]
+        if hasattr(mechanism, "bank"):
+            _refuse(of_words | of_vectors, "a mechanism of texts")
+            return _audit_texts(mechanism, claim, texts=texts, **how)  # type: ignore[arg-type]
+        _refuse(of_words | of_texts, "a mechanism of vectors")
+        given: Any = getattr(mechanism, "release_", mechanism)  # of a fitted estimator: what it sends
+        channel = getattr(given, "channel", None)
+        if callable(channel):
+            if dimension is None:
+                raise ParameterError("the loss of a randomizer depends on the dimension: say of which, dimension=64")
+            claim = given.statement(dimension) if claim is None else claim
+            given = channel(dimension)
+        elif dimension is not None:
+            raise ParameterError("a channel has its dimension already: leave dimension= out")
+        elif channel is not None:
+            claim = given.statement if claim is None else claim
+            given = channel
+        if claim is None:
+            raise ParameterError("a channel brings no claim along: give the statement that is to be put to the test")
+        return audit_vectors(given, claim, pair=pair, score=score, **how)
 
 
 def _meant(mechanism: Any, epsilon: float | None, vectors: Any) -> Any:

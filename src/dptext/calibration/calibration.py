@@ -46,6 +46,7 @@ from dptext.checks import number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import facts_of
+from dptext.progress import watched
 from dptext.showing import Facts, Showing
 from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.search import ExactDistances
@@ -185,6 +186,7 @@ def calibrate(
     people: int = 300,
     texts: Sequence[str] | None = None,
     seed: int | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Calibration | BankCalibration:
     """The epsilon at which words stay so often or could become so many, or at which a text is rarely traced back.
@@ -204,6 +206,7 @@ def calibrate(
         keep_rate: the mean of N_w over running text, between 0 and 1.
         support: the median of S_w over running text; at ``epsilon`` it is at least this.
         weights, rows, eta, draws, seed: see `dptext.calibration.deniability.deniability`.
+        progress: a bar, as `dptext.progress` says.
         relinking: of a bank, how often they may be right, between 1 / people and 1.
         people: of a bank, how many.
         texts: of a bank, at least as many public texts, one a person (one sentence, or a document).
@@ -216,32 +219,33 @@ def calibrate(
     >>> calibrate(vectors, keep_rate=0.5).epsilon
     0.4326
     """
-    if isinstance(vectors, str | os.PathLike):
-        vectors = word_vectors(vectors)
-    if not isinstance(vectors, WordVectors):
-        given: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
-        given |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
-        asked: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
-        return _of_bank(vectors, given, **asked, **options)
-    if relinking is not None or texts is not None:
-        raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
-    family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
-    how: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
-    how["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
-    if keep_rate is not None and support is None:
-        target = _Target(family, "keep_rate", keep_rate, how)
-    elif support is not None and keep_rate is None:
-        target = _Target(family, "support", support, how)
-    else:
-        raise ParameterError("give one target: keep_rate or support")
-    try:
-        epsilon = rounded_down(crossing(target.excess, start=target.start, tolerance=target.tolerance), DIGITS)
-    except UnreachableError as end:
-        raise ParameterError(target.beyond_reach(end)) from None
-    built = family(epsilon)
-    found = deniability(built, **how)
-    error = math.nan if keep_rate is None else found.error("keep")
-    return Calibration(epsilon, target.name, target.wanted, target.value(found), error, found, built)
+    with watched(progress, "looking for epsilon"):
+        if isinstance(vectors, str | os.PathLike):
+            vectors = word_vectors(vectors)
+        if not isinstance(vectors, WordVectors):
+            given: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
+            given |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
+            asked: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
+            return _of_bank(vectors, given, **asked, **options)
+        if relinking is not None or texts is not None:
+            raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
+        family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
+        how: dict[str, Any] = {"weights": weights, "rows": rows, "eta": eta, "draws": draws}
+        how["seed"] = fresh_seed() if seed is None else seed  # the same draws for every epsilon
+        if keep_rate is not None and support is None:
+            target = _Target(family, "keep_rate", keep_rate, how)
+        elif support is not None and keep_rate is None:
+            target = _Target(family, "support", support, how)
+        else:
+            raise ParameterError("give one target: keep_rate or support")
+        try:
+            epsilon = rounded_down(crossing(target.excess, start=target.start, tolerance=target.tolerance), DIGITS)
+        except UnreachableError as end:
+            raise ParameterError(target.beyond_reach(end)) from None
+        built = family(epsilon)
+        found = deniability(built, **how)
+        error = math.nan if keep_rate is None else found.error("keep")
+        return Calibration(epsilon, target.name, target.wanted, target.value(found), error, found, built)
 
 
 def _of_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:

@@ -40,6 +40,7 @@ from dptext.checks import number, whole
 from dptext.drawing import checked_axes
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
+from dptext.progress import watched
 from dptext.release.mechanism import text_mechanism
 from dptext.showing import Facts, Showing
 from dptext.vectors.formats import VectorsLike
@@ -332,6 +333,7 @@ def deniability(
     neighbours: int = 10,
     draws: int = 200,
     seed: int | None = None,
+    progress: bool | None = None,
 ) -> Deniability:
     """Measure what a mechanism does to words.
 
@@ -350,6 +352,7 @@ def deniability(
         neighbours: which neighbour measures the density of a region.
         draws: draws of each word. An upper bound on S_w below the vocabulary's size needs about 4 / eta^2.
         seed: of the draws. The words looked at are public, so a seed gives nothing away.
+        progress: a bar, as `dptext.progress` says.
 
     Raises:
         ParameterError: a number out of range; no words.
@@ -360,24 +363,25 @@ def deniability(
     >>> found.keep.round(3), found.support
     (array([0.681]), array([3.]))
     """
-    measured: WordMechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
-    eta = number("eta", eta, above=0, below=1)
-    neighbours, draws = whole("neighbours", neighbours, least=1), whole("draws", draws, least=1)
-    names, sample, at = _words_to_look_at(measured, words, checked_weights(weights, len(measured.vectors)), rows)
-    found = outcomes(measured, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
-    arrays = vars(found) | {"weights": sample.weights}
-    for array in arrays.values():
-        array.setflags(write=False)
-    return Deniability(
-        mechanism=measured.name,
-        epsilon=measured.epsilon,
-        words=names,
-        eta=eta,
-        neighbours=neighbours,
-        draws=draws if distributions_of(measured) is None else None,
-        sample=sample,
-        **arrays,
-    )
+    with watched(progress, "words looked at"):
+        measured: WordMechanism = text_mechanism(mechanism, epsilon=epsilon, vectors=vectors)
+        eta = number("eta", eta, above=0, below=1)
+        neighbours, draws = whole("neighbours", neighbours, least=1), whole("draws", draws, least=1)
+        names, sample, at = _words_to_look_at(measured, words, checked_weights(weights, len(measured.vectors)), rows)
+        found = outcomes(measured, at, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
+        arrays = vars(found) | {"weights": sample.weights}
+        for array in arrays.values():
+            array.setflags(write=False)
+        return Deniability(
+            mechanism=measured.name,
+            epsilon=measured.epsilon,
+            words=names,
+            eta=eta,
+            neighbours=neighbours,
+            draws=draws if distributions_of(measured) is None else None,
+            sample=sample,
+            **arrays,
+        )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import typer
 from dptext.cli.console import Stopped, say, say_error
 from dptext.cli.streams import ReaderLeftError
 from dptext.errors import DptextError
+from dptext.progress import switch_off
 
 __all__ = ["program", "run"]
 
@@ -129,6 +130,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     Raises:
         KeyboardInterrupt: it was interrupted, and there is nothing to go on with.
     """
+    switch_off()  # commands show their own progress
     try:
         with _terminated_like_interrupted():
             code = app(args=list(arguments), standalone_mode=False)

@@ -10,9 +10,10 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from dptext.files.documents import DocumentReader
+from dptext.progress import columns
 
 __all__ = [
     "Bar",
@@ -168,13 +169,5 @@ def progress_bar(first: str, *, quiet: bool) -> Iterator[Bar]:
     if quiet or not console.is_terminal:
         yield Bar(None, first)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns(), console=console, transient=True) as progress:
         yield Bar(progress, first)

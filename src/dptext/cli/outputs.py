@@ -18,14 +18,14 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import confirm, print_json, progress_bar, stopped_with_notes
 from dptext.errors import ParameterError, StorageError
-from dptext.files.documents import NoDocumentsError, read_documents
+from dptext.files.documents import DocumentReader, NoDocumentsError, read_documents
 from dptext.files.folders import find_files
 from dptext.files.formats import SUFFIXES, file_format, written_format
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.privacy.wording import came_out
 from dptext.release.job import Job
 from dptext.release.release import Release, Tally, rejects_path, statement_path
-from dptext.release.run import Progress, check_output
+from dptext.release.run import check_output
 from dptext.text.identifying import Column, columns_of
 
 __all__ = ["as_input", "begin", "check_kept", "check_places", "is_begun", "places", "release_all", "say_to_owner"]
@@ -169,7 +169,7 @@ def is_begun(place: Place, run: options.Run) -> bool:
 def release_all(
     to: Sequence[Place],
     done: Collection[Path],
-    release: Callable[[Place, Progress], Release],
+    release: Callable[[Place, Callable[[DocumentReader, int], None]], Release],
     what: str,
     output: options.Output,
     *,

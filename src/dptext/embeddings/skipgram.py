@@ -33,6 +33,7 @@ from dptext.privacy.public_users import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
 from dptext.privacy.statement import Parameter
 from dptext.privacy.unit import Relation
+from dptext.progress import How, watched
 from dptext.showing import Showing
 from dptext.text.vocabulary import UNKNOWN, Vocabulary
 from dptext.users.grouping import UserUnit, users_of
@@ -408,6 +409,10 @@ class Progress:
         return participation.account(participation.most, steps=self.step).epsilon(delta=participation.delta)
 
 
+def _of_steps(progress: Progress) -> tuple[int, int, str]:
+    return progress.step, progress.steps, "steps"
+
+
 @dataclass(eq=False)
 class Run:
     """One training after a plan, begun, or gone on with from a checkpoint, which the first rank has, ``every`` so many
@@ -587,7 +592,7 @@ class SkipGram(Shareable, Showing):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         resume: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        progress: How = None,
         ranks: Ranks = ALONE,
         release_id: str | None = None,
     ) -> Self:
@@ -599,7 +604,7 @@ class SkipGram(Shareable, Showing):
                 (`dptext.embeddings.dpsgd.checkpoint`); ``checkpoint_every``: after so many steps.
             resume: go on from the checkpoint, if it is there. Show what comes of it once: another run from the same
                 checkpoint is another release of the steps that were left.
-            progress: called after each step.
+            progress: a bar, as `dptext.progress` says; or called with a `Progress` after each step.
             ranks: several processes, on one machine or on many, that train one model together, each with some of the
                 users: `dptext.embeddings.dpsgd.ranks.TorchRanks`. All of them call ``fit``, with equal arguments, and
                 get the same model; the first one has the checkpoint. The noise is dense.
@@ -625,10 +630,6 @@ class SkipGram(Shareable, Showing):
             total = as_approx(statement.guarantee).delta  # words and vectors from before included
             warn_of_delta(total, public_users=self.public_users, stacklevel=2)
 
-        def show(step: int) -> None:
-            if progress is not None:
-                progress(Progress(step, participation.steps, participation))
-
         unit: UserUnit = "user" if plan.unit == "user" else "document"
         with (
             users_of(
@@ -641,10 +642,13 @@ class SkipGram(Shareable, Showing):
                 seed=self.seed,
             ) as users,
             stored_users(users, participation.code) as store,
+            watched(progress, "steps", participation.steps, said=_of_steps) as done,
         ):
             if not ranks.any(len(store) > 0):
                 raise DataError("there are no documents: expected at least one")
-            tables = run.on(store, NoiseKey(self.seed), show)
+            tables = run.on(
+                store, NoiseKey(self.seed), lambda step: done(Progress(step, participation.steps, participation))
+            )
         source = "skip-gram" if plan.public is None else f"{plan.public.source} and skip-gram"
         self.vectors_ = WordVectors(plan.words.words, plan.finish(tables), source=source, statement=statement)
         self.doubts_ = plan.doubts(tables)

@@ -43,6 +43,7 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep_file import Row, Setting, SweepFile, cell_name, checked_settings, experiment_of, read_rows
 from dptext.processes import begin_worker
+from dptext.progress import How, watched
 from dptext.showing import Facts, Showing
 
 __all__ = ["Progress", "Summary", "Sweep", "grid", "read_sweep", "sweep"]
@@ -233,7 +234,7 @@ def sweep(
     processes: int = 1,
     stop_at_error: bool = False,
     restart: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: How = None,
 ) -> Sweep:
     """Measure every setting with every seed; go on where an earlier call was stopped.
 
@@ -251,7 +252,7 @@ def sweep(
         processes: how many at a time; 1 works in this one.
         stop_at_error: let the first error out instead of going on.
         restart: throw away a file of another experiment.
-        progress: called at the start and after each cell.
+        progress: a bar, as `dptext.progress` says; or called with a `Progress` at the start and after each cell.
 
     Returns:
         The rows, in the order of settings and seeds, with their summaries.
@@ -271,18 +272,19 @@ def sweep(
         done = {row.cell: row for row in file.rows if row.error is None}
         todo = [cell for cell in cells if cell_name(*cell) not in done]
         failed: list[Row] = []
-        clock = _Clock(len(cells), len(todo), progress)
-        try:
-            for row in _work(run, todo, processes, stop_at_error=stop_at_error):
-                file.add(row)
-                if row.error is None:
-                    done[row.cell] = row
-                else:
-                    failed.append(row)
-                clock.tick(row)
-        except KeyboardInterrupt as stop:
-            stop.add_note(f"{clock.done} of {clock.total} cells are done: the same call goes on from there")
-            raise
+        with watched(progress, "cells", len(cells), said=_of_cells) as show:
+            clock = _Clock(len(cells), len(todo), show)
+            try:
+                for row in _work(run, todo, processes, stop_at_error=stop_at_error):
+                    file.add(row)
+                    if row.error is None:
+                        done[row.cell] = row
+                    else:
+                        failed.append(row)
+                    clock.tick(row)
+            except KeyboardInterrupt as stop:
+                stop.add_note(f"{clock.done} of {clock.total} cells are done: the same call goes on from there")
+                raise
     if failed:
         raise DataError(_failure(failed, len(cells), Path(path)))
     found = [done[cell_name(*cell)] for cell in cells]
@@ -409,10 +411,14 @@ def _spelled(row: Row) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in (*row.settings.items(), ("seed", row.seed)))
 
 
+def _of_cells(progress: Progress) -> tuple[int, int, str]:
+    return progress.done, progress.total, "cells"
+
+
 class _Clock:
     """Counts cells, and reports them to ``progress``."""
 
-    def __init__(self, total: int, todo: int, progress: Callable[[Progress], None] | None) -> None:
+    def __init__(self, total: int, todo: int, progress: Callable[[Progress], object]) -> None:
         self.total, self.done = total, total - todo
         self._left, self._worked, self._progress = todo, 0, progress
         self._begin = time.perf_counter()
@@ -425,6 +431,5 @@ class _Clock:
         self._report(row)
 
     def _report(self, row: Row | None) -> None:
-        if self._progress is not None:
-            pace = (time.perf_counter() - self._begin) / self._worked if self._worked else None
-            self._progress(Progress(self.done, self.total, row, None if pace is None else pace * self._left))
+        pace = (time.perf_counter() - self._begin) / self._worked if self._worked else None
+        self._progress(Progress(self.done, self.total, row, None if pace is None else pace * self._left))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,10 +17,11 @@ from dptext.files.documents import DocumentWriter, OnError, PathLike, check_kept
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.progress import How, watched
 from dptext.release.mechanism import TextMechanism, text_mechanism
 from dptext.release.release import Release, Tally, with_columns
 from dptext.release.rewriting import Rewriter, rewrite_blocks
-from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file, release_stream
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
 
 if TYPE_CHECKING:
     from dptext.vectors.formats import VectorsLike
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchPrivatizer", "batch_privatizer", "privatize", "privatize_file"]
 
 _logger = logging.getLogger(__name__)
+_SAID_EVERY = 100  # texts
 _CARRIED = (
     "what datasets.map carries over from the original (sizes in bytes, splits, builder, description, names of "
     "classes), unless dptext.strip_metadata was applied to its result"
@@ -43,6 +45,7 @@ def privatize(
     text: str = "text",
     keep: Sequence[str] = (),
     seed: int | None = None,
+    progress: How = None,
 ) -> Release:
     """Replace every text through a mechanism: its words, or its sentences.
 
@@ -57,6 +60,7 @@ def privatize(
             here, and none is warned of: a program that names a column means it. The commands refuse those that look
             like identifiers, and `dptext.text.identifying.look_at` says which do, and why.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
+        progress: a bar, as `dptext.progress` says; or called with the number of texts done.
 
     Returns:
         a release with its ``texts``, or with a ``table`` of the kind that came in.
@@ -87,12 +91,14 @@ def privatize(
         for column in (text, *keep):
             kind.check_column(column)
         kept = {name: kind.rebuilt(name) for name in keep}
-        private = list(rewriter.rewrite(_strings(kind.read(text))))
+        with watched(progress, "texts", len(texts)) as done:
+            private = list(_counted(rewriter.rewrite(_strings(kind.read(text))), done))
         made = {"table": kind.table({text: kind.texts(text, private), **kept})}
     elif keep:
         raise ParameterError("keep names columns of a table, got texts: give a table, or leave keep out")
     else:
-        private = list(rewriter.rewrite(texts))
+        with watched(progress, "texts", len(texts) if isinstance(texts, Sized) else None) as done:
+            private = list(_counted(rewriter.rewrite(texts), done))
         made = {"texts": private}
     warning = rewriter.warning()
     if warning is not None:
@@ -100,6 +106,13 @@ def privatize(
     return Release(
         statement=with_columns(rewriter.statement(), keep), documents=len(private), tally=rewriter.tally, made=made
     )
+
+
+def _counted(values: Iterator[str | None], done: Callable[[int], object]) -> Iterator[str | None]:
+    for count, value in enumerate(values, 1):
+        if not count % _SAID_EVERY:
+            done(count)
+        yield value
 
 
 def _strings(values: Iterable[Any]) -> Iterator[str | None]:
@@ -130,7 +143,7 @@ def privatize_file(
     ledger: PathLike | None = None,
     user: str | None = None,
     suffix: str | None = None,
-    progress: Progress | None = None,
+    progress: How = None,
     to: str | None = None,
     statement_file: PathLike | None = None,
 ) -> Release:

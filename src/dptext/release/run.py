@@ -27,6 +27,7 @@ from dptext.own_files import HashedFile, check_target, sweep
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
+from dptext.progress import How, watched
 from dptext.release.charges import Charges
 from dptext.release.job import Job, interrupted
 from dptext.release.release import (
@@ -42,7 +43,6 @@ from dptext.release.release import (
 
 __all__ = [
     "Piece",
-    "Progress",
     "Run",
     "RunSettings",
     "TextFiles",
@@ -56,7 +56,6 @@ __all__ = [
     "release_stream",
 ]
 
-Progress = Callable[[DocumentReader, int], None]
 _ROWS_A_PIECE = 1024  # of a stream: the end of one can be seen, so the length of texts must not decide where it is
 
 
@@ -110,7 +109,8 @@ class RunSettings:
             then read twice.
         user: the column that says who wrote a text (or what else a row is charged to), for the ledger; None: the text
             itself.
-        progress: called with the reader and the number of rows done, block after block.
+        progress: a function is called with the reader and the number of rows done, block after block; else see
+            `dptext.progress`.
     """
 
     seed: int | None = None
@@ -119,7 +119,7 @@ class RunSettings:
     processes: int = 1
     ledger: PathLike | None = None
     user: str | None = None
-    progress: Progress | None = None
+    progress: How = None
 
     def __post_init__(self) -> None:
         whole("processes", self.processes, least=1)
@@ -230,7 +230,8 @@ def release_file(
                 if charges.kind is not None:
                     charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
                 if job.statement is None:
-                    _do(job, reader, run, settings.progress)
+                    with watched(settings.progress, "rows", said=_of_rows) as done:
+                        _do(job, reader, run, done)
                 charges.check_same(part.digest for part in job.parts)
             if job.statement is None:
                 made = _statement(job, run, source)
@@ -265,14 +266,13 @@ def release_stream(
     sent, rows, tally = HashedFile(stream), 0, Tally()
     reader = source.read()
     try:
-        with contextlib.closing(reader):
+        with contextlib.closing(reader), watched(settings.progress, "rows", said=_of_rows) as done:
             for piece in run.work(enumerate(reader.blocks(_ROWS_A_PIECE)), row=1):
                 rows += piece.rows  # before anybody sees them, so that the statement covers them
                 tally += piece.tally or Tally()
                 sent.write(piece.data)
                 sent.flush()
-                if settings.progress is not None:
-                    settings.progress(reader, rows)
+                done(reader, rows)
     except BaseException as error:
         if rows:
             error.add_note(
@@ -478,7 +478,11 @@ def _kept_for_later(job: Job, charges: Charges) -> Iterator[None]:
         raise
 
 
-def _do(job: Job, reader: DocumentReader, run: Run, progress: Progress | None) -> None:
+def _of_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, str]:
+    return reader.position, reader.size or None, f"{rows:,} rows"
+
+
+def _do(job: Job, reader: DocumentReader, run: Run, done: Callable[[DocumentReader, int], object]) -> None:
     """Do all blocks that are not done yet."""
     identities: dict[int, bytes] = {}  # of the few blocks under way
 
@@ -498,8 +502,7 @@ def _do(job: Job, reader: DocumentReader, run: Run, progress: Progress | None) -
         identity = identities.pop(piece.place)
         facts = {} if piece.tally is None else piece.tally.as_dict()
         job.add(piece.data, digest=identity, rows=piece.rows, facts=facts, rejects=piece.rejects)
-        if progress is not None:
-            progress(reader, job.rows)
+        done(reader, job.rows)
 
 
 def _tally(job: Job) -> Tally:

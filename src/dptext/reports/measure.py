@@ -34,6 +34,7 @@ from dptext.files.streams import shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.vulnerability import rate_at_most
+from dptext.progress import watched
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 from dptext.release.release import data_and_statement, read_statement
@@ -83,6 +84,7 @@ def report(
     title: str = "",
     command: str = "",
     say: Callable[[str], None] = lambda _line: None,
+    progress: bool | None = None,
     **asked: Any,
 ) -> Report:
     """Look at a release, and put what was found on one page: its promise, audits, attacks, use and fairness.
@@ -92,6 +94,7 @@ def report(
         title: of the page; empty: the name of the private file.
         command: what makes the page again.
         say: called with a line for each step.
+        progress: a bar with the step, as `dptext.progress` says.
         asked: what to look at, and in which rows: the attributes of `Question` (``original``, ``label``,
             ``attribute``, ``group``, ``user``, ``seed`` ...).
 
@@ -123,7 +126,17 @@ def report(
     statement = read_statement(beside)
     if private.bank is not None and not is_of_bank(statement):
         raise ParameterError(f"{shown(data)} is not made of texts of a bank: leave bank out")
-    return _kind(statement)(private, data, statement, say).report(title, command)
+    with watched(progress, "looking at the release", said=_of_step) as step:
+
+        def both(line: str) -> None:
+            say(line)
+            step(line)
+
+        return _kind(statement)(private, data, statement, both).report(title, command)
+
+
+def _of_step(line: str) -> tuple[int, None, str]:
+    return 0, None, line
 
 
 def _packages(asked: Question, data: Path) -> list[tuple[str, str]]:

@@ -25,8 +25,9 @@ from dptext.files.parquet import as_vectors, assemble, segment, vector_blocks
 from dptext.own_files import HashedFile
 from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
+from dptext.progress import How
 from dptext.release.release import Release, Tally
-from dptext.release.run import Piece, Progress, Run, RunSettings, TextFiles, release_file
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 from dptext.representations.randomizer import Private
 
 if TYPE_CHECKING:  # a device brings it, and more than a command that only names it should load
@@ -63,7 +64,7 @@ def encode_file(
     ledger: PathLike | None = None,
     user: str | None = None,
     suffix: str | None = None,
-    progress: Progress | None = None,
+    progress: How = None,
 ) -> Release:
     """Turn every text of a file into a private vector: OUT.parquet, with its statement beside it.
 

@@ -26,7 +26,8 @@ from dptext.noise.subset_selection import Profile
 from dptext.own_files import HashedFile, check_new_folder
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
-from dptext.representations.encoders import Progress, TextEncoder, checked_texts
+from dptext.progress import How, watched
+from dptext.representations.encoders import TextEncoder, checked_texts
 from dptext.sentences.thinning import floors, usual_size
 from dptext.showing import Facts, Showing
 from dptext.vectors.nearest_sets import NearestSets
@@ -72,7 +73,8 @@ class TextBank(Showing):
         name, licence: of the source, for statement and card; of a `Pool` its own.
         cache: where vectors of the bank are kept (`dptext.features.pool_cache`): a folder, False for nowhere, None for
             the user's cache folder. Private texts never go there.
-        progress: called with the number of texts that went through an encoder that takes its time.
+        progress: a bar, as `dptext.progress` says; or called with the number of texts that went through an encoder that
+            takes its time.
 
     Attributes:
         texts: (N,) the texts.
@@ -109,7 +111,7 @@ class TextBank(Showing):
         name: str | None = None,
         licence: str | None = None,
         cache: Cache = None,
-        progress: Progress | None = None,
+        progress: How = None,
     ) -> None:
         if isinstance(texts, Pool):
             if name is not None or licence is not None:
@@ -123,15 +125,16 @@ class TextBank(Showing):
         del texts, pool  # of a million texts more than the lines take
         if len(lines) < _LEAST:
             raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
-        how: dict[str, Any] = {"together": True, "cache": cache, "progress": progress}
-        if isinstance(encoder, PublicFeatures):
-            features, parts = encoder, encoded_parts(encoder, lines, **how)
-        else:
-            features, parts = fit_and_encode(encoder, lines, most=_FITTED_ON, **how)
-        vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
-        for units in parts:
-            np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
-            start += len(units)
+        with watched(progress, "public texts", len(lines)) as done:
+            how: dict[str, Any] = {"together": True, "cache": cache, "progress": done}
+            if isinstance(encoder, PublicFeatures):
+                features, parts = encoder, encoded_parts(encoder, lines, **how)
+            else:
+                features, parts = fit_and_encode(encoder, lines, most=_FITTED_ON, **how)
+            vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
+            for units in parts:
+                np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
+                start += len(units)
         self._hold(lines, vectors, features, name, licence, files)
 
     def _hold(

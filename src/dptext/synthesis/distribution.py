@@ -32,8 +32,9 @@ from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of, filled
+from dptext.progress import How, watched
 from dptext.release.release import Release
-from dptext.representations.encoders import Progress, TextEncoder
+from dptext.representations.encoders import TextEncoder
 from dptext.showing import Facts, Showing
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT
@@ -185,7 +186,7 @@ class TextDistribution(Showing):
         variety: float = VARIETY,
         shares: Shares = "released",
         cache: Any = None,
-        progress: Progress | None = None,
+        progress: How = None,
         seed: int | None = None,
     ) -> Release:
         """Choose texts of a public pool that are likely among the described ones, each once, with a label.
@@ -197,7 +198,7 @@ class TextDistribution(Showing):
             variety: from 0, the most typical texts of each label, to 1, drawn from all that are likely at all.
             shares: of the labels: "released", as the noisy counts say, or "uniform".
             cache: as in `dptext.Synthesizer`.
-            progress: called with the number of public texts that are encoded.
+            progress: a bar, as `dptext.progress` says; or called with the number of public texts that are encoded.
             seed: of the choice, which is no part of the promise; None draws one.
 
         Returns:
@@ -209,7 +210,8 @@ class TextDistribution(Showing):
         n = whole("n", n, least=1)
         choice("shares", shares, get_args(Shares))
         pool = Pool.of(public)
-        weights = self._weights(encoded_pool(self.features, pool.texts, cache=cache, progress=progress))
+        with watched(progress, "public texts", len(pool)) as done:
+            weights = self._weights(encoded_pool(self.features, pool.texts, cache=cache, progress=done))
         chosen, classes = choose(
             weights.scores,
             weights.nearness,
@@ -228,7 +230,7 @@ class TextDistribution(Showing):
         rounds: int = 3,
         variety: float = VARIETY,
         shares: Shares = "released",
-        progress: Progress | None = None,
+        progress: How = None,
         seed: int | None = None,
     ) -> Release:
         """Let a source write texts, keep those that are likely among the described ones, let it vary them, and weigh
@@ -239,7 +241,7 @@ class TextDistribution(Showing):
             source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
             n, variety, shares, seed: as in `sample`.
             rounds: how often texts are written and weighed; the first proposes, the others vary.
-            progress: called with the number of texts that were written.
+            progress: a bar, as `dptext.progress` says; or called with the number of texts that were written.
 
         Raises:
             ParameterError: an argument out of range.
@@ -247,18 +249,19 @@ class TextDistribution(Showing):
         """
         n, rounds = whole("n", n, least=1), whole("rounds", rounds, least=1)
         choice("shares", shares, get_args(Shares))
-        texts, classes = generated(
-            self.weigh,
-            source,
-            self.labels,
-            self.hints(),
-            n,
-            rounds=rounds,
-            shares=self._wanted(shares),
-            variety=variety,
-            bits=RandomBits(seed),
-            progress=progress,
-        )
+        with watched(progress, "texts written") as done:
+            texts, classes = generated(
+                self.weigh,
+                source,
+                self.labels,
+                self.hints(),
+                n,
+                rounds=rounds,
+                shares=self._wanted(shares),
+                variety=variety,
+                bits=RandomBits(seed),
+                progress=done,
+            )
         return self._made(texts, classes, source)
 
     def _weights(self, units: npt.NDArray[np.int32]) -> Weights:

@@ -3,7 +3,7 @@ after it for nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from dptext.privacy.public_users import warn_of_delta
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import facts_of
+from dptext.progress import How, watched
 from dptext.showing import Facts, Showing
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.labels import Labels
@@ -190,7 +191,7 @@ class Synthesizer(Showing):
         """The classes."""
         return self.terms.labels
 
-    def plan(self, public: Any, *, progress: Callable[[int], None] | None = None) -> SynthesisPlan:
+    def plan(self, public: Any, *, progress: How = None) -> SynthesisPlan:
         """All that is decided before a private text is read: features are fitted on the public texts.
 
         Raises:
@@ -198,7 +199,8 @@ class Synthesizer(Showing):
             MissingExtraError: what the features need is not installed.
         """
         pool = Pool.of(public)
-        features = fit_features(self.features, pool.texts, cache=self.cache, progress=progress)
+        with watched(progress, "public texts", len(pool)) as done:
+            features = fit_features(self.features, pool.texts, cache=self.cache, progress=done)
         return SynthesisPlan(terms=self.terms, features=features, pool=pool)
 
     def fit(
@@ -207,7 +209,7 @@ class Synthesizer(Showing):
         *,
         public: Any,
         release_id: str | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: How = None,
     ) -> TextDistribution:
         """Describe documents, in any order: a release of their writers' texts.
 
@@ -216,7 +218,7 @@ class Synthesizer(Showing):
                 `Document` objects (with ``label``, or ``attributes``).
             public: public texts that features are fitted on: as `Pool` takes them, or a plan made of them.
             release_id: the name under which a ledger was asked before, for the statement. None: a new one.
-            progress: called with the number of public texts that are encoded.
+            progress: a bar, as `dptext.progress` says; or called with the number of public texts that are encoded.
 
         Raises:
             DataError: a row without a user; no documents.
@@ -227,7 +229,9 @@ class Synthesizer(Showing):
         check_users_are_read(documents, plan.unit)
         warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users, stacklevel=2)
         bits = RandomBits(self.seed)
-        return self.released(plan, plan.total_of(documents), bits, release_id=release_id)
+        with watched(None if callable(progress) else progress, "texts of people"):
+            total = plan.total_of(documents)
+        return self.released(plan, total, bits, release_id=release_id)
 
     def released(
         self,
