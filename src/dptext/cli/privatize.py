@@ -17,6 +17,7 @@ from dptext.calibration.deniability import in_short
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
 from dptext.cli.outputs import as_input, begin, check_kept, check_places, is_begun, places, release_all, say_to_owner
+from dptext.cli.redaction import RedactionOptions
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
@@ -220,6 +221,7 @@ def privatize(
     what: MechanismOptions,
     words: WordOptions,
     bank: BankOptions,
+    redact: RedactionOptions,
     run: options.Run,
     processes: options.Processes = 1,
     engine: options.Engine = "local",
@@ -238,7 +240,7 @@ def privatize(
         foreign = {"resume": run.resume, "statement": statement, "out-format": out_format}
         foreign |= {"processes": processes != 1, "on-error skip": rows.on_error == "skip"}
         _check_for_spark(rows, out, foreign)
-        mechanism = what.build(words, bank, [*map(Path, rows.sources)])
+        mechanism = redact.around(what.build(words, bank, [*map(Path, rows.sources)]))
         _privatize_on_spark(rows, out, mechanism, run, charge, output, yes=yes)
         return
     to = places(rows, out, out_format=out_format)
@@ -255,7 +257,7 @@ def privatize(
     sources = [each for place in to for each in place.sources]
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)
-    mechanism = what.build(words, bank, sources)
+    mechanism = redact.around(what.build(words, bank, sources))
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }

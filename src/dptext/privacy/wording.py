@@ -390,7 +390,8 @@ def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
         redaction: what is looked for, and by what.
         restated: whether the promise is between the texts as they are once redacted.
     """
-    values = {"promise": promise.split("\n"), "redaction": redaction, "restated": restated}
+    looked_for = textwrap.wrap(f"looked for: {redaction.looked_for}", 66)
+    values = {"promise": promise.split("\n"), "redaction": redaction, "restated": restated, "looked_for": looked_for}
     return filled("privacy/templates/before_redaction.txt", **values).rstrip("\n")
 
 
