@@ -22,10 +22,13 @@ from dptext.attacks.learners import ATTACKERS
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.console import print_json
+from dptext.cli.redaction import RedactedList
 from dptext.errors import DataError, ParameterError
+from dptext.release.redaction import read_terms
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.file_attacks import (
     aligned,
+    as_seen_by,
     by_layout,
     by_likelihood,
     channel_of,
@@ -63,6 +66,7 @@ class PairOptions:
         typer.Option(metavar="COLUMN", help="Who wrote each row (a column of ORIGINAL), for the intervals."),
     ] = None
     vectors: options.MovedVectors = None
+    redact_list: RedactedList = None
     seed: options.AnalysisSeed = None
 
     def read(self) -> tuple[Rows, Rows]:
@@ -80,7 +84,8 @@ class PairOptions:
             )
         if before.size < 2:
             raise DataError(f"{self.original.name}: expected at least two rows to choose from, got {before.size}")
-        return before, after
+        words = [] if self.redact_list is None else read_terms(self.redact_list)
+        return as_seen_by(before, self.private, words=words), after
 
 
 @attack.command("linkage")

@@ -13,7 +13,17 @@ from dptext.errors import ParameterError
 if TYPE_CHECKING:
     from dptext.release.mechanism import TextMechanism
 
-__all__ = ["RedactionOptions"]
+__all__ = ["RedactedList", "RedactionOptions"]
+
+
+RedactedList = Annotated[
+    Path | None,
+    typer.Option(
+        "--redact-list",
+        metavar="FILE",
+        help="Terms to look for, one a line; of texts that were redacted by a list, that list.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

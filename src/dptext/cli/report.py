@@ -16,6 +16,7 @@ from dptext.attacks.learners import ATTACKERS
 from dptext.checks import choice
 from dptext.cli import options
 from dptext.cli.console import print_json
+from dptext.cli.redaction import RedactedList
 from dptext.errors import ParameterError, RefusedError
 from dptext.own_files import check_target, replacing
 from dptext.release.release import data_and_statement
@@ -79,6 +80,7 @@ class QuestionOptions:
     folds: options.Folds = 5
     vectors: options.MovedVectors = None
     bank: options.BankBehind = None
+    redact_list: RedactedList = None
     samples: options.Samples = 200_000
     seed: options.AnalysisSeed = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import regex
 
 from dptext.checks import path
-from dptext.errors import ParameterError, StorageError, extra
+from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.privacy.condition import AfterRedaction
 from dptext.privacy.guarantee import MetricDP
 from dptext.privacy.randomness import RandomBits
@@ -26,15 +26,30 @@ from dptext.release.release import Tally
 from dptext.showing import Facts
 from dptext.text.placeholders import mark, placeholder, unmarked
 from dptext.text.recognition import KINDS, VERSION, Found, checked_kinds, matches
-from dptext.text.tokens import fold
+from dptext.text.tokens import fold, letters_between
 
-__all__ = ["LISTED", "Analyzer", "Redacted", "Redaction", "Terms", "read_terms"]
+__all__ = [
+    "LISTED",
+    "Analyzer",
+    "Redacted",
+    "Redaction",
+    "Terms",
+    "as_redacted",
+    "behind",
+    "is_listed",
+    "is_redacted",
+    "placeholders_of",
+    "public_form",
+    "read_terms",
+    "redaction_of",
+]
 
 LISTED = "listed"
 """The kind of what stands on the list of the owner."""
 UNREAD = "unread"
 """The kind of a whole text on which an analyzer fails."""
 PRESIDIO = "presidio"
+ON_THE_LIST = "what stands on the list"
 _MOST_TERMS, _LONGEST_TERM, _WIDEST_GAP = 5_000_000, 32, 3
 _KIND_OF = {
     "PERSON": "name",
@@ -275,7 +290,7 @@ class Redaction:
         named = list(self.kinds)
         if self.entities:
             named += [each for each in self.entities if each not in named]
-        return ", ".join((*named, *(["what stands on the list"] if self.terms else [])))
+        return ", ".join((*named, *([ON_THE_LIST] if self.terms else [])))
 
 
 def united(candidates: Iterable[Found]) -> list[Found]:
@@ -440,26 +455,7 @@ class Redacted(TextMechanism):
         return self._restated(self.mechanism.document_statement(longest, seeded=seeded))
 
     def _restated(self, statement: PrivacyStatement) -> PrivacyStatement:
-        redaction = self.redaction
-        assumed = [
-            "what recognises things in a text was fixed without regard to the texts of the release, and depends on "
-            "nothing but the text that it looks at",
-            f"recognition promises nothing ({redaction.recogniser}; looked for: {redaction.looked_for}): what it did "
-            "not recognise went through the mechanism like everything else",
-        ]
-        if isinstance(statement.guarantee, MetricDP):
-            assumed.append(
-                "where promises for redacted texts are added up, the distance that counts is the largest of those "
-                "between the texts as each release redacted them"
-            )
-        shown = "that something was recognised, where, and of which kind: a fixed placeholder stands for each"
-        return after_redaction(
-            statement,
-            mechanism=f"{self.name} {statement.mechanism}",
-            parameters={**statement.parameters, **self._own_parameters()},
-            assumptions=(*statement.assumptions, *assumed),
-            exposed=(*statement.exposed, *((shown,) if self.mechanism.keeps_marks else ())),
-        )
+        return as_redacted(statement, self._own_parameters(), shows_placeholders=self.mechanism.keeps_marks)
 
     def _own_parameters(self) -> dict[str, Parameter]:
         return {
@@ -519,3 +515,113 @@ class _Replacing:
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
         return self._inner([self._redacted.seen_by_mechanism(text) for text in texts], bits)
+
+
+# -- from a statement ---------------------------------------------------------------------------------------------
+
+
+def as_redacted(
+    statement: PrivacyStatement, parameters: Mapping[str, Parameter], *, shows_placeholders: bool
+) -> PrivacyStatement:
+    """What a mechanism promises behind a redaction (`Redacted`).
+
+    Args:
+        statement: of the mechanism.
+        parameters: what the redaction is, as among the parameters of its statement.
+        shows_placeholders: whether placeholders come out.
+    """
+    by = parameters["redacted_by"]
+    named = [parameters["redacted_kinds"], parameters["redacted_entities"]]
+    kinds = list(dict.fromkeys(each for some in named if some for each in str(some).split(", ")))
+    looked_for = ", ".join((*kinds, *([ON_THE_LIST] if parameters["redacted_list"] else [])))
+    assumed = [
+        "what recognises things in a text was fixed without regard to the texts of the release, and depends on nothing "
+        "but the text that it looks at",
+        f"recognition promises nothing ({by}; looked for: {looked_for}): what it did not recognise went through the "
+        "mechanism like everything else",
+    ]
+    if isinstance(statement.guarantee, MetricDP):
+        assumed.append(
+            "where promises for redacted texts are added up, the distance that counts is the largest of those between "
+            "the texts as each release redacted them"
+        )
+    shown = "that something was recognised, where, and of which kind: a fixed placeholder stands for each"
+    return after_redaction(
+        statement,
+        mechanism=f"{Redacted.name} {statement.mechanism}",
+        parameters={**statement.parameters, **{name: parameters[name] for name in _PARAMETERS}},
+        assumptions=(*statement.assumptions, *assumed),
+        exposed=(*statement.exposed, *((shown,) if shows_placeholders else ())),
+    )
+
+
+_PARAMETERS = ("redacted_by", "redacted_kinds", "redacted_entities", "redacted_list")
+
+
+def is_redacted(statement: PrivacyStatement) -> bool:
+    """Whether the statement speaks of texts that were redacted first."""
+    return all(name in statement.parameters for name in _PARAMETERS)
+
+
+def is_listed(statement: PrivacyStatement) -> bool:
+    """Whether they were redacted by a list of the owner."""
+    return is_redacted(statement) and bool(statement.parameters["redacted_list"])
+
+
+def behind(statement: PrivacyStatement) -> str:
+    """The name of the mechanism that saw the texts, redacted or not."""
+    return statement.mechanism.removeprefix(f"{Redacted.name} ") if is_redacted(statement) else statement.mechanism
+
+
+def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
+    """The runs of letters that stand in placeholders of the redaction of a statement."""
+    if not is_redacted(statement):
+        return frozenset()
+    said = statement.parameters
+    kinds = [*str(said["redacted_kinds"] or "").split(", "), LISTED, UNREAD]
+    kinds += [kind_of_entity(each) for each in str(said["redacted_entities"] or "").split(", ") if each]
+    return frozenset(run for kind in kinds for run in letters_between(kind))
+
+
+def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMechanism | None:
+    """The mechanism with as much of the redaction of a statement as everybody may see: without the list.
+
+    None: an analyzer redacted, or other patterns, so that texts of today would show something else.
+    """
+    if not is_redacted(statement):
+        return mechanism
+    said = statement.parameters
+    kinds = [each for each in str(said["redacted_kinds"] or "").split(", ") if each]
+    by = Redaction(kinds=KINDS).recogniser
+    if said["redacted_entities"] is not None or (kinds and by not in str(said["redacted_by"])):
+        return None
+    return Redacted(mechanism, kinds=kinds) if kinds else mechanism
+
+
+def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> Redaction | None:
+    """The redaction of which a statement speaks; None: nothing was redacted.
+
+    Args:
+        statement: of a release of texts.
+        words: the list that was used, which no statement holds.
+
+    Raises:
+        DataError: it was another version's, or an analyzer's, which no statement holds; or there was a list, and it
+            is not given; or there was none, and one is.
+    """
+    if not is_redacted(statement):
+        return None
+    said, terms = statement.parameters, Terms(words)
+    if said["redacted_entities"] is not None:
+        raise DataError(
+            "the texts were redacted by an analyzer, which no statement holds: what the mechanism saw cannot be made "
+            "again from the originals; redact them yourself (Redacted(...).redact), and compare with those"
+        )
+    if said["redacted_list"] and not terms:
+        raise DataError("the texts were redacted by a list, which no statement holds: give it again (--redact-list)")
+    if terms and not said["redacted_list"]:
+        raise DataError("the texts were redacted without a list: leave it out")
+    found = Redaction(kinds=[each for each in str(said["redacted_kinds"]).split(", ") if each in KINDS], words=terms)
+    if found.recogniser != said["redacted_by"] or ", ".join(found.kinds) != said["redacted_kinds"]:
+        raise DataError("the texts were redacted by other patterns: use the version that the statement names")
+    return found

@@ -27,6 +27,7 @@ from dptext.privacy.wording import (
 )
 from dptext.release.release import kept_as_it_was
 from dptext.reports.grades import Grade, Said, grade, said
+from dptext.reports.stayed import Stayed
 
 if TYPE_CHECKING:
     from dptext.reports.page import GroupGap, Measurement, Report
@@ -74,6 +75,8 @@ def answers(report: Report) -> list[Answer]:
     ]
     if report.unchanged is not None:
         found.append(_unchanged(report.statement, *report.unchanged))
+    if report.stayed:
+        found.append(_stayed(report.statement, report.stayed))
     found += _attackers(report)
     found += _use(report)
     if report.gaps:
@@ -178,6 +181,22 @@ def _unchanged(statement: PrivacyStatement, unchanged: int, rows: int) -> Answer
     elif unchanged and _strength(statement) is Strength.PROTECTS:
         words, good = f"{words} The promise leaves open for each text whether it did.", None
     return Answer("How many texts came out unchanged?", words, good, owner_only=True)
+
+
+def _stayed(statement: PrivacyStatement, stayed: Sequence[Stayed]) -> Answer:
+    """A name that stands there names somebody, where no promise that protects leaves open whether it is theirs."""
+    counts = [f"{each.whole:,} of {each.pieces:,} ({each.kind})" for each in stayed]
+    parts = sum(each.part for each in stayed)
+    words = (
+        f"Of what patterns recognise in the originals, or what stands on the list, this stands in the private texts as "
+        f"it was: {', '.join(counts)}" + (f"; of {parts:,} more a part does" if parts else "") + ". Patterns miss much."
+    )
+    good: bool | None = not any(each.whole or each.part for each in stayed)
+    if not good and of_bank(statement):
+        words, good = f"{words} They stand in the public bank as well.", None
+    elif not good and _strength(statement) is Strength.PROTECTS:
+        words, good = f"{words} The promise leaves open of each whether it was there.", None
+    return Answer("Which names, addresses and numbers stayed?", words, good, owner_only=True)
 
 
 # -- who attacks it ----------------------------------------------------------------------------------------------

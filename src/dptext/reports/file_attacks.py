@@ -29,19 +29,25 @@ from dptext.calibration.deniability import zipf_weights
 from dptext.calibration.outcomes import distributions_of
 from dptext.errors import DataError, ParameterError
 from dptext.estimates import Estimate, mean_of_people, share
+from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.vulnerability import rate_at_most
 from dptext.privacy.wording import percent_at_most
+from dptext.release.mechanism import TextMechanism
+from dptext.release.redaction import is_listed, is_redacted, redaction_of
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.inputs import Rows
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
+from dptext.text.placeholders import mark, placeholder
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import mechanism_from_statement
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
 __all__ = [
     "aligned",
+    "as_seen",
+    "as_seen_by",
     "by_layout",
     "by_likelihood",
     "channel_of",
@@ -89,6 +95,45 @@ def rebuilt(private: Path, vectors: str | None) -> WordMechanism:
             "attack linkage"
         )
     return mechanism_from_statement(statement, vectors=vectors)
+
+
+def as_seen(
+    before: Rows,
+    statement: PrivacyStatement,
+    mechanism: TextMechanism | type[TextMechanism],
+    *,
+    words: Sequence[str] = (),
+) -> Rows:
+    """Originals as the mechanism saw them: once they are redacted, where that is what the statement says.
+
+    An attacker who holds the originals can redact them too, so that nothing else is compared with private texts.
+
+    Args:
+        before: the originals.
+        statement: of what was made of them.
+        mechanism: that of the statement, behind the redaction.
+        words: the list that was used, if one was.
+
+    Raises:
+        DataError: as `dptext.release.redaction.redaction_of`.
+    """
+    redaction = redaction_of(statement, words=words if is_listed(statement) else ())
+    if redaction is None:
+        return before
+    stands = mark if mechanism.keeps_marks else placeholder
+    texts = [None if text is None else redaction.applied(text, stands) for text in before.texts]
+    return replace(before, texts=texts)
+
+
+def as_seen_by(before: Rows, private: Path, *, words: Sequence[str] = ()) -> Rows:
+    """`as_seen`, by the statement beside a private file, if there is one."""
+    beside = data_and_statement(private)[1]
+    statement = read_statement(beside) if beside.exists() else None
+    if words and (statement is None or not is_listed(statement)):
+        raise ParameterError(f"{private.name} was not redacted by a list, as far as is known: leave --redact-list out")
+    if statement is None or not is_redacted(statement):
+        return before
+    return as_seen(before, statement, BankRewriter if is_of_bank(statement) else WordMechanism, words=words)
 
 
 def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:

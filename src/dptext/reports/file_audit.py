@@ -23,6 +23,8 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.release.mechanism import TextMechanism
+from dptext.release.redaction import as_redacted, is_redacted, placeholders_of
 from dptext.release.release import data_agrees, read_statement
 from dptext.reports.inputs import columns_of
 from dptext.representations.device_folder import check_device
@@ -102,7 +104,7 @@ def audit_word_file(
     """
     checks = _check_digest(statement, data)
     if checks[0].held is not None:
-        known = words_that_can_come_out(mechanism.vectors.vocabulary)
+        known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
         documents = foreign = 0
         parts = [path for path, _ in find_files([data])]  # of a folder, as Spark writes it
         for document in read_documents(parts, text=text):
@@ -111,9 +113,17 @@ def audit_word_file(
         seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
         checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
     longest = statement.parameters.get("words_counted")
-    again = mechanism.document_statement(longest if isinstance(longest, int) else 0)
+    again = _stated(statement, mechanism, longest if isinstance(longest, int) else 0)
     checks.append(_check_promise(statement, again, apart_from=("vectors",)))  # they may have moved
     return checks, audit(mechanism, words=words, labels=mechanism.labels, samples=samples, error=error, seed=seed)
+
+
+def _stated(statement: PrivacyStatement, mechanism: TextMechanism, longest: int) -> PrivacyStatement:
+    """What the mechanism behind a statement promises for its documents, redacted or not."""
+    again = mechanism.document_statement(longest)
+    if not is_redacted(statement):
+        return again
+    return as_redacted(again, statement.parameters, shows_placeholders=mechanism.keeps_marks)
 
 
 def audit_bank_file(
@@ -136,7 +146,7 @@ def audit_bank_file(
     counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
     if checks[0].held is not None:
         checks += _check_parts(rewriter, data, text, counted)
-    again = rewriter.document_statement(counted)
+    again = _stated(statement, rewriter, counted)
     checks.append(_check_promise(statement, again, apart_from=("bank", "bank_licence")))  # names of one fingerprint
     return checks, audit(rewriter, samples=samples, error=error, seed=seed)
 

@@ -19,6 +19,7 @@ from dptext.reports.answers import main_scores
 from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.file_audit import Check
 from dptext.reports.page import Corpus, GroupGap, KeptColumn, Measurement, Picture, Relinking, Report, Sample
+from dptext.reports.stayed import Stayed
 
 __all__ = ["SHARES", "Making", "Question", "picture_of_attacks"]
 
@@ -48,6 +49,8 @@ class Question:
         rows: look at this many rows at most, chosen at random.
         vectors: name or path of the public word vectors, if they are not where they were.
         bank: of texts of a bank, its folder.
+        redact_list: terms to look for in originals and private texts, one a line; where texts were redacted by a list,
+            that list.
         samples, error: of an audit that has to sample.
         attackers: who infers the attribute.
         folds: of training and test.
@@ -69,6 +72,7 @@ class Question:
     rows: int = 3000
     vectors: str | None = None
     bank: Path | None = None
+    redact_list: Path | None = None
     samples: int = 200_000
     error: float = 1e-6
     attackers: Sequence[Attacker] = ATTACKERS
@@ -119,6 +123,7 @@ class Making(ABC):
         self.pictures: dict[str, Picture | None] = {}
         self.limits: dict[str, float] = {}
         self.unchanged: tuple[int, int] | None = None
+        self.stayed: Sequence[Stayed] = ()
         self.at_home: list[str] = []
 
     @abstractmethod
@@ -174,6 +179,7 @@ class Making(ABC):
             notes=self.notes,
             identifying=self.identifying(),
             unchanged=self.unchanged,
+            stayed=self.stayed,
             at_home=self.at_home,
         )
 

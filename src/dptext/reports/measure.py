@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,16 @@ from dptext.privacy.vulnerability import rate_at_most
 from dptext.progress import watched
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
+from dptext.release.redaction import public_form, read_terms
 from dptext.release.release import data_and_statement, read_statement
-from dptext.reports.file_attacks import drawn_as_said, expect_recovery, infer, link, link_bank, recover
+from dptext.reports.file_attacks import as_seen, drawn_as_said, expect_recovery, infer, link, link_bank, recover
 from dptext.reports.file_audit import Check, audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.reports.folders import folder_kind, other_than_reported
 from dptext.reports.inputs import Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.reports.making import Making, Question
 from dptext.reports.mechanisms import is_of_bank, rewriter_from_statement
 from dptext.reports.page import GroupGap, KeptColumn, Measurement, Relinking, Report, Sample
+from dptext.reports.stayed import stayed
 from dptext.reports.synthetic import OfSynthetic
 from dptext.representations.files import VECTOR
 from dptext.sentences.origins import Likelihoods, alike
@@ -352,6 +355,19 @@ class _RowByRow(Making):
         names = {value: f"group {number}" for number, (value, _) in enumerate(order, 1)}
         return [names[value] for value in values], True
 
+    @cached_property
+    def _listed(self) -> list[str]:
+        """The terms of a list."""
+        return [] if self.asked.redact_list is None else read_terms(self.asked.redact_list)
+
+    def _seen(self, raw: Rows, mechanism: TextMechanism) -> Rows | None:
+        """The originals as the mechanism saw them; None, with a note, where that cannot be made again."""
+        try:
+            return as_seen(raw, self.statement, mechanism, words=self._listed)
+        except DataError as problem:
+            self.notes.append(f"Rows were not linked: {problem}.")
+            return None
+
 
 class _OfWords(_RowByRow):
     """Private texts, of a word mechanism."""
@@ -375,7 +391,11 @@ class _OfWords(_RowByRow):
             return
         asked = self.asked
         self.unchanged = _unchanged(raw.texts, rows.texts, placeholders=PLACEHOLDERS)
-        before, after = replace(raw, people=self._column(rows, asked.user)), rows
+        self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
+        seen = self._seen(raw, self._mechanism)
+        if seen is None:
+            return
+        before, after = replace(seen, people=self._column(rows, asked.user)), rows
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         self.owner_attacks += link(before, after, seed=asked.seed)
         if not is_its_data:
@@ -388,7 +408,7 @@ class _OfWords(_RowByRow):
 
     def samples(self) -> list[Sample]:
         """Sentences that were made up, drawn afresh."""
-        return _drawn_afresh(self._mechanism)
+        return _drawn_afresh(public_form(self._mechanism, self.statement))
 
     def stays(self) -> float | None:
         """At public frequencies."""
@@ -420,7 +440,11 @@ class _OfBank(_RowByRow):
             self.notes.append("Rows were not linked: the file is not the one that its statement speaks of.")
             return
         self.unchanged = _unchanged(raw.texts, rows.texts)
-        before = replace(raw, people=self._column(rows, self.asked.user))
+        self.stayed = stayed(raw.texts, rows.texts, words=self._listed)
+        seen = self._seen(raw, self._rewriter)
+        if seen is None:
+            return
+        before = replace(seen, people=self._column(rows, self.asked.user))
         self.say(f"Linking {before.size:,} private rows to their originals ...")
         how = {"people": before.people, "seed": self.asked.seed}
         scores, likely = link_bank(before, rows, self._rewriter, self.data, how)
@@ -467,7 +491,7 @@ class _OfBank(_RowByRow):
 
     def samples(self) -> list[Sample]:
         """Sentences that were made up, drawn afresh."""
-        return _drawn_afresh(self._rewriter)
+        return _drawn_afresh(public_form(self._rewriter, self.statement))
 
 
 class _OfVectors(_RowByRow):
@@ -501,7 +525,9 @@ def _as_it_comes_out(text: str, placeholders: Mapping[Kind, str]) -> str:
     return "".join(placeholders.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
 
 
-def _drawn_afresh(mechanism: TextMechanism) -> list[Sample]:
+def _drawn_afresh(mechanism: TextMechanism | None) -> list[Sample]:
+    if mechanism is None:
+        return []
     after = privatize(_SENTENCES, mechanism).texts
     return [Sample(before, out or "") for before, out in zip(_SENTENCES, after, strict=True)]
 

@@ -13,6 +13,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import of_bank
 from dptext.release.mechanism import TextMechanism
+from dptext.release.redaction import behind
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
 from dptext.words.registry import mechanism_from_statement as word_mechanism_from_statement
@@ -22,13 +23,13 @@ __all__ = ["is_of_bank", "mechanism_from_statement", "rewriter_from_statement"]
 
 def is_of_bank(statement: PrivacyStatement) -> bool:
     """Whether the statement speaks of texts that became texts of a bank."""
-    return statement.mechanism == BankRewriter.name
+    return behind(statement) == BankRewriter.name
 
 
 def mechanism_from_statement(
     statement: PrivacyStatement, *, vectors: str | None = None, bank: Path | TextBank | None = None
 ) -> TextMechanism:
-    """The mechanism of which a statement speaks.
+    """The mechanism of which a statement speaks; of redacted texts the one behind the redaction.
 
     Args:
         statement: of a mechanism that replaces texts, of any kind.

@@ -29,6 +29,7 @@ from dptext.privacy.wording import (
 from dptext.reports.answers import answers, is_exact, judged, kind_of, main_scores, recommendation
 from dptext.reports.file_audit import Check
 from dptext.reports.grades import Grade, grade, said
+from dptext.reports.stayed import Stayed
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import Kind, split
 from dptext.words.replacing import PLACEHOLDERS
@@ -261,6 +262,7 @@ class Report(Showing):
         identifying: kept columns that look like identifiers: the release itself shows them.
         unchanged: of how many original texts that were looked at how many came out as they were, (unchanged, all), for
             their owner; None: they were not compared.
+        stayed: what of the originals looks like names, addresses or numbers, and stayed; for the owner alone.
         at_home: columns that were asked for and that the release does not hold: a card names none of them.
     """
 
@@ -285,6 +287,7 @@ class Report(Showing):
     notes: Sequence[str] = field(default=())
     identifying: Sequence[KeptColumn] = ()
     unchanged: tuple[int, int] | None = None
+    stayed: Sequence[Stayed] = ()
     at_home: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -307,6 +310,7 @@ class Report(Showing):
             or self.controls
             or of_corpus
             or self.unchanged is not None
+            or self.stayed
             or any(each.owner_only for each in measured)
         )
 
@@ -333,6 +337,7 @@ class Report(Showing):
             command=_to_share(self.command, self.at_home),
             notes=(),
             unchanged=None,
+            stayed=(),
             at_home=(),
         )
 

@@ -13,6 +13,7 @@ import ipaddress
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
+from functools import cache
 from typing import Any, NamedTuple
 
 import regex
@@ -157,14 +158,20 @@ def _by(pattern: str, holds: _Holds | None = None, *, needs: str = "", backwards
         needs: a pattern that is fast to search, without a match of which there is none of the other.
         backwards: search from the end, which is faster where a match ends in a digit and starts in any word.
     """
-    compiled: Any = regex.compile(pattern, regex.V1 | (regex.REVERSE if backwards else 0))
-    group = "it" if "it" in compiled.groupindex else 0
-    needed: Any = regex.compile(needs, regex.V1)
+    group = "it" if "(?P<it>" in pattern else 0
+
+    @cache
+    def compiled() -> Any:  # not before it is needed: all of them take a while
+        return regex.compile(pattern, regex.V1 | (regex.REVERSE if backwards else 0))
+
+    @cache
+    def needed() -> Any:
+        return regex.compile(needs, regex.V1)
 
     def find(text: str) -> Iterator[tuple[int, int]]:
-        if needs and needed.search(text) is None:
+        if needs and needed().search(text) is None:
             return
-        for match in compiled.finditer(text):
+        for match in compiled().finditer(text):
             if holds is None or holds(match):
                 yield match.span(group)
 

@@ -15,6 +15,7 @@ from dptext.checks import chosen_epsilon, meant, shown
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import refuse_beside
+from dptext.release.redaction import behind
 from dptext.vectors.formats import KNOWN_VECTORS, VectorsLike, load_vectors
 from dptext.vectors.metrics import CALLERS
 from dptext.words.custext import CusText
@@ -101,7 +102,7 @@ def word_mechanism(
 
 
 def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None = None) -> WordMechanism:
-    """The word mechanism of which a statement speaks.
+    """The word mechanism of which a statement speaks; of redacted texts the one behind the redaction.
 
     Args:
         statement: of a word mechanism.
@@ -110,7 +111,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     Raises:
         DataError: the statement is not of a word mechanism, or the vectors are not those of its fingerprint.
     """
-    build: Any = _BY_NAME.get(statement.mechanism)
+    build: Any = _BY_NAME.get(behind(statement))
     if build is None:
         raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
     given = statement.parameters

@@ -1,0 +1,68 @@
+"""What stayed: pieces of the originals that look like somebody's name, address or number, in their private texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dptext.release.redaction import Terms, united
+from dptext.text.placeholders import unmarked
+from dptext.text.recognition import matches
+from dptext.text.tokens import fold, letters_between
+
+__all__ = ["Stayed", "stayed"]
+
+_TELLING = 3  # letters or digits of a part that counts
+
+
+@dataclass(frozen=True)
+class Stayed:
+    """One kind, in all rows that were looked at. For the owner of the texts alone.
+
+    Attributes:
+        kind: what patterns take the pieces for, or that they stand on a list.
+        pieces: how many stand in the originals.
+        whole: how many of them stand in the private text of their row as they were, but for case and punctuation.
+        part: how many more left a part there, a run of three letters or digits at least.
+    """
+
+    kind: str
+    pieces: int
+    whole: int
+    part: int
+
+
+def stayed(
+    originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
+) -> list[Stayed]:
+    """What of the recognised pieces of originals stands in their private texts, by kind, the most frequent first.
+
+    Args:
+        originals: texts before.
+        private: what became of them, row by row.
+        words: terms to look for beside what patterns recognise.
+    """
+    terms = Terms(words)
+    counts: dict[str, list[int]] = {}
+    for before, after in zip(originals, private, strict=True):
+        if not before:
+            continue
+        found = united([*terms.found(before), *matches(before)])
+        if not found:
+            continue
+        runs = list(_runs(after or ""))
+        there, joined = set(runs), f" {' '.join(runs)} "
+        for start, end, kind in found:
+            piece = list(_runs(before[start:end]))
+            count = counts.setdefault(kind, [0, 0, 0])
+            count[0] += 1
+            if piece and f" {' '.join(piece)} " in joined:
+                count[1] += 1
+            elif any(len(run) >= _TELLING and run in there for run in piece):
+                count[2] += 1
+    made = [Stayed(kind, *count) for kind, count in counts.items()]
+    return sorted(made, key=lambda each: (-each.pieces, each.kind))
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (fold(run) for run in letters_between(unmarked(text)))
