@@ -1,0 +1,73 @@
+"""``--redact`` and its options: what comes out, what is refused, and what attacks and audits make of it."""
+
+import csv
+
+import pytest
+
+import dptext
+
+TEXTS = [
+    f"Mr. {name}, call 212-555-{1000 + place} the man of Acme said that" for place, name in enumerate(["Lee", "Ray"])
+]
+SECRET = "acme"
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["the", "man", "of", "said", "that", "mr", "call", "lee"]
+    vectors = dptext.load_vectors((words, [[float(place), 0.0] for place in range(len(words))]))
+    dptext.save_vectors(vectors, tmp_path / "small.txt")
+    with open("in.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows([["text"], *([text] for text in TEXTS * 20)])
+    (tmp_path / "list.txt").write_text(f"{SECRET}\n")
+    return tmp_path
+
+
+def privatize(run, *more):
+    return run(
+        "privatize", "in.csv", "-o", "out.csv", "--vectors", "small.txt", "--epsilon", 3, "--quiet", "--force", *more
+    )
+
+
+def test_pieces_become_placeholders_and_the_list_stays_with_its_owner(run, work):
+    code, _, said = privatize(run, "--redact", "--redact-list", "list.txt")
+    assert code == 0, said
+    out = (work / "out.csv").read_text()
+    assert out.count("<name>") == out.count("<phone>") == out.count("<listed>") == 40
+    statement = (work / "out.csv.privacy.json").read_text()
+    assert SECRET not in statement + said and "after redaction" in statement
+    assert run("audit", "out.csv", "--samples", 200)[0] == 0
+    assert run("attack", "linkage", "in.csv", "out.csv")[0] == 1
+    code, shown, said = run("attack", "linkage", "in.csv", "out.csv", "--redact-list", "list.txt", "--informed")
+    assert code == 0 and "likelihood" in shown + said
+    assert SECRET not in shown + said
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--redact-kinds", "phone"], ("<phone>",)),
+        (["--redact-list", "list.txt"], ("<listed>",)),
+        (["--redact-kinds", "name,phone"], ("<name>", "<phone>")),
+    ],
+)
+def test_only_what_is_asked_for_is_redacted(run, work, more, expected):
+    assert privatize(run, *more)[0] == 0
+    out = (work / "out.csv").read_text()
+    assert {each for each in ("<name>", "<phone>", "<listed>") if each in out} == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["--redact-kinds", "names"], 2, "--redact-kinds"),
+        (["--redact-kinds", ","], 2, "--redact-kinds"),
+        (["--redact-language", "de"], 2, "--redact-presidio"),
+        (["--redact-list", "missing.txt"], 4, "missing.txt"),
+    ],
+)
+@pytest.mark.usefixtures("work")
+def test_what_cannot_be_is_refused(run, more, code, said):
+    found, _, error = privatize(run, *more)
+    assert found == code and said in error
