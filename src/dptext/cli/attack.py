@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from dptext.attacks import (
     nearest_recovery,
 )
 from dptext.attacks.learners import ATTACKERS
+from dptext.attacks.sums import gaussian_ceiling
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.console import print_json
@@ -37,10 +39,13 @@ from dptext.reports.file_attacks import (
     rebuilt,
     rebuilt_bank,
 )
+from dptext.reports.file_audit import audit_embeddings
+from dptext.reports.folders import FolderKind, folder_kind
 from dptext.reports.inputs import Rows, read_rows
 from dptext.reports.mechanisms import is_of_bank
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
+from dptext.synthesis.distribution import read_description
 
 __all__ = ["attack"]
 
@@ -221,6 +226,110 @@ def attribute_command(
         meaning=_meaning_of_attribute(scores, of_texts=_is_of_bank(file)),
         output=output,
     )
+
+
+@attack.command("membership")
+@options.collected
+def membership_command(
+    *,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A description of people's texts, or vectors learned from people.")
+    ],
+    members: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Texts of people who are in it (a part of its input).")
+    ] = None,
+    others: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Texts of people who had no part: twice as many, better.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text.")] = None,
+    text: options.Text = "text",
+    seed: options.AnalysisSeed = None,
+    output: options.Output,
+) -> None:
+    """Who was in it? An attacker who guesses the others beside what the noise allows to anybody.
+
+    The files are their owner's: what is computed from them is not covered by the promise.
+    """
+    kind = folder_kind(folder) if folder.is_dir() else FolderKind.OTHER
+    if kind is FolderKind.VECTORS:
+        _ceiling_of_vectors(folder, output)
+        return
+    if kind is not FolderKind.DESCRIPTION:
+        raise ParameterError(
+            "nobody adds up to a row of texts: who is behind it is asked by dptext attack linkage ORIGINAL PRIVATE; "
+            "membership is asked of a description (OUT.distribution) or of a folder of dptext embed"
+        )
+    if members is None or others is None:
+        raise ParameterError(
+            "say whose texts to tell apart: --members FILE (people who are in it) and --others FILE (people who had no "
+            "part in it)"
+        )
+    from dptext.reports.making import Question
+    from dptext.reports.synthetic import OfSynthetic
+
+    statement = read_description(folder).statement
+    if statement.unit == "user" and user is None:
+        raise ParameterError("the promise is to a user: say which column names them, --user COLUMN")
+    seeded: dict[str, Any] = {} if seed is None else {"seed": seed}
+    asked = Question(
+        private=folder, original=members, held_out=others, distribution=folder, user=user, text=text, **seeded
+    )
+    making = OfSynthetic(asked, folder, statement, output.say)
+    scores = making.membership()
+    if len(scores) < 2:
+        raise DataError(making.notes[-1] if making.notes else "too few people to tell apart")
+    best, *found = scores
+    _answer(
+        scores,
+        did=(
+            "For each person of both files the attacker made what they would have added to the description, took "
+            "strangers for the rest of it, and asked how likely the released numbers are with them and without. Half "
+            "of the others stood in for the strangers."
+        ),
+        meaning=[
+            f"What the noise allows to anybody, with any knowledge: AUC {best.score.value:.3f}, on average over "
+            "releases (chance: 0.500). One release has one noise, which all scores share: a single result may lie "
+            "above it.",
+            *(each.detail for each in found if each.detail),
+            _STRONGER,
+        ],
+        output=output,
+    )
+
+
+def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
+    """Of vectors that were learned: what their noise allows; the sum that an attack would start from is not there."""
+    statement, _, verdict = audit_embeddings(folder)
+    said, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
+    has_more = any(name.startswith("promise_of_") for name in said)  # words that were learned: they tell something too
+    if has_more:
+        epsilon, delta = statement.epsilon, getattr(statement.guarantee, "delta", 0.0)
+    right = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)) if epsilon < 500 else 1.0
+    found: dict[str, Any] = {"accuracy_at_most": right, "auc_at_most": None}
+    lines = [
+        f"Somebody who knows all others and all that one {statement.unit} wrote tells whether they are in it rightly "
+        f"in at most {right:.2%} of the cases, where half are (a blind guess: 50%): from epsilon {epsilon:.4g}."
+    ]
+    sigma, sensitivity = said.get("sigma"), said.get("sensitivity")
+    if isinstance(sigma, float) and isinstance(sensitivity, float) and not has_more:
+        ceiling = gaussian_ceiling(sigma, sensitivity=sensitivity)
+        found = {"accuracy_at_most": ceiling.accuracy, "auc_at_most": ceiling.auc}
+        lines = [
+            f"Somebody who knows all others and all that one {statement.unit} wrote is right in {ceiling.accuracy:.1%} "
+            f"of the cases, where half are in it (a blind guess: 50%), AUC {ceiling.auc:.3f} (chance: 0.500): the best "
+            "there can be, from the noise that the statement names."
+        ]
+    why = (
+        "The vectors were computed from a noisy sum, or in noisy steps, and the folder holds neither: an attack on the "
+        "numbers that the noise was added to cannot be run on it, and all that is made of the vectors stays below this."
+    )
+    run = f"Whether the noise is enough for the promise: dptext audit {folder.name}."
+    if output.as_json:
+        print_json({"attack": None, "why": why, **found})
+    elif not output.quiet:
+        typer.echo("WHAT AN ATTACKER CAN GET AT MOST")
+        for line in (*lines, why, run):
+            _say(line)
 
 
 # -- the answer ------------------------------------------------------------------------------------------------

@@ -96,6 +96,11 @@ class OfSynthetic(Making):
         self._corpus = self._look_at_texts()
         return checks, verdict
 
+    def membership(self) -> list[AttackScore]:
+        """Who is in the description? The attacker who knows everybody else, and one who guesses the others."""
+        self._attack()
+        return [self._best_attacker(), *self.owner_attacks]
+
     def corpus(self) -> Corpus | None:
         """As its base says."""
         return self._corpus
