@@ -343,7 +343,7 @@ def _privatize_on_spark(
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
-    say_to_owner(came_out(statement, release.tally), mechanism.warning(release.tally), output)
+    say_to_owner(came_out(statement, release.tally), None, output)  # the note on its counts is in the log already
     output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})
