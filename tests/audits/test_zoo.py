@@ -33,6 +33,8 @@ def test_the_zoo_holds_what_the_field_got_wrong():
         "DPNR",
         "one scalar",
         "DPText",
+        "bound between texts as they were",
+        "looks at other rows",
         "reused counter",
         "per-batch clipping",
         "no noise",

@@ -11,6 +11,7 @@ from zoo import (
     noises,
     published,
     randomizers,
+    redactions,
     releases,
     replacements,
     samplers,
@@ -27,6 +28,7 @@ from zoo import (
 CASES = [
     *selections.CASES,
     *replacements.CASES,
+    *redactions.CASES,
     *sentences.CASES,
     *subsets.CASES,
     *samplers.CASES,

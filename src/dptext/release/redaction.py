@@ -321,7 +321,14 @@ def kind_of_entity(entity: str) -> str:
 
 
 def _default_analyzer() -> Any:
-    return extra("presidio_analyzer", "presidio", "redaction by Presidio").AnalyzerEngine()
+    module = extra("presidio_analyzer", "presidio", "redaction by Presidio")
+    try:
+        return module.AnalyzerEngine()
+    except (Exception, SystemExit) as error:  # noqa: BLE001  without a model it downloads one, or exits
+        raise ParameterError(
+            f"Presidio's default analyzer cannot be made ({type(error).__name__}): it needs a model of spaCy (python "
+            "-m spacy download en_core_web_lg), or give Redacted an analyzer with a model of your own"
+        ) from None
 
 
 def _type_of(analyzer: object) -> str:

@@ -1,0 +1,92 @@
+"""Redaction before a mechanism: the promise between redacted texts is kept, and the tempting other ones are not."""
+
+import numpy as np
+
+import dptext
+from dptext.audits import judge_exact
+from dptext.privacy.unit import Unit
+from zoo.case import Case, MetricDP, PureDP, claim
+
+EPSILON = 3.0
+WORDS = ("tea", "milk", "cup", "tax")
+VECTORS = dptext.load_vectors((WORDS, [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0], [2.0, 0.0]]))
+TEM = dptext.TEM(VECTORS, epsilon=EPSILON, threshold=3.0)
+LISTED = "milk"
+REDACTED = dptext.Redacted(TEM, kinds=[], words=[LISTED])
+INPUTS = [word for word in VECTORS.words if word != "<unk>"]
+
+
+def _outputs(texts):
+    """(n, V + 1) what texts of one word become: each word of the vocabulary, or the placeholder."""
+    shares = np.zeros((len(texts), len(VECTORS.words) + 1))
+    for row, text in zip(shares, texts, strict=True):
+        if REDACTED.redact(text) == text:
+            row[:-1] = TEM.probabilities(text)
+        else:
+            row[-1] = 1.0
+    return shares
+
+
+def _judged(texts, names, allowed, guarantee, unit=Unit.DOCUMENT):
+    with np.errstate(divide="ignore"):
+        logs = np.log(texts)
+    return judge_exact(claim(guarantee, unit, TEM.slack), logs, allowed, names=names, coverage="all pairs of them")
+
+
+def _by_distance(texts):
+    rows = [VECTORS.words.index(each) for each in texts]
+    points = VECTORS.matrix[rows].astype(np.float64)
+    apart = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
+    allowed = EPSILON * np.minimum(apart, TEM.word_guarantee().max_distance) + TEM.slack
+    return lambda row, others: allowed[row, others]
+
+
+def between_redacted(_seed, _error):
+    """Texts of one layout once they are redacted: those without a placeholder."""
+    texts = [each for each in INPUTS if REDACTED.redact(each) == each]
+    return _judged(_outputs(texts), texts, _by_distance(texts), TEM.word_guarantee())
+
+
+def between_texts_as_they_were(_seed, _error):
+    """The metric bound of the mechanism, for texts of which one holds a word of the list."""
+    word = TEM.word_guarantee()
+    guarantee = MetricDP(word.epsilon, word.metric, word.max_distance)
+    return _judged(_outputs(INPUTS), INPUTS, _by_distance(INPUTS), guarantee)
+
+
+def _of_second(first, *, looks_at_others):
+    """What the second text, always "tea tax", becomes beside a first: a bank of four texts, any two texts alike."""
+    listed = set(first.split()) if looks_at_others else {LISTED}
+    seen = "-".join("<listed>" if word in listed else word for word in ("tea", "tax"))
+    nearest = {"tea-tax": 0, "<listed>-tax": 1, "tea-<listed>": 2}.get(seen, 3)
+    weights = np.ones(4)
+    weights[nearest] = np.exp(EPSILON)
+    return weights / weights.sum()
+
+
+def _beside(looks_at_others):
+    """Both outputs, for two first texts: epsilon is the bank's, for one text."""
+
+    def run(_seed, _error):
+        firsts = ["tea", "tax"]
+        rows = []
+        for place, first in enumerate(firsts):
+            own = np.ones(4)
+            own[place] = np.exp(EPSILON)
+            rows.append(np.outer(own / own.sum(), _of_second(first, looks_at_others=looks_at_others)).ravel())
+        return _judged(np.array(rows), firsts, EPSILON, PureDP(EPSILON))
+
+    return run
+
+
+CASES = [
+    Case("TEM behind a redaction", False, between_redacted, "between texts as they are once redacted"),
+    Case(
+        "redaction, the bound between texts as they were",
+        True,
+        between_texts_as_they_were,
+        "a word of the list is near others, and its placeholder tells it from all of them",
+    ),
+    Case("redaction by a list fixed before", False, _beside(False), "each text by itself: any two texts"),
+    Case("redaction that looks at other rows", True, _beside(True), "one text decides what another becomes"),
+]
