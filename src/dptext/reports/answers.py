@@ -224,9 +224,8 @@ def _attack(kind: str, scores: Sequence[AttackScore]) -> tuple[str, bool | None]
     worst = max(scores, key=lambda each: (_grade(each), each.advantage))
     words = _of_attack(kind, best)
     if _grade(worst) > _grade(best):
-        learns = "a little" if _grade(worst) is Grade.LITTLE else "something"
         hidden = _grade(worst).is_shown and not _grade(best).is_shown
-        which = f"But the attacker learns {learns}:" if hidden else "By another number,"
+        which = "But by another number," if hidden else "By another number,"
         words += (
             f" {which} {said(_grade(worst), 'attacker').words} ({worst.attack}: {worst.measure} "
             f"{worst.score.value:.2f}, where somebody who sees nothing has {worst.baseline:.2f})."
@@ -439,11 +438,14 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
     if report.identifying:
         decision = max(decision, Decision.TO_SOME) if to_recipient else Decision.NOT
         names = ", ".join(repr(each.name) for each in report.identifying)
-        column = f"the column{'s' if len(report.identifying) > 1 else ''} {names}"
+        column, it, they = (
+            ("the columns", "them", "they") if len(report.identifying) > 1 else ("the column", "it", "it")
+        )
+        column = f"{column} {names}"
         first = (
-            f"Do not match {column} with other data: they may say whose the rows are."
+            f"Do not match {column} with other data: {they} may say whose the rows are."
             if to_recipient
-            else f"Do not hand it on with {column}: make it again without keeping them."
+            else f"Do not hand it on with {column}: make it again without keeping {it}."
         )
         sentences = [first, *sentences]
     return Recommendation(decision, tuple(sentences))
