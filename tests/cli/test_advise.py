@@ -102,7 +102,7 @@ def test_names_that_a_shell_would_read_are_quoted(notes, run):
 
 
 def test_quiet_says_nothing(notes, run, monkeypatch):
-    monkeypatch.setattr("dptext.cli.advise.found_advice", lambda *_, **__: None)
+    monkeypatch.setattr("dptext.advice.advice.advise", lambda *_, **__: None)
     assert run("advise", notes, "--quiet") == (0, "", "")
 
 

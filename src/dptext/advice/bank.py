@@ -58,6 +58,8 @@ def _objections(case: Case) -> Iterator[Objection]:
         yield Objection(1, "No column of few values is known: name the labels with --label.")
     elif case.answers.purpose == "classify":
         yield KEPT
+    if case.answers.trust == "local":
+        yield Objection(0, "Each owner runs it on their own texts, with the same public bank.")
     if case.answers.trust == "central":
         yield Objection(0, "Where somebody may hold all texts, a synthetic corpus promises more to a person.")
 

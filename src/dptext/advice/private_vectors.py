@@ -11,6 +11,7 @@ from dptext.representations.privunit import PrivUnit
 __all__ = ["private_vectors"]
 
 _FITTED = 1_000  # public texts
+_SAVED = "for-devices"
 _BESIDE = (2.0, 4.0)  # epsilons at which that was measured
 
 
@@ -55,6 +56,10 @@ def _on_news() -> str:
 def _objections(case: Case) -> tuple[Objection, ...]:
     if case.answers.purpose == "classify" and case.data.classes is None:
         return (Objection(1, "No column of few values is known: name the labels with --label."),)
+    if case.answers.purpose == "devices":
+        return (
+            Objection(0, "A device runs what --save keeps: dptext.DeviceEncoder.load. The file plays the devices."),
+        )
     return (KEPT,) if case.answers.purpose == "classify" else ()
 
 
@@ -68,6 +73,7 @@ def _pasted(case: Case) -> tuple[str, ...]:
             f"--epsilon {PROTECTING:g}",
             *(kept(data) if case.answers.purpose == "classify" else ()),
             public(case.public),
+            *([f"--save {_SAVED}"] if case.answers.purpose == "devices" else ()),
         ),
     )
 

@@ -16,8 +16,9 @@ from dptext.advice.way import (
     rounded_people,
     without_parameters,
 )
-from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.privacy.budgets import PersonalBudgets
+from dptext.embeddings.cooccurrence import Cooccurrence, Plan
+from dptext.embeddings.planning import ExpectedVectors, expected_vectors
+from dptext.files.documents import Document
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Trust
 from dptext.users.grouping import UserUnit
@@ -26,9 +27,8 @@ from dptext.vectors.word_vectors import WordVectors
 __all__ = ["shared_vectors"]
 
 _DELTA = 1e-6
-_SEEN = 4 * 2_532 / 0.653
-"""People for each sigma of noise from which the vectors of bloggers gained something over public ones: four times the
-2,532 there were, at epsilon 8 (papers/dpugc)."""
+_PEOPLE = 1_500  # public texts that play them
+_LITTLE, _NOTHING = 0.1, 0.01  # of what people's texts add to public vectors
 
 
 def shared_vectors(case: Case) -> Way:
@@ -50,40 +50,45 @@ def shared_vectors(case: Case) -> Way:
     )
 
 
-def _promise(case: Case, vectors: WordVectors) -> PrivacyStatement:
+def _plan(case: Case, vectors: WordVectors) -> Plan:
     unit: UserUnit = "document" if case.data.roles.user is None else "user"
-    plan = Cooccurrence(vectors, epsilon=PROTECTING, delta=_DELTA, unit=unit).plan()
+    return Cooccurrence(vectors, epsilon=PROTECTING, delta=_DELTA, unit=unit).plan()
+
+
+def _promise(plan: Plan) -> PrivacyStatement:
     return plan.statement(plan.levels.most, seeded=False)
 
 
 def _bare(case: Case) -> Makeup:
-    return Makeup(without_parameters(_promise(case, case.public.stand_in)), _GOOD, tuple(_objections(case)))
+    promise = _promise(_plan(case, case.public.stand_in))
+    return Makeup(without_parameters(promise), _GOOD, tuple(_objections(case, None)))
 
 
 def _makeup(case: Case) -> Makeup:
-    return Makeup(_promise(case, case.public.vectors), _GOOD, tuple(_objections(case)))
+    plan, people = _plan(case, case.public.vectors), rounded_people(case.data.protected)
+    public = (Document(text) for text in case.public.pool.texts[:_PEOPLE])
+    [expected] = expected_vectors(plan, public, people=people, epsilon=PROTECTING)
+    figure = (
+        f"With {people:,} {_whom(case)}, if each wrote as much as one public text, {expected.passed:.0%} of what they "
+        f"add to public vectors comes through the noise"
+        f"{'' if expected.half is None else f', half with {expected.half:,}'}."
+    )
+    return Makeup(_promise(plan), f"{_GOOD} {figure}", tuple(_objections(case, expected)))
 
 
-_GOOD = (
-    "Similar words, features for models of this domain. 2,532 bloggers added nothing to public vectors at epsilon 8, "
-    "four times as many something (papers/dpugc)."
-)
+_GOOD = "Similar words and features for models of this domain."
 
 
-def _objections(case: Case) -> Iterator[Objection]:
-    by_text = case.data.roles.user is None
-    if by_text:
+def _whom(case: Case) -> str:
+    return "texts" if case.data.roles.user is None else "people"
+
+
+def _objections(case: Case, expected: ExpectedVectors | None) -> Iterator[Objection]:
+    if case.data.roles.user is None:
         yield Objection(0, "No column says who wrote a text: single texts are protected; name it: --user.")
-    people, whom = rounded_people(case.data.protected), "texts" if by_text else "people"
-    needed = _SEEN * PersonalBudgets(PROTECTING, delta=_DELTA).sigma
-    if people < needed:
-        much = f"{people:,} here, and with fewer than {_round_up(needed):,} the vectors stay the public ones."
-        yield Objection(2, f"Too few {whom} for this budget: {much}")
-
-
-def _round_up(count: float) -> int:
-    unit = int(10 ** (len(str(int(count))) - 1))
-    return -(-int(count) // unit) * unit
+    if expected is not None and expected.passed < _LITTLE:
+        weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
+        yield Objection(weight, f"Too few {_whom(case)} for this budget: the vectors stay {nearly}the public ones.")
 
 
 def _pasted(case: Case) -> tuple[str, ...]:

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dptext.advice.advice import advise as found_advice
 from dptext.advice.answers import QUESTIONS, Holder, Purpose, Question, Recipient
-from dptext.advice.page import WIDTH, as_text
 from dptext.cli import options
 from dptext.cli.console import print_json, say, stdout
 
@@ -81,8 +79,10 @@ def advise(
     answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
     if not (output.as_json or output.quiet) and sys.stdin.isatty() and sys.stderr.isatty():
         answers |= _asked([each for each in QUESTIONS if answers[each.name] is None])
+    from dptext.advice import advice, page  # every way with all that it takes: the help does without
+
     given: Any = answers
-    found = found_advice(
+    found = advice.advise(
         [Path(each) for each in looked.sources],
         text=looked.text,
         user=looked.user,
@@ -97,7 +97,7 @@ def advise(
         print_json(found.as_dict())
     elif not output.quiet:
         console = stdout()
-        typer.echo(as_text(found, min(console.width, _WIDEST) if console.is_terminal else WIDTH))
+        typer.echo(page.as_text(found, min(console.width, _WIDEST) if console.is_terminal else page.WIDTH))
 
 
 def _asked(questions: Sequence[Question]) -> dict[str, str | None]:
