@@ -14,7 +14,7 @@ from dptext.privacy.guarantee import ApproxDP
 from dptext.privacy.statement import PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.synthesis.distribution import noise_is_enough
-from dptext.synthesis.planning import expected_quality
+from dptext.synthesis.planning import GOOD, expected_quality
 from dptext.users.private_vocabulary import PrivateLabels
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
@@ -148,6 +148,21 @@ def test_a_prediction_takes_every_budget_that_a_release_takes():
     )
     assert weak.sigma == synthesizer(epsilon=1e-3).terms.budget.sigma
     assert strong.agreement == 1.0
+
+
+@pytest.mark.slow
+def test_a_prediction_says_how_many_people_it_takes():
+    how = {"features": ENCODER, "labels": LABELS, "cache": False, "seed": 1}
+    few, many = (expected_quality(POOL, people=50, epsilon=each, needed=True, **how)[0] for each in (0.5, 8.0))
+    assert many.seen < few.seen
+    assert many.good < few.good
+    [enough] = expected_quality(POOL, people=4 * few.good, epsilon=0.5, **how)
+    [little] = expected_quality(POOL, people=max(1, few.good // 8), epsilon=0.5, **how)
+    assert little.agreement < GOOD < enough.agreement
+    assert enough.good is None
+    # a release of so many people has no doubt whether labels can be told apart, one of far fewer has
+    assert not fitted(documents(users=16 * few.seen), epsilon=0.5, seed=1).doubts()
+    assert fitted(documents(users=max(1, few.seen // 16)), epsilon=0.5, seed=1).doubts()
 
 
 def test_what_noise_hides_is_said():

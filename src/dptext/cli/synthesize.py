@@ -25,7 +25,7 @@ from dptext.privacy.wording import before_synthesis
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.labels import Labels
-from dptext.synthesis.planning import expected_quality
+from dptext.synthesis.planning import GOOD, expected_quality
 from dptext.synthesis.promise import MOST_DOCUMENTS
 from dptext.synthesis.release import (
     Draw,
@@ -420,7 +420,10 @@ def _synthesizer(
     budget: Budget, labels: Labels, corpus: CorpusOptions, private: PrivateTexts, seed: int | None
 ) -> Synthesizer:
     if budget.epsilon is None:
-        raise ParameterError("say what a user may lose: --epsilon 1 (nats); --plan says what a budget buys")
+        raise ParameterError(
+            "say what a user may lose: --epsilon 1 (nats); dptext advise FILE says what that would be good for, --plan "
+            "how many people it takes"
+        )
     return Synthesizer(
         epsilon=budget.epsilon,
         delta=budget.delta,
@@ -448,7 +451,13 @@ def _plan(
             "--plan needs public texts and a public number of people: --public POOL --people 1000 (never a count of IN)"
         )
     found = expected_quality(
-        pool, labels=labels, people=people, epsilon=budget.epsilon, delta=budget.delta, features=corpus.features
+        pool,
+        labels=labels,
+        people=people,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        features=corpus.features,
+        needed=True,
     )
     if output.as_json:
         print_json([each.as_dict() for each in found])
@@ -458,9 +467,18 @@ def _plan(
 
 
 def _table(found: Sequence[Any], people: int, unit: str) -> list[str]:
-    lines = [f"With {people:,} {unit}s, of texts like those of the public pool (nothing private was read):", ""]
-    lines += ["  epsilon     sigma   texts that get the label that they would get without noise"]
-    lines += [f"  {each.epsilon:<8g}{each.sigma:>9.3g}   {each.agreement:.0%}" for each in found]
+    lines = [
+        f"With {people:,} {unit}s, of texts like those of the public pool (nothing private was",
+        "read): how many texts get the label that they would get without noise.",
+        "",
+        f"                     with this  {unit}s until  {unit}s until",
+        f"  epsilon     sigma     number  seen at all          {GOOD:.0%}",
+    ]
+    for each in found:
+        seen, good = (f"{n:,}" if n is not None else "never" for n in (each.seen, each.good))
+        lines.append(f"  {each.epsilon:<8g}{each.sigma:>9.3g}{each.agreement:>11.0%}{seen:>13}{good:>13}")
+    if all(each.seen is None or people < each.seen for each in found):
+        lines += ["", "The signal would be within the noise: what is made from it is chosen by chance."]
     return lines
 
 

@@ -45,6 +45,7 @@ from dptext.synthesis.sources import Source, with_source
 
 __all__ = [
     "HINTS",
+    "SURE",
     "Described",
     "Shares",
     "TextDistribution",
@@ -58,7 +59,8 @@ Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
 HINTS = 12
 _AT_ONCE = 4096  # candidates weighed together
-_SURE = 3.0  # standard deviations of the noise
+SURE = 3.0
+"""By so many standard deviations of the noise a number stands above it."""
 _NAMED = 5
 _LINES = 4  # that can be told apart in grey
 
@@ -142,13 +144,13 @@ class TextDistribution(Showing):
         elif self.labels.columns and not _is_seen(
             features - np.outer(counts / max(counts.sum(), 1.0), whole),
             # what the noise on the counts adds
-            further=_SURE**2 * len(counts) * float(whole @ whole) / max(counts.sum(), 1.0) ** 2,
+            further=SURE**2 * len(counts) * float(whole @ whole) / max(counts.sum(), 1.0) ** 2,
         ):
             found.append(
                 "the labels cannot be told apart: there are too few people for this epsilon, or the features do not "
                 "see what their texts differ in (is the pool in another language, or from another domain?)"
             )
-        rare = [name for name, count in zip(self.labels.names, counts, strict=True) if count < _SURE]
+        rare = [name for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]
         if self.labels.columns and rare and not found:
             named = ", ".join(map(repr, rare[:_NAMED])) + (f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED))
             found.append(
@@ -514,7 +516,7 @@ def _not_of_one(source: str, error: Exception) -> DataError:
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
     """Whether sums, in units of their noise, are longer than noise alone is, but for one case in a thousand."""
-    usual = features.size + _SURE * math.sqrt(2 * features.size)
+    usual = features.size + SURE * math.sqrt(2 * features.size)
     return float(np.square(features).sum()) > usual + further
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,20 @@ from dptext.features.pool import Pool
 from dptext.noise.clipped_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
+from dptext.synthesis.distribution import SURE
 from dptext.synthesis.labels import Labels
 from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.synthesis.ratio import LogRatio
 
-__all__ = ["EPSILONS", "Expected", "expected_quality"]
+__all__ = ["EPSILONS", "GOOD", "Expected", "expected_quality"]
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_TEXTS = 20_000  # of the pool that are looked at
-_DRAWS = 5
+_DRAWS, _MORE_DRAWS = 5, 8
+_EXACTLY = 1.1
+_TINY = 1e-15
+GOOD = 0.8
+"""Of the texts, the share that is to get the label that it would get without noise."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,14 +45,19 @@ class Expected:
         agreement: the share of public texts that get the label that they would get without noise; without labels, that
             stay in the half of the texts that are nearest.
         without: the same if there were no people: by chance.
+        seen: from about how many people on the classes stand above the noise, so that
+            `dptext.TextDistribution.doubts` has none whether they can be told apart; None: never, the pool is too much alike.
+        good: from about how many on the agreement is `GOOD`; None: not asked for, or never.
     """
 
     epsilon: float
     sigma: float
     agreement: float
     without: float
+    seen: int | None = None
+    good: int | None = None
 
-    def as_dict(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float | int | None]:
         """By name."""
         return asdict(self)
 
@@ -60,6 +71,7 @@ def expected_quality(
     delta: float = 1e-6,
     features: Spec = None,
     cache: Any = None,
+    needed: bool = False,
     seed: int | None = None,
 ) -> list[Expected]:
     """Predict what a description is worth, for one epsilon or for several, from public numbers.
@@ -75,6 +87,7 @@ def expected_quality(
         labels: as in `dptext.Synthesizer`; only how many there are counts.
         epsilon: None: `EPSILONS`.
         delta, features, cache: as in `dptext.Synthesizer`.
+        needed: find as well how many people it takes (`Expected.good`), which takes some seconds.
         seed: of the drawn noise, for repeatable predictions.
 
     Raises:
@@ -98,6 +111,8 @@ def expected_quality(
     def drawn(start: Floats, sigma: float) -> npt.NDArray[Any]:
         return _choices(_noisy(start, sigma, bits), sigma, space, vectors)
 
+    one = matrix / people
+    least = _seen(one)
     found = []
     for each in EPSILONS if epsilon is None else (epsilon,):
         sigma = PersonalBudgets(each, delta=delta, floor=0.0).sigma
@@ -105,8 +120,52 @@ def expected_quality(
             float(np.mean([np.mean(drawn(start, sigma) == clean) for _ in range(_DRAWS)]))
             for start in (matrix, np.zeros_like(matrix))
         )
-        found.append(Expected(epsilon=float(each), sigma=sigma, agreement=agreement, without=without))
-    return found
+        expected = Expected(
+            epsilon=float(each), sigma=sigma, agreement=agreement, without=without, seen=_rounded(least * sigma)
+        )
+        found.append(expected)
+    if not needed:
+        return found
+    sigma = found[-1].sigma
+    # noise and sum only count beside each other: one search serves all budgets
+    good = _first(
+        lambda count: float(np.mean([np.mean(drawn(one * count, sigma) == clean) for _ in range(_MORE_DRAWS)])) >= GOOD
+    )
+    return [replace(each, good=_rounded(good / sigma * each.sigma)) for each in found]
+
+
+def _seen(one: Floats) -> float:
+    """For noise of 1: from how many people on `TextDistribution.doubts` can tell the classes (or, without labels,
+    the texts) from noise. ``one``: (classes, 1 + k) what one person adds on average."""
+    counts, features = one[:, 0], one[:, 1:]
+    limit = SURE * math.sqrt(2 * features.size)
+    if len(one) > 1:
+        whole = features.sum(axis=0)
+        features = features - np.outer(counts / counts.sum(), whole)
+        limit += SURE**2 * len(counts) * float(whole @ whole) / float(counts.sum()) ** 2
+    size = float(np.square(features).sum())
+    return math.sqrt(limit / size) if size > _TINY else math.inf
+
+
+def _first(is_enough: Callable[[float], bool]) -> float:
+    """About where a condition on a number of people begins to hold; infinite where it does not for `MOST_USERS`."""
+    low, high = 1.0, 1.0
+    while not is_enough(high):
+        low, high = high, 4 * high
+        if low > MOST_USERS:
+            return math.inf
+    while high / low > _EXACTLY:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def _rounded(people: float) -> int | None:
+    """To two digits: it is no more exact than that."""
+    if not people <= MOST_USERS:
+        return None
+    step: int = 10 ** max(0, math.floor(math.log10(max(people, 1.0))) - 1)
+    return max(1, round(people / step) * step)
 
 
 def _made_up_classes(vectors: Floats, space: PublicFeatures, classes: int) -> npt.NDArray[np.intp]:
