@@ -45,8 +45,8 @@ class Expected:
         agreement: the share of public texts that get the label that they would get without noise; without labels, that
             stay in the half of the texts that are nearest.
         without: the same if there were no people: by chance.
-        seen: from about how many people on the classes stand above the noise, so that
-            `dptext.TextDistribution.doubts` has none whether they can be told apart; None: never, the pool is too much alike.
+        seen: from about how many people on the classes stand above the noise: `dptext.TextDistribution.doubts` then has
+            none whether they can be told apart. None: never, the pool is too much alike.
         good: from about how many on the agreement is `GOOD`; None: not asked for, or never.
     """
 
