@@ -87,7 +87,10 @@ def test_a_person_with_many_texts_pays_for_each_under_a_local_promise(advise, ro
 def test_too_few_people_is_said_with_a_number_that_would_do(advise):
     few = advise(made_up_rows(people=4, each=6), purpose="read", trust="central").way("synthetic corpus")
     assert few.fit is Fit.NOT_HERE
-    assert few.reasons[0].startswith("Too few people for epsilon 1: 4 here")
+    assert few.reasons[0].startswith("Too few people for any epsilon that protects: 4 here")
+    assert advise(made_up_rows(people=1, each=1), purpose="read", trust="central").recommended.name != few.name
+    several = advise(made_up_rows(people=60, each=1), purpose="read", trust="central").way("synthetic corpus")
+    assert several.reasons[0].startswith("Too few people for epsilon 1: 60 here")
     many = advise(made_up_rows(people=2000, each=1), purpose="read", trust="central").way("synthetic corpus")
     assert many.fit is Fit.RECOMMENDED
 

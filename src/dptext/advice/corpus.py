@@ -29,6 +29,7 @@ __all__ = ["corpus"]
 _EPSILON = 1.0
 _COUNT = 5_000
 _ENOUGH = 0.5  # of the way from chance to no noise at all
+_FEWEST = 30  # people: with fewer a prediction compares with a description that says nothing even without noise
 _POOL = 1_500  # texts that a prediction looks at
 _MOST_PEOPLE = 10**6
 _MOST_CLASSES = 50
@@ -76,8 +77,13 @@ def _makeup(case: Case) -> Makeup:
     people = rounded_people(case.data.protected)
     expected = _expected(case, people)
     whom = "texts" if case.data.roles.user is None else "people"
-    if expected is None:
-        return Makeup(promise, _GOOD, tuple(objections))
+    if expected is None or people < _FEWEST:
+        few = (
+            ()
+            if people >= _FEWEST
+            else (Objection(2, f"Too few {whom} for any epsilon that protects: {people} here."),)
+        )
+        return Makeup(promise, _GOOD, (*few, *objections))
     if _above_chance(expected) < _ENOUGH:
         objections.append(_too_few(case, people, whom))
     figure = (
