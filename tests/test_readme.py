@@ -28,7 +28,8 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "verified, its SHA-256" in done.stdout
+    assert done.stdout.count("verified, its SHA-256") == 2
+    assert "NOT PROTECTED" in done.stderr  # of words alone
     statement = dptext.PrivacyStatement.from_json((tmp_path / "private.jsonl.privacy.json").read_text())
     assert "the column 'stars', as it was" in statement.exposed
     assert "Maria" not in (tmp_path / "private.jsonl").read_text()
