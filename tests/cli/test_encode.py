@@ -241,7 +241,7 @@ def test_a_seed_is_said(work, encode):
         (["in.jsonl", "-o", "o.parquet", "--keep", "vector"], 2, "cannot be named 'vector'"),
         (["in.jsonl", "-o", "o.parquet", "--keep", "stars"], 1, "expected a column 'stars'"),
         (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such", "--epsilon", "8"], 2, "no-such"),
-        (["in.jsonl", "-o", "o.parquet", "--user", "id"], 2, "user is for a ledger"),
+        (["in.jsonl", "-o", "o.parquet", "--user", "who"], 1, "expected a column 'who'"),
         (["-", "--format", ".jsonl", "-o", "o.parquet", "--ledger", "l"], 2, "a ledger reads the input twice"),
         (["in.jsonl", "-o", "o.parquet", "--bound", "clip"], 2, "choose another bound"),
     ],
@@ -451,7 +451,7 @@ def test_a_statement_without_its_parameters_is_named(release, run):
     out = release()
     change(out, parameters={"epsilon": 8.0})
     code, _, err = run("audit", out)
-    assert (code, "lacks the dimension" in err) == (1, True)
+    assert (code, "lacks the width of its vectors" in err) == (1, True)
     change(out, parameters={"epsilon": "8", "dimension": 4})
     assert run("audit", out)[0] == 1
     change(out, parameters={"dimension": 4})

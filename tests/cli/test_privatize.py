@@ -118,7 +118,7 @@ def test_a_folder_may_change_the_format(work, privatize):
         (["in.jsonl", "-o", "o.jsonl", "--format", ".xml"], 2, "expected a file name that ends in"),
         (["in.jsonl", "-o", "o.jsonl", "--processes", "0"], 2, "processes must be an integer of at least 1"),
         (["in.jsonl", "-o", "o.jsonl", "--ledger", "no.ledger"], 4, "no.ledger"),
-        (["in.jsonl", "-o", "o.jsonl", "--user", "id"], 2, "user is for a ledger"),
+        (["in.jsonl", "-o", "o.jsonl", "--user", "who"], 1, "expected a column 'who'"),
         (["-", "--format", ".jsonl", "-o", "o.jsonl", "--ledger", "l"], 2, "a ledger reads the input twice"),
         (["in.jsonl", "-o", "o.jsonl", "--on-error", "ignore"], 2, "Invalid value for '--on-error'"),
     ],

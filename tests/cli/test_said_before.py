@@ -269,3 +269,53 @@ def test_documents_that_the_bound_does_protect_are_set_apart(work, public, capsy
         == 0
     )
     assert "NOT PROTECTED" not in capsys.readouterr().err
+
+
+# -- people with several texts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["privatize", "encode"])
+def test_a_promise_is_one_for_each_text_and_the_owner_reads_what_it_is_for_a_person(work, at_terminal, capsys, command):
+    out = "out.parquet"
+    assert at_terminal(True, command, "in.jsonl", "-o", out, "--user", "author", "--json")[0] == 0
+    captured = capsys.readouterr()
+    before, _, after = " ".join(captured.err.split()).partition("Wrote ")
+    assert "the promise is one for each text, and the texts of one 'author' add up" in before
+    assert "For you alone (it is in no statement): " in after
+    assert "The 'author' with the most texts has 9. The promise for all of them together: epsilon at most" in after
+    assert Strength.TOO_LARGE.value in after.partition("together")[2]
+    assert "most texts" not in captured.out + "".join(each.read_text() for each in Path().glob("out.*.json"))
+    assert sorted(os.listdir()) == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
+
+
+def test_the_texts_of_a_person_in_several_files_add_up(work, at_terminal, capsys):
+    lines = Path("in.jsonl").read_text().splitlines(keepends=True)
+    for name, part in (("a", lines[:30]), ("b", lines[30:])):
+        Path(f"{name}.jsonl").write_text("".join(part))
+    command = ("privatize", "a.jsonl", "b.jsonl", "-o", "out/", "--user", "author")
+    assert at_terminal(True, *command)[0] == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("most texts has 9.") == said.count("with the most texts") == 1
+    Path("out/b.jsonl").unlink()
+    Path("out/b.jsonl.privacy.json").unlink()
+    assert at_terminal(True, *command, "--resume")[0] == 0
+    assert "most texts has 5, in the files of this run (of 1 that was done before, none" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert at_terminal(True, *command, "--resume")[0] == 0
+    assert "was not counted: an earlier run had done them." in " ".join(capsys.readouterr().err.split())
+
+
+def test_of_a_pipe_the_texts_of_a_person_are_counted_too(work, at_terminal, capsysbinary):
+    assert at_terminal(True, "privatize", "in.jsonl", "-o", "-", "--statement", "s.json", "--user", "author")[0] == 0
+    captured = capsysbinary.readouterr()
+    assert b"The 'author' with the most texts has 9." in captured.err
+    assert captured.out.count(b"\n") == 60
+    assert b"author" not in captured.out
+
+
+def test_a_ledger_and_the_count_go_by_the_same_people(work, at_terminal, capsys):
+    assert main(["ledger", "create", "book.db", "--epsilon", "100000"]) == 0
+    options = ("--ledger", "book.db", "--user", "author", "--max-words", 3, "--document-epsilon", 1)
+    assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *options)[0] == 0
+    assert "has 9. The promise for all of them together: epsilon at most 9" in " ".join(capsys.readouterr().err.split())

@@ -212,7 +212,6 @@ def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
         ({"out": "out.parquet.gz"}, "expected a file name that ends in"),
         ({"keep": [VECTOR]}, "a kept column cannot be named 'vector'"),
         ({"keep": ["text"]}, "to keep it would release it as it was"),
-        ({"user": "id"}, "user is for a ledger"),
         ({"out": "in.jsonl"}, "expected a name that ends in .parquet"),
     ],
 )

@@ -189,7 +189,11 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     Ledger.create("ledger.db", epsilon=500.0)
     given = str(tmp_path / "in.parquet")
     charged = ["privatize", given, *usual, "--ledger", "ledger.db", "--user", "stars"]
-    assert main([*charged, "-o", str(tmp_path / "a.parquet")]) == 0, capsys.readouterr().err
+    charged.remove("--quiet")
+    assert main([*charged, "-o", str(tmp_path / "a.parquet")]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the promise is one for each text, and the texts of one 'stars' add up" in said
+    assert "The 'stars' with the most texts has " in said
     assert [(each.state, each.units) for each in Ledger("ledger.db").releases()] == [("released", 40)]
     assert main(["privatize", given, "-o", str(tmp_path / "a.parquet"), *usual]) == 2
     assert "is there already" in capsys.readouterr().err
@@ -332,6 +336,23 @@ def test_shared_vectors_are_those_of_one_machine_to_the_last_bit(spark, glove):
         dptext.spark.frames.fit(model, frame.selectExpr("text", "' ' as who"), user="who")
     with pytest.raises(DataError, match="no documents"):
         dptext.spark.frames.fit(model, frame.filter("1 = 0"), user="who")
+
+
+def test_the_texts_of_a_person_are_counted_where_the_rows_are(spark, mechanism, tmp_path):
+    names = ["ann"] * 5 + ["bob", None, "", " ann ", "7.0", " 7", "7"]
+    rows = [("the doctor", each) for each in names] + [(None, "ann")]
+    frame = spark.createDataFrame(rows, "text string, who string")
+    release = privatize(frame, mechanism)
+    assert release.most_texts is None
+    with pytest.raises(ParameterError, match="expected a column 'person'"):
+        release.write(str(tmp_path / "out.parquet"), user="person")
+    statement = release.write(str(tmp_path / "out.parquet"), user="who")
+    assert release.most_texts == (6, 2)
+    assert "who" not in statement.to_json()
+    numbers = spark.createDataFrame([("the doctor", each) for each in (1.0, 7.0, 7.0, None)], "text string, who double")
+    release = privatize(numbers, mechanism)
+    release.write(str(tmp_path / "numbers.parquet"), user="who")
+    assert release.most_texts == (2, 1)
 
 
 def test_a_ledger_that_refuses_leaves_nothing(spark, frame, mechanism, tmp_path):

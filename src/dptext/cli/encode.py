@@ -20,7 +20,7 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
 from dptext.files.streams import STANDARD, is_pipe
 from dptext.own_files import check_folder_around, sweep
-from dptext.privacy.wording import before_vectors, cautioned, strength_in_brief
+from dptext.privacy.wording import before_people, before_vectors, cautioned, strength_in_brief
 from dptext.release.run import is_released
 from dptext.representations.dimension import ON_NEWS, USUAL, Kept
 from dptext.representations.files import check_output_columns, encode_file
@@ -209,7 +209,8 @@ def encode(
         parts="texts",
     )
     asks = not all(is_begun(place, run) for place in to)
-    begin(before_vectors(device), caution, what="No vectors were", yes=yes, asks=asks, output=output)
+    promise = [before_vectors(device), *([] if charge.user is None else [before_people(charge.user)])]
+    begin("\n".join(promise), caution, what="No vectors were", yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge)
     release_all(
         to,
@@ -217,6 +218,7 @@ def encode(
         lambda place, progress: encode_file(place.sources, place.out, device, progress=progress, **how),
         f"private vectors of {device.width} numbers",
         output,
+        user=charge.user,
     )
     if getattr(device.encoder, "exposed", tuple)():
         say(_NOT_PROTECTED)  # quiet or not

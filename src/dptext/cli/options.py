@@ -336,7 +336,11 @@ class Charge:
     user: Annotated[
         str | None,
         Formerly("ledger-key"),
-        typer.Option(metavar="COLUMN", help="Who wrote a text, for the ledger (else it charges the text itself)."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Who wrote a text: their texts add up, and what that comes to is said to you alone. A ledger charges "
+            "them (else the text itself).",
+        ),
     ] = None
 
 

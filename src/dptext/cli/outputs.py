@@ -22,13 +22,24 @@ from dptext.files.documents import DocumentReader, NoDocumentsError, read_docume
 from dptext.files.folders import find_files
 from dptext.files.formats import SUFFIXES, file_format, written_format
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.privacy.wording import came_out
+from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
+from dptext.release.people import promise_to
 from dptext.release.release import Release, Tally, rejects_path, statement_path
 from dptext.release.run import check_output
 from dptext.text.identifying import Column, columns_of
 
-__all__ = ["as_input", "begin", "check_kept", "check_places", "is_begun", "places", "release_all", "say_to_owner"]
+__all__ = [
+    "as_input",
+    "begin",
+    "check_kept",
+    "check_places",
+    "is_begun",
+    "of_one",
+    "places",
+    "release_all",
+    "say_to_owner",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +184,7 @@ def release_all(
     what: str,
     output: options.Output,
     *,
+    user: str | None = None,
     warning: Callable[[Tally], str | None] = lambda _: None,
 ) -> None:
     """Release place after place, with a progress bar on a terminal, and say what was done.
@@ -183,6 +195,7 @@ def release_all(
         release: release one.
         what: the rows are.
         output: how to say so.
+        user: the column that says who wrote a text, if there is one: those of all releases add up.
         warning: what the owner of the rows should know of their counts.
     """
     releases: list[Release] = []
@@ -199,8 +212,11 @@ def release_all(
                 if not place.is_in_folder:
                     raise
                 output.say(f"{place.sources[0]} holds no documents: left out.")
+    to_one = "" if user is None else of_one(releases, user, uncounted=len(done))
     for each in releases:
-        _say_what_was_done(each, what, output, warning(each.tally))
+        _say_what_was_done(each, what, output, warning(each.tally), to_one if len(releases) == 1 else "")
+    if len(releases) != 1:
+        say_to_owner("", None, output, to_one=to_one)
     if output.as_json:
         found = [_as_data(each) for each in releases]
         print_json(found[0] if len(found) == 1 else found)
@@ -226,7 +242,23 @@ def _make_folder(folder: Path) -> None:
         raise StorageError.of("make", folder, error) from None
 
 
-def _say_what_was_done(release: Release, what: str, output: options.Output, note: str | None) -> None:
+def of_one(releases: Sequence[Release], user: str, *, uncounted: int = 0) -> str:
+    """What the person with the most texts is promised for all of theirs in some releases, for the owner alone.
+
+    Args:
+        releases: of this run.
+        user: the column that says whose they are.
+        uncounted: how many releases of earlier runs are beside them.
+    """
+    counted = [each.people for each in releases if each.people is not None]
+    uncounted += len(releases) - len(counted)
+    if not counted:
+        return for_person(None, None, user=user) if uncounted else ""
+    most = sum(counted[1:], counted[0]).most
+    return for_person(promise_to(most, [each.statement for each in releases]), most, user=user, uncounted=uncounted)
+
+
+def _say_what_was_done(release: Release, what: str, output: options.Output, note: str | None, to_one: str) -> None:
     out = release.out
     if release.resumed:
         output.say(f"Went on after {release.resumed:,} documents that were done already.")
@@ -234,19 +266,20 @@ def _say_what_was_done(release: Release, what: str, output: options.Output, note
     if release.skipped:
         listed = rejects_path(out)
         output.say(f"Left out {release.skipped:,} rows that could not be read: they are listed in {listed}.")
-    say_to_owner(came_out(release.statement, release.tally, release.documents), note, output)
+    say_to_owner(came_out(release.statement, release.tally, release.documents), note, output, to_one=to_one)
     output.say(f"Explained by: dptext explain {out}")
 
 
-def say_to_owner(counted: str, note: str | None, output: options.Output) -> None:
+def say_to_owner(counted: str, note: str | None, output: options.Output, *, to_one: str = "") -> None:
     """What was counted in the private texts, which no statement holds.
 
     Args:
         counted: how many came out as they were (`dptext.privacy.wording.came_out`).
         note: what the mechanism says of the counts.
         output: how to say so.
+        to_one: what is promised to the person with the most texts (`of_one`).
     """
-    lines = [counted] if counted else []
+    lines = [each for each in (counted, to_one) if each]
     if note is not None:
         lines += textwrap.wrap(f"{note[:1].upper()}{note[1:]}.", 79, subsequent_indent="  ")
     if lines:

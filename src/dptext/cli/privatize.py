@@ -16,14 +16,25 @@ import typer
 from dptext.calibration.deniability import in_short
 from dptext.cli import options
 from dptext.cli.console import print_json, stopped_with_notes
-from dptext.cli.outputs import as_input, begin, check_kept, check_places, is_begun, places, release_all, say_to_owner
+from dptext.cli.outputs import (
+    as_input,
+    begin,
+    check_kept,
+    check_places,
+    is_begun,
+    of_one,
+    places,
+    release_all,
+    say_to_owner,
+)
 from dptext.cli.redaction import RedactionOptions
 from dptext.errors import ParameterError
 from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
 from dptext.files.streams import STANDARD, file_digest, is_pipe
-from dptext.privacy.wording import came_out, cautioned, in_running_text, unprotected_from
+from dptext.privacy.wording import before_people, came_out, cautioned, for_person, in_running_text, unprotected_from
 from dptext.release.mechanism import TextMechanism
+from dptext.release.people import promise_to
 from dptext.release.privatize import privatize_file
 from dptext.release.run import check_statement_file, is_released
 from dptext.vectors.formats import load_vectors
@@ -249,8 +260,8 @@ def privatize(
         raise ParameterError("a ledger reads the input twice and settles with a file: name files as IN and OUT")
     if piped and statement is None:
         raise ParameterError("a pipe has no place for the statement: say where with --statement FILE")
-    if piped and (run.resume or charge.user is not None):
-        raise ParameterError("what went through a pipe is gone: --resume and --user need a file as OUT")
+    if piped and run.resume:
+        raise ParameterError("what went through a pipe is gone: --resume needs a file as OUT")
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
     check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
@@ -262,7 +273,7 @@ def privatize(
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
     asks = not all(is_begun(place, run) for place in to)
-    _say_before(mechanism, rows.sources[0], yes=yes, asks=asks, output=output)
+    _say_before(mechanism, rows.sources[0], user=charge.user, yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         release_all(
@@ -271,6 +282,7 @@ def privatize(
             lambda place, progress: privatize_file(place.sources, place.out, mechanism, progress=progress, **how),
             "private documents",
             output,
+            user=charge.user,
             warning=mechanism.warning,
         )
         return
@@ -280,16 +292,21 @@ def privatize(
     output.say(f"Sent {sent.documents:,} private documents; what was promised stands in {statement}.")
     if sent.skipped:
         output.say(f"Left out {sent.skipped:,} rows that could not be read.")
-    say_to_owner(came_out(sent.statement, sent.tally, sent.documents), mechanism.warning(sent.tally), output)
+    counted = came_out(sent.statement, sent.tally, sent.documents)
+    to_one = "" if charge.user is None else of_one([sent], charge.user)
+    say_to_owner(counted, mechanism.warning(sent.tally), output, to_one=to_one)
 
 
-def _say_before(mechanism: TextMechanism, source: str, *, yes: bool, asks: bool, output: options.Output) -> None:
+def _say_before(
+    mechanism: TextMechanism, source: str, *, user: str | None, yes: bool, asks: bool, output: options.Output
+) -> None:
     """What is promised, what it does to words of running text, and whether it protects; and ask where it does not."""
     if output.quiet:
         return
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     found = in_short(inner) if isinstance(inner, WordMechanism) else None
     promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]
+    promise += [] if user is None else [before_people(user)]
     caution = cautioned(
         first=unprotected_from(mechanism),
         most_stay=found is not None and found.most_stay,
@@ -337,13 +354,17 @@ def _privatize_on_spark(
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
         check_kept(look_at_columns(frame, rows.in_doubt))
-        _say_before(mechanism, rows.sources[0], yes=yes, asks=True, output=output)
+        _say_before(mechanism, rows.sources[0], user=charge.user, yes=yes, asks=True, output=output)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     beside = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and what was promised to {beside}.")
-    say_to_owner(came_out(statement, release.tally), None, output)  # the note on its counts is in the log already
+    most, to_one = release.most_texts, ""
+    if charge.user is not None:
+        to_one = for_person(None if most is None else promise_to(most, [statement]), most, user=charge.user)
+    # the note on its counts is in the log already
+    say_to_owner(came_out(statement, release.tally), None, output, to_one=to_one)
     output.say(f"Explained by: dptext explain {beside}")
     if output.as_json:
         print_json({"out": out, "statement": json.loads(statement.to_json())})

@@ -43,6 +43,7 @@ __all__ = [
     "audited",
     "before_bank",
     "before_embedding",
+    "before_people",
     "before_redaction",
     "before_synthesis",
     "before_vectors",
@@ -55,6 +56,7 @@ __all__ = [
     "explanation_text",
     "facts_of",
     "filled",
+    "for_person",
     "held_in_brief",
     "in_a_table",
     "in_running_text",
@@ -485,6 +487,30 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     return _for_a_terminal(filled("privacy/templates/came_out.txt", **values))
 
 
+def before_people(user: str) -> str:
+    """That a promise is one for each text, where a column says whose they are, before it is released.
+
+    Args:
+        user: the column.
+    """
+    return filled("privacy/templates/before_people.txt", user=user).rstrip("\n")
+
+
+def for_person(person: PrivacyStatement | None, most: Any, *, user: str, uncounted: int = 0) -> str:
+    """What the person with the most texts is promised for all of them: for the owner of the texts alone.
+
+    Args:
+        person: the promise (`dptext.release.people.promise_to`); None where nothing is stated.
+        most: how many texts that are (`dptext.release.people.MostTexts`); None where nobody counted.
+        user: the column that says whose they are.
+        uncounted: how many files were done before, whose texts were not counted.
+    """
+    values = {"person": person, "most": most, "user": user, "uncounted": uncounted}
+    strength = "" if person is None else strength_sentence(person)
+    bounded = person is not None and math.isfinite(person.epsilon)
+    return _for_a_terminal(filled("privacy/templates/for_person.txt", strength=strength, bounded=bounded, **values))
+
+
 def _for_a_terminal(text: str) -> str:
     """A paragraph in lines for a terminal of 80 columns."""
     return "\n".join(textwrap.wrap(" ".join(text.split()), _TERMINAL, subsequent_indent="  ", break_on_hyphens=False))
@@ -602,6 +628,7 @@ def _templates(kind: str) -> Any:
         line=_labelled,
         inf=math.inf,
         odds=odds,
+        quoted="{!r}".format,
         of_bank=of_bank,
         sure=sure,
         percent_at_most=percent_at_most,

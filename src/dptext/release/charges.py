@@ -25,17 +25,14 @@ class Charges:
 
     Args:
         ledger: the file of the ledger, or None.
-        by: the column that says which row or person a row is; None: the text itself.
+        by: the column that says which row or person a row is; None: the text itself. Without a ledger nothing goes by
+            it.
         missing: the text that a missing one (null) counts as; None: nothing is released of such a row, so that by its
             text it is charged nothing.
     """
 
     def __init__(self, ledger: str | Path | None, by: str | None, *, missing: str | None = None) -> None:
-        if by is not None and ledger is None:
-            raise ParameterError(
-                "user is for a ledger, which adds up what is theirs: name the ledger too (--ledger FILE)"
-            )
-        if by == TEXT:
+        if by == TEXT and ledger is not None:
             raise ParameterError(
                 f"the column of users cannot be named {TEXT!r}, which stands for the text itself in a ledger: leave "
                 "user out to go by the text, or rename the column"

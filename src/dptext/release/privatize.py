@@ -19,6 +19,7 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.progress import How, watched
 from dptext.release.mechanism import TextMechanism, text_mechanism
+from dptext.release.people import TextsOfPeople
 from dptext.release.release import Release, Tally, with_columns
 from dptext.release.rewriting import Rewriter, rewrite_blocks
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
@@ -44,6 +45,7 @@ def privatize(
     vectors: VectorsLike | None = None,
     text: str = "text",
     keep: Sequence[str] = (),
+    user: str | None = None,
     seed: int | None = None,
     progress: How = None,
 ) -> Release:
@@ -59,6 +61,9 @@ def privatize(
             that a table carries besides the values of its rows (`dptext.strip_metadata` says what). None is refused
             here, and none is warned of: a program that names a column means it. The commands refuse those that look
             like identifiers, and `dptext.text.identifying.look_at` says which do, and why.
+        user: of a table, the column that says who wrote a text. The promise is one for each text, and those of a person
+            add up: `Release.most_texts` says for the owner alone how many one has, `Release.for_user` what they are
+            promised.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
         progress: a bar, as `dptext.progress` says; or called with the number of texts done.
 
@@ -85,17 +90,22 @@ def privatize(
     {'text': ['<unk> cat', None], 'stars': [5, 1]}
     """
     rewriter = Rewriter(text_mechanism(mechanism, epsilon=epsilon, vectors=vectors), seed=seed)
+    people: TextsOfPeople | None = None
     if is_table(texts):
         check_kept_columns(text, keep)
         kind = table_kind(texts)
-        for column in (text, *keep):
+        for column in (text, *keep, *(() if user is None else (user,))):
             kind.check_column(column)
         kept = {name: kind.rebuilt(name) for name in keep}
         with watched(progress, "texts", len(texts)) as done:
             private = list(_counted(rewriter.rewrite(_strings(kind.read(text))), done))
         made = {"table": kind.table({text: kind.texts(text, private), **kept})}
-    elif keep:
-        raise ParameterError("keep names columns of a table, got texts: give a table, or leave keep out")
+        if user is not None:
+            people = TextsOfPeople(user)
+            people.add(kind.read(user), private)
+    elif keep or user is not None:
+        option = "keep" if keep else "user"
+        raise ParameterError(f"{option} names columns of a table, got texts: give a table, or leave {option} out")
     else:
         with watched(progress, "texts", len(texts) if isinstance(texts, Sized) else None) as done:
             private = list(_counted(rewriter.rewrite(texts), done))
@@ -104,7 +114,11 @@ def privatize(
     if warning is not None:
         _logger.warning(warning)
     return Release(
-        statement=with_columns(rewriter.statement(), keep), documents=len(private), tally=rewriter.tally, made=made
+        statement=with_columns(rewriter.statement(), keep),
+        documents=len(private),
+        tally=rewriter.tally,
+        people=people,
+        made=made,
     )
 
 
@@ -163,7 +177,8 @@ def privatize_file(
         to: of a stream, suffixes that say its format (``".jsonl"``).
         statement_file: of a stream, where the statement goes when all is sent or the run stops.
 
-    **Guarantee** (unit document, substitution, local): as the statement says, between the documents that it names.
+    **Guarantee** (unit document, substitution, local): as the statement says, between the documents that it names. The
+    texts of a person add up: with ``user``, `Release.for_user` says for the owner alone what that comes to.
 
     Raises:
         DataError: a row cannot be read or written; it is named, its content never is.
@@ -203,8 +218,8 @@ def privatize_file(
         raise ParameterError(
             "a stream has no name: say its format with to, and where the statement goes with statement_file"
         )
-    if resume or ledger is not None or user is not None:
-        raise ParameterError("what went into a stream is gone: resume, ledger and user need the path of a file as out")
+    if resume or ledger is not None:
+        raise ParameterError("what went into a stream is gone: resume and ledger need the path of a file as out")
     writer = DocumentWriter(Path(f"-{to}"), text=text, keep=keep)
     if writer.is_assembled:
         raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")

@@ -16,6 +16,7 @@ from dptext.files.streams import file_digest, folder_digest, read_stored
 from dptext.own_files import check_released, replacing
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of
+from dptext.release.people import MostTexts, TextsOfPeople, promise_to
 from dptext.showing import Facts, Showing
 
 __all__ = [
@@ -75,6 +76,8 @@ class Release(Showing):
         skipped: rows that could not be read and were left out; beside a file they are listed in ``OUT.rejects.jsonl``.
         resumed: rows that were done already when the run went on.
         tally: counts over the texts, private for the most part; zeros where nothing was counted.
+        people: how many texts each person has, where a column said whose they are: private. None: nobody counted, or
+            the run only had to put in place what an earlier one had made.
         doubts: where noise hides what was to come out, in sentences; they follow from the release.
         made: what came out, by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; nothing
             for a stream.
@@ -85,8 +88,24 @@ class Release(Showing):
     skipped: int = 0
     resumed: int = 0
     tally: Tally = Tally()
+    people: TextsOfPeople | None = field(default=None, repr=False)
     doubts: tuple[str, ...] = ()
     made: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def most_texts(self) -> MostTexts | None:
+        """How many texts the person with the most has. **Private: for the owner of the texts alone.**"""
+        return None if self.people is None else self.people.most
+
+    @property
+    def for_user(self) -> PrivacyStatement | None:
+        """What the person with the most texts is promised for all of them; None where nobody counted, or nothing is.
+
+        **Private: for the owner of the texts alone**, as the number of texts is. A statement to hand on has a bound
+        that was fixed beforehand: `dptext.statement_for_user`.
+        """
+        most = self.most_texts
+        return None if most is None else promise_to(most, [self.statement])
 
     @property
     def texts(self) -> list[str | None]:

@@ -30,6 +30,7 @@ from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_rel
 from dptext.progress import How, watched
 from dptext.release.charges import Charges
 from dptext.release.job import Job, interrupted
+from dptext.release.people import TextsOfPeople
 from dptext.release.release import (
     Release,
     Tally,
@@ -107,8 +108,8 @@ class RunSettings:
         processes: how many work; the output does not depend on it.
         ledger: the file of a ledger: it charges every row before the work starts, or refuses the release. The input is
             then read twice.
-        user: the column that says who wrote a text (or what else a row is charged to), for the ledger; None: the text
-            itself.
+        user: the column that says who wrote a text (or what else a row is charged to): how many texts one of them has
+            is counted, and the ledger goes by it. None: nobody counts, and the ledger goes by the text itself.
         progress: a function is called with the reader and the number of rows done, block after block; else see
             `dptext.progress`.
     """
@@ -127,6 +128,10 @@ class RunSettings:
     def charges(self, missing: str | None) -> Charges:
         """What the release charges; ``missing`` as in `dptext.release.charges.Charges`."""
         return Charges(None if self.ledger is None else Path(self.ledger), self.user, missing=missing)
+
+    def people(self, missing: str | None) -> TextsOfPeople | None:
+        """What counts the texts of each person, where a column says whose they are."""
+        return None if self.user is None else TextsOfPeople(self.user, missing=missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,7 @@ def release_file(
         sweep(*_written(out))
         job = Job(
             out,
-            {**options, **read, "ledger": charges.kind},
+            {**options, **read, "ledger": charges.kind, "user": settings.user},
             key=NoiseKey(settings.seed),
             release_id=new_release_id(),
             resume=settings.resume,
@@ -224,14 +229,15 @@ def release_file(
             give_up=charges.give_up,
         )
         with job, _kept_for_later(job, charges):
-            resumed = job.rows
+            resumed, people = job.rows, None
             run = begin(job.key, job.release_id)
             if job.statement is None or not (job.is_published or charges.holds(job.release_id)):
                 if charges.kind is not None:
                     charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
                 if job.statement is None:
+                    people = settings.people(missing)
                     with watched(settings.progress, "rows", said=_of_rows) as done:
-                        _do(job, reader, run, done)
+                        _do(job, reader, run, done, people)
                 charges.check_same(part.digest for part in job.parts)
             if job.statement is None:
                 made = _statement(job, run, source)
@@ -242,6 +248,7 @@ def release_file(
                 skipped=sum(each.count for each in job.rejects()),
                 resumed=resumed,
                 tally=_tally(job),
+                people=people,
                 made={"out": out},
             )
             _publish(job, released.statement, charges)
@@ -249,13 +256,20 @@ def release_file(
 
 
 def release_stream(
-    source: TextFiles, stream: IO[bytes], begin: Begin, settings: RunSettings, *, statement_file: Path
+    source: TextFiles,
+    stream: IO[bytes],
+    begin: Begin,
+    settings: RunSettings,
+    *,
+    statement_file: Path,
+    missing: str | None = None,
 ) -> Release:
     """`release_file` into an open stream (a pipe): nothing can be resumed, and what was sent is sent.
 
     Args:
         stream: where the bytes go, a fixed number of rows at a time.
         statement_file: where the statement goes, when all is sent or the run stops.
+        missing: as in `dptext.release.charges.Charges`.
 
     Raises:
         DataError, StorageError: as `release_file`.
@@ -264,10 +278,11 @@ def release_stream(
     check_statement_file(source.sources, statement_file, force=settings.force)
     run = begin(NoiseKey(settings.seed), new_release_id())
     sent, rows, tally = HashedFile(stream), 0, Tally()
-    reader = source.read()
+    reader, people = source.read(settings.user), settings.people(missing)
     try:
         with contextlib.closing(reader), watched(settings.progress, "rows", said=_of_rows) as done:
-            for piece in run.work(enumerate(reader.blocks(_ROWS_A_PIECE)), row=1):
+            blocks = reader.blocks(_ROWS_A_PIECE)
+            for piece in run.work(enumerate(blocks if people is None else people.counting(blocks)), row=1):
                 rows += piece.rows  # before anybody sees them, so that the statement covers them
                 tally += piece.tally or Tally()
                 sent.write(piece.data)
@@ -283,7 +298,7 @@ def release_stream(
         statement = source.stated(run.statement(tally)).replace(data_sha256=sent.digest())
         if rows:
             write_statement(statement_file, statement)
-    return Release(statement=statement, documents=rows, skipped=reader.skipped, tally=tally)
+    return Release(statement=statement, documents=rows, skipped=reader.skipped, tally=tally, people=people)
 
 
 def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
@@ -482,13 +497,20 @@ def _of_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, str]:
     return reader.position, reader.size or None, f"{rows:,} rows"
 
 
-def _do(job: Job, reader: DocumentReader, run: Run, done: Callable[[DocumentReader, int], object]) -> None:
-    """Do all blocks that are not done yet."""
+def _do(
+    job: Job,
+    reader: DocumentReader,
+    run: Run,
+    done: Callable[[DocumentReader, int], object],
+    people: TextsOfPeople | None = None,
+) -> None:
+    """Do all blocks that are not done yet; people are counted in all of them, which pass by in any case."""
     identities: dict[int, bytes] = {}  # of the few blocks under way
 
     def missing() -> Iterator[tuple[int, Block]]:
         place = -1
-        for place, block in enumerate(reader.blocks()):
+        blocks = reader.blocks()
+        for place, block in enumerate(blocks if people is None else people.counting(blocks)):
             identity = block.identity()
             if not job.is_done(place, identity):
                 identities[place] = identity

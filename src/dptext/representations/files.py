@@ -81,7 +81,7 @@ def encode_file(
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
     The noise of a block is keyed by the job's secret, the encoder's parameters, its place and its content
     (`dptext.privacy.randomness`), so that only an equal block of the same job repeats it. A person with k texts loses
-    k times as much: `statement_for_user`.
+    k times as much: `statement_for_user`; with ``user``, `Release.for_user` says for the owner alone what that is.
 
     Raises:
         DataError: a row cannot be read or written; it is named, its content never is.

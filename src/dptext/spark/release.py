@@ -16,13 +16,15 @@ from threading import Event
 from typing import Any, TypeVar
 
 from dptext.calls import renamed
-from dptext.errors import RefusedError, StorageError
+from dptext.errors import ParameterError, RefusedError, StorageError
 from dptext.files.blocks import BLOCK_ROWS, Block
+from dptext.files.column import columns_there
 from dptext.files.documents import DocumentReader
 from dptext.privacy.guarantee import Guarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.charges import Charges
+from dptext.release.people import MostTexts
 from dptext.release.release import Tally
 from dptext.spark.folder import Appeared, OutputFolder
 from dptext.spark.rows import quoted
@@ -49,6 +51,8 @@ class SparkRelease:
 
     Attributes:
         tally: counts over the texts, once they are written: private for the most part (`dptext.release.release.Tally`).
+        most_texts: how many texts the person with the most has, once they are written and where a column said whose
+            they are: private, for the owner of the texts alone.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class SparkRelease:
         self._promise, self._statement_of = promise, statement_of
         self._before, self._tally_of = before, tally_of
         self.tally = Tally()
+        self.most_texts: MostTexts | None = None
         self._source, self._text = source, text
         self._once, self._is_written, self._missing = once, False, missing
 
@@ -126,8 +131,9 @@ class SparkRelease:
             force: replace what is there.
             ledger: the file of a ledger, where the driver runs: every row is charged before the work starts, or the
                 release is refused. Its keys stream through the driver.
-            user: the column that says who wrote a text (or what else a row is charged to), for the ledger; None: the
-                text itself.
+            user: the column that says who wrote a text (or what else a row is charged to): how many texts one of them
+                has is counted, where the rows are (`most_texts`), and the ledger goes by it. None: nobody counts, and
+                the ledger goes by the text itself.
 
         Raises:
             ParameterError: the output is there already, is the input, or is no folder of parquet.
@@ -137,6 +143,10 @@ class SparkRelease:
         """
         if self._once and self._is_written:
             self._check_use()
+        if user is not None and user not in self._source.columns:
+            raise ParameterError(
+                f"expected a column {user!r}, the table has {columns_there(user, list(self._source.columns))}"
+            )
         charges = FrameCharges(ledger, user, self._source, self._text, missing=self._missing)
         spark, release_id = self._source.sparkSession, str(self._promise.release_id)
         with plain_errors(), OutputFolder(spark, out) as folder:
@@ -151,6 +161,8 @@ class SparkRelease:
                 found = run_job(spark, lambda: self._compute(folder.rows))
                 run_job(spark, charges.check_rows)
                 self.tally = self._tally_of(found)
+                if user is not None:
+                    self.most_texts = run_job(spark, lambda: self._texts_of_one(user))
                 made = self._statement_of(found).replace(data_sha256=folder.digest())
 
                 def appear() -> None:
@@ -164,6 +176,26 @@ class SparkRelease:
                 raise
         self.__dict__["statement"] = made
         return made
+
+    def _texts_of_one(self, user: str) -> MostTexts:
+        """How many texts the person with the most has; told apart as `dptext.files.column.spelled_key` does.
+
+        Numbers of 64 bits are shuffled, no names. People who share one count together: too many, never too few.
+        """
+        from pyspark.sql import functions
+
+        rows = self._source
+        if self._missing is None:
+            rows = rows.where(functions.col(quoted(self._text)).isNotNull())
+        name = functions.trim(functions.col(quoted(user)).cast("string"))
+        name = functions.regexp_replace(name, r"^([1-9][0-9]{0,14})\.0+$", "$1")
+        name = functions.when(name != "", functions.xxhash64(name)).alias("who")
+        counts = rows.groupBy(name).agg(functions.count("*").alias("texts"))
+        most, unnamed = counts.agg(
+            functions.max(functions.when(functions.col("who").isNotNull(), functions.col("texts"))),
+            functions.max(functions.when(functions.col("who").isNull(), functions.col("texts"))),
+        ).collect()[0]
+        return MostTexts(int(most or 0), int(unnamed or 0))
 
     def _compute(self, path: str) -> Counts:
         """Write the rows into a folder that is there; what was counted on the way."""
