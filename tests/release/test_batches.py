@@ -88,7 +88,7 @@ def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
     with pytest.raises(DataError, match="entry 2 is int"):
         privatizer({"text": ["a", 7]})
     with pytest.raises(ParameterError, match="must be one that replaces texts"):
-        batch_privatizer("tem")
+        batch_privatizer(3)
 
 
 # -- the statement from the output ----------------------------------------------------------------------------
