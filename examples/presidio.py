@@ -11,6 +11,7 @@ from presidio_anonymizer.entities import RecognizerResult
 
 import dptext
 from dptext.errors import ParameterError
+from dptext.privacy.condition import Stated
 from dptext.privacy.statement import new_release_id
 from dptext.text.tokens import Kind, split
 from dptext.words.mechanism import WordMechanism
@@ -51,8 +52,9 @@ def anonymize(
 
 def _statement(words: dptext.PrivacyStatement) -> dptext.PrivacyStatement:
     return words.replace(
-        neighbours=f"{words.neighbours}; Presidio finds entities of the same types at the same places in both, "
-        "whatever these entities are",
+        condition=words.condition.and_(
+            Stated("Presidio finds entities of the same types at the same places in both, whatever these entities are")
+        ),
         exposed=(*words.exposed, "where Presidio found entities, and the type of each (it became <TYPE>)"),
         assumptions=(
             *words.assumptions,

@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("same_draws")
 def test_a_page_and_a_card_of_a_corpus(tmp_path, run, monkeypatch):
     folder = tmp_path
     make(folder)

@@ -18,6 +18,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
 SECRET = "Zebulon"
+HOMES = ("Ouagadougou", "Antananarivo")  # no words of the vectors, which come out by chance
 ROWS = 160
 
 
@@ -34,7 +35,7 @@ def folder(tmp_path_factory, glove):
         side, group = ("left", "right")[n % 2], ("north", "south")[n // 2 % 2]
         drawn = generator.choice(np.arange(200) + 190 * (n % 2), size=8)
         text = f"{SECRET} {' '.join(words[at] for at in drawn)}."
-        rows.append({"text": text, "side": side, "group": group, "home": group, "who": n // 2})
+        rows.append({"text": text, "side": side, "group": group, "home": HOMES[n // 2 % 2], "who": n // 2})
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     vectors = dptext.load_vectors(str(folder / "small.txt"))
     mechanism = dptext.TEM(vectors, epsilon=4.0)
@@ -196,7 +197,7 @@ def test_a_column_that_stayed_at_home_makes_numbers_the_owners_and_its_values_ar
     assert {each.attack for each in report.attacks} == {"word recovery (Bayes-optimal)"}
     assert report.at_home == ["home"]
     assert any("attribute inference of 'home'" in each.attack for each in report.owner_attacks)
-    assert "north" not in report.html()
+    assert not any(home in report.html() for home in HOMES)
     assert any("Of 160 rows, 140 were looked at" in each for each in report.notes)
 
 

@@ -157,6 +157,7 @@ def test_a_corpus_without_labels(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("same_draws")
 def test_two_columns_of_labels_are_classes_together(folder):
     make(folder, "two.csv", columns=("topic", "stars"), n=60, unit="document", epsilon=8.0)
     found = report(folder, "two.csv", public=[folder / "pool.txt"], original=folder / "in.jsonl")
