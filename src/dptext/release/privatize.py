@@ -20,7 +20,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.progress import How, watched
 from dptext.release.mechanism import TextMechanism, text_mechanism
 from dptext.release.people import TextsOfPeople
-from dptext.release.release import Release, Tally, with_columns
+from dptext.release.release import Release, Tally, with_columns, without_text
 from dptext.release.rewriting import Rewriter, rewrite_blocks
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream
 
@@ -342,10 +342,9 @@ class BatchPrivatizer:
         for place, text in enumerate(texts, 1):
             if text is not None and not isinstance(text, str):
                 raise DataError(f"private texts must be strings, entry {place} is {type(text).__name__}")
-        missing = ("which rows had no text (null)",) if None in texts else ()
         statement = self.mechanism.document_statement(self.mechanism.most_parts(text or "" for text in texts))
         statement = statement.replace(
-            exposed=(*statement.exposed, *missing, _CARRIED),
+            exposed=(*statement.exposed, *without_text(None in texts), _CARRIED),
             # the same texts are the same release, however often they are asked about
             release_id=Block(texts, {}).digest().hex()[:32],
         )

@@ -30,6 +30,7 @@ __all__ = [
     "rejects_path",
     "statement_path",
     "with_columns",
+    "without_text",
     "write_rejects",
     "write_statement",
 ]
@@ -254,6 +255,11 @@ def with_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool
     """The statement, when columns were kept or bad rows skipped."""
     left_out = ("that rows which could not be read are missing",) if skip else ()
     return statement.replace(exposed=(*statement.exposed, *map(kept_as_it_was, keep), *left_out))
+
+
+def without_text(some: bool) -> tuple[str, ...]:
+    """What a statement exposes of rows that had no text, where there are some; such a row stays without."""
+    return ("which rows had no text (null)",) if some else ()
 
 
 def kept_as_it_was(column: str) -> str:

@@ -18,7 +18,7 @@ from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.processes import in_order
 from dptext.release.mechanism import Replacing, TextMechanism
-from dptext.release.release import Tally
+from dptext.release.release import Tally, without_text
 
 __all__ = ["Rewriter", "checked_texts", "rewrite_blocks"]
 
@@ -63,8 +63,8 @@ class Rewriter:
     def statement(self) -> PrivacyStatement:
         """The statement for everything rewritten so far."""
         statement = self.mechanism.document_statement(self.tally.longest, seeded=self.key.seeded)
-        missing = ("which rows had no text (null)",) if self.tally.missing else ()
-        return statement.replace(release_id=self.release_id, exposed=(*statement.exposed, *missing))
+        exposed = (*statement.exposed, *without_text(self.tally.missing > 0))
+        return statement.replace(release_id=self.release_id, exposed=exposed)
 
     def statement_before(self) -> PrivacyStatement:
         """See `TextMechanism.statement_before`."""

@@ -24,6 +24,7 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.privacy.wording import facts_of
 from dptext.release.mechanism import text_mechanism
+from dptext.release.release import without_text
 from dptext.release.rewriting import checked_texts
 from dptext.showing import Facts, Showing
 from dptext.text.tokens import pieces
@@ -165,7 +166,7 @@ def _statement(mechanism: WordMechanism, longest: int, *, seeded: bool, missing:
         longest,
         guarantee,
         condition=Condition(requirements=(SameWordCount(), *mechanism.requirements()), note=note),
-        exposed=(counts, *mechanism.exposes(), *(("which rows had no text (null)",) if missing else ())),
+        exposed=(counts, *mechanism.exposes(), *without_text(missing)),
         seeded=seeded,
     )
     return statement.replace(parameters={**statement.parameters, "released": "bags of words"})
