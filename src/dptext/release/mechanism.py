@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.condition import Condition
+from dptext.privacy.guarantee import Guarantee, MetricDP
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.privacy.wording import facts_of
 from dptext.release.release import Tally
 from dptext.showing import Facts, Showing
@@ -105,6 +107,26 @@ class TextMechanism(Showing, ABC):
                 "say how much of one is replaced at most (max_words, max_sentences); nothing was released"
             )
         return self.document_statement(self.longest_document, seeded=seeded)
+
+    def _statement_of(
+        self, guarantee: Guarantee, *, unit: Unit, condition: Condition, **terms: Any
+    ) -> PrivacyStatement:
+        """The statement of this mechanism, which replaces each text by itself: under substitution, local.
+
+        Args:
+            guarantee, unit, condition: what is promised, to whom.
+            terms: further ones of `dptext.privacy.statement.of_release`.
+        """
+        return of_release(
+            guarantee=guarantee,
+            unit=unit,
+            relation=Relation.SUBSTITUTION,
+            condition=condition,
+            trust=Trust.LOCAL,
+            mechanism=self.name,
+            parameters=self.parameters(),
+            **terms,
+        )
 
     @abstractmethod
     def promise_before_start(self) -> str:

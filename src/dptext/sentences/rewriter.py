@@ -17,8 +17,8 @@ from dptext.noise.subset_selection import SubsetSelection, best_size
 from dptext.privacy.condition import ANY_TWO, Condition, SameSentenceCount
 from dptext.privacy.guarantee import Guarantee, PureDP, for_group
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Unit
 from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
 from dptext.release.mechanism import TextMechanism
 from dptext.release.release import Tally
@@ -139,14 +139,10 @@ class BankRewriter(TextMechanism):
         return 1 if self._is_whole else self.max_sentences
 
     def _statement(self, guarantee: Guarantee, unit: Unit, condition: Condition) -> PrivacyStatement:
-        return of_release(
-            guarantee=guarantee,
+        return self._statement_of(
+            guarantee,
             unit=unit,
-            relation=Relation.SUBSTITUTION,
             condition=condition,
-            trust=Trust.LOCAL,
-            mechanism=self.name,
-            parameters=self.parameters(),
             assumptions=(
                 "the bank is public, chosen without regard to the private texts; no text was left out because it "
                 "stands in them",

@@ -21,8 +21,8 @@ from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.condition import Condition, Requirement, SameLayout
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP, for_group, product_upwards
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
-from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.unit import Unit
 from dptext.privacy.wording import before_words
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
@@ -321,14 +321,10 @@ class WordMechanism(TextMechanism):
         return (*shown, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
 
     def _statement(self, guarantee: Guarantee, *, unit: Unit, condition: Condition, slack: float) -> PrivacyStatement:
-        return of_release(
-            guarantee=guarantee,
+        return self._statement_of(
+            guarantee,
             unit=unit,
-            relation=Relation.SUBSTITUTION,
             condition=condition,
-            trust=Trust.LOCAL,
-            mechanism=self.name,
-            parameters=self.parameters(),
             assumptions=self.assumptions(),
             slack=slack,
             claimed_epsilon=self.claimed_epsilon,
