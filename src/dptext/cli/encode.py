@@ -26,7 +26,7 @@ from dptext.representations.dimension import ON_NEWS, USUAL, Kept
 from dptext.representations.files import check_output_columns, encode_file
 from dptext.representations.published.claim import Published
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
+from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, kind_named
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
@@ -401,13 +401,11 @@ def build_randomizer(asked: EncoderOptions) -> Randomizer:
 
 
 def _randomizer_named(name: str) -> Any:
-    every = RANDOMIZERS | PUBLISHED_ONLY
-    known = {each.casefold(): build for each, build in every.items()}
-    build = known.get(name.casefold())
+    build = kind_named(name)
     if build is None:
         raise ParameterError(
             f"expected a randomizer ({', '.join(RANDOMIZERS)}; for comparisons {', '.join(PUBLISHED_ONLY)}), got "
-            f"{shown(name)}{meant(name, every)}"
+            f"{shown(name)}{meant(name, RANDOMIZERS | PUBLISHED_ONLY)}"
         )
     return build
 

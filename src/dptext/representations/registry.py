@@ -18,7 +18,7 @@ from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 
-__all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "randomizer_from_parameters", "randomizer_of"]
+__all__ = ["PUBLISHED_ONLY", "RANDOMIZERS", "kind_named", "randomizer_from_parameters", "randomizer_of"]
 
 RANDOMIZERS: dict[str, type[Randomizer]] = {
     each.name: each
@@ -60,8 +60,7 @@ def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> R
     if isinstance(given, Randomizer):
         refuse_beside(given, epsilon=epsilon)
         return given
-    known = {each.lower(): kind for each, kind in (RANDOMIZERS | PUBLISHED_ONLY).items()}
-    build: Any = known.get(given.lower()) if isinstance(given, str) else None
+    build: Any = kind_named(given) if isinstance(given, str) else None
     if build is None:
         names, hint = ", ".join(map(repr, RANDOMIZERS)), meant(given, RANDOMIZERS)
         raise ParameterError(
@@ -79,6 +78,12 @@ def randomizer_of(given: str | Randomizer, *, epsilon: float | None = None) -> R
         raise ParameterError(f"{name} needs more than epsilon: build it, {name}({spelled})")
     made: Randomizer = build(epsilon=chosen_epsilon(epsilon, name))
     return made
+
+
+def kind_named(name: str) -> type[Randomizer] | None:
+    """The kind of randomizer of a name, in letters of any case; those of papers are among them."""
+    known = {each.casefold(): kind for each, kind in (RANDOMIZERS | PUBLISHED_ONLY).items()}
+    return known.get(name.casefold())
 
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
