@@ -212,6 +212,7 @@ def test_the_parts_of_a_folder_make_the_same_function(features: dict[str, Public
 )
 def test_another_part_is_another_fingerprint(features: dict[str, PublicFeatures], name: str) -> None:
     config, tensors = features["words"].to_parts()
+    name = f"features.{name}"
     changed = tensors[name].copy()
     changed.reshape(-1)[0] = ord("q") if name.endswith("words") else changed.reshape(-1)[0] * 1.5 + 1
     for broken in (tensors | {name: changed}, {each: array for each, array in tensors.items() if each != name}):

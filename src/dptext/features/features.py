@@ -232,6 +232,9 @@ _KEPT_TOGETHER = 2 * _AT_ONCE
 _WORDS_END = "\n"
 
 
+_AMONG_OTHERS = "features."  # before the names of its arrays in a folder
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PublicFeatures(Showing):
     """Text to bounded vector, frozen; two with the same fingerprint are the same function. See the module.
@@ -359,7 +362,7 @@ class PublicFeatures(Showing):
     # -- as parts of a folder
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """What a folder holds of it: a configuration that JSON can hold, and arrays by name.
+        """What a folder holds of it: a configuration that JSON can hold, and arrays by name, beside others of its own.
 
         Raises:
             DataError: a word vector's word that no file can hold; its row is named.
@@ -381,7 +384,8 @@ class PublicFeatures(Showing):
                 tensors[f"{place}.matrix"] = block.matrix
             training = None if statement is None else statement.to_json()
             blocks.append({"encoder": config, "training": training, "radius": block.radius, "weight": block.weight})
-        return {"blocks": blocks, "public_texts": self.public_texts, "sha256": self.fingerprint}, tensors
+        arrays = {f"{_AMONG_OTHERS}{name}": array for name, array in tensors.items()}
+        return {"blocks": blocks, "public_texts": self.public_texts, "sha256": self.fingerprint}, arrays
 
     @classmethod
     def from_parts(
@@ -394,6 +398,7 @@ class PublicFeatures(Showing):
         """What `to_parts` took apart: the same fingerprint, the same bits.
 
         Args:
+            tensors: all arrays of the folder.
             source: what errors call the folder.
             given: the caller's encoders, in their order: those that no folder holds. (A sentence model that lies in
                 another place now is given as well.)
@@ -406,6 +411,8 @@ class PublicFeatures(Showing):
         is_one = given is None or isinstance(given, TextEncoder)
         waiting: list[TextEncoder] = [] if given is None else [given] if is_one else list(given)  # type: ignore[list-item, arg-type]
         brought = bool(waiting)
+        is_ours = [name for name in tensors if name.startswith(_AMONG_OTHERS)]
+        tensors = {name.removeprefix(_AMONG_OTHERS): tensors[name] for name in is_ours}
         try:
             blocks = []
             for place, each in enumerate(config["blocks"]):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dptext.checks import path
 from dptext.errors import DataError
 from dptext.files.streams import file_digest, read_stored
-from dptext.own_files import HashedFile, check_released, whole_folder
+from dptext.own_files import HashedFile, check_new_folder, check_released, whole_folder
 from dptext.privacy.statement import PrivacyStatement, each_once
 
 __all__ = ["CONFIG", "AnnouncedFolder", "announced_format", "read_statement_of", "refuse_unknown"]
@@ -31,6 +33,7 @@ class AnnouncedFolder:
         format: what the configuration calls it.
         version: of the format.
         writer: what writes it, for messages.
+        holds: what is in it, for messages.
         keys: what the configuration holds beside format, version, software and digests.
         files: that are always there; the first ones hold the arrays and may be large.
         further: that may be there.
@@ -40,6 +43,7 @@ class AnnouncedFolder:
     format: str
     version: int
     writer: str
+    holds: str
     keys: tuple[str, ...]
     files: tuple[str, ...]
     further: tuple[str, ...] = ()
@@ -69,6 +73,20 @@ class AnnouncedFolder:
                 "sha256": digests,
             }
             _written(part / CONFIG, (json.dumps(announced, indent=2, allow_nan=False) + "\n").encode())
+
+    def place(self, folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
+        """Where a folder of this kind will lie; raised before the work.
+
+        Args:
+            folder: as the caller named it.
+            replace: whether one of this kind that is there may be replaced.
+
+        Raises:
+            ParameterError: something is there already: with ``replace``, something of another kind.
+            StorageError: the folder around it is missing or read-only.
+        """
+        named = path("the folder", folder)
+        return check_new_folder(named, replace=replace, is_ours=self.is_here, holds=self.holds)
 
     def is_here(self, place: Path) -> bool:
         """Whether a folder says that it is one of these, and holds nothing besides.

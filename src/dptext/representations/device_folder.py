@@ -178,6 +178,7 @@ _FOLDER = AnnouncedFolder(
     format="dptext-device-encoder",
     version=1,
     writer="DeviceEncoder.save",
+    holds="an encoder",
     keys=("encoder", "bound", "randomizer"),
     files=(_TENSORS, _PRIVACY),
     further=(_TRAINING,),

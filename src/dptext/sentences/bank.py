@@ -23,7 +23,7 @@ from dptext.files.announced_folder import AnnouncedFolder
 from dptext.files.streams import file_digest
 from dptext.files.tensors import read_tensors, tensor_bytes
 from dptext.noise.subset_selection import Profile
-from dptext.own_files import HashedFile, check_new_folder
+from dptext.own_files import HashedFile
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
 from dptext.progress import How, watched
@@ -49,6 +49,7 @@ _FOLDER = AnnouncedFolder(
     format="dptext-text-bank",
     version=1,
     writer="TextBank.save",
+    holds="a bank",
     keys=("name", "licence", "texts", "dimension", "features", "files"),
     files=(_VECTORS, _TEXTS, _FEATURES, _CARD),
     large=2,
@@ -269,8 +270,7 @@ class TextBank(Showing):
             StorageError: it cannot be written.
         """
         target = check_place(folder, replace=replace)
-        config, tensors = self.features.to_parts()
-        arrays = {f"features.{name}": each for name, each in tensors.items()}
+        config, arrays = self.features.to_parts()
         arrays |= {"ranks": self.profile.ranks, "cumulative": self.profile.cumulative}
         _FOLDER.write(
             target,
@@ -329,8 +329,7 @@ class TextBank(Showing):
         source = place.name or str(place)
         config, _ = _FOLDER.read(place, source)
         tensors, _ = read_tensors(place / _FEATURES, source=f"{source}: {_FEATURES}")
-        own = {name.removeprefix("features."): each for name, each in tensors.items() if name.startswith("features.")}
-        features = PublicFeatures.from_parts(config.get("features", {}), own, source, given=encoder)
+        features = PublicFeatures.from_parts(config.get("features", {}), tensors, source, given=encoder)
         bank = cls.__new__(cls)
         try:
             vectors = np.asarray(np.lib.format.open_memmap(place / _VECTORS, mode="r"))
@@ -381,7 +380,7 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
     Raises:
         ParameterError, StorageError: as `TextBank.save`.
     """
-    return check_new_folder(path("the folder", folder), replace=replace, is_ours=_FOLDER.is_here, holds="a bank")
+    return _FOLDER.place(folder, replace=replace)
 
 
 def announces_bank(folder: Path) -> bool:

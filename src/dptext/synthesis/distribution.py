@@ -26,7 +26,6 @@ from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.pool import Pool
 from dptext.files.announced_folder import AnnouncedFolder, read_statement_of
 from dptext.files.tensors import read_tensors, tensor_bytes
-from dptext.own_files import check_new_folder
 from dptext.privacy.accounting import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
@@ -69,6 +68,7 @@ _FOLDER = AnnouncedFolder(
     format="dptext-text-distribution",
     version=1,
     writer="TextDistribution.save",
+    holds="a description of texts",
     keys=("labels", "sigma", "features"),
     files=(_TENSORS, _PRIVACY, _CARD),
 )
@@ -310,7 +310,7 @@ class TextDistribution(Showing):
         """
         target = check_place(folder, replace=replace)
         config, tensors = self.features.to_parts()
-        arrays = tensor_bytes({**{f"features.{name}": each for name, each in tensors.items()}, "matrix": self.matrix})
+        arrays = tensor_bytes({**tensors, "matrix": self.matrix})
         statement = self.statement.replace(data_sha256=hashlib.sha256(arrays).hexdigest())
         files = {
             _TENSORS: arrays,
@@ -357,8 +357,7 @@ class TextDistribution(Showing):
         parts = _read(place, source)
         try:
             if features is None:
-                own = {name.removeprefix("features."): each for name, each in parts.tensors.items() if name != "matrix"}
-                features = PublicFeatures.from_parts(parts.config["features"], own, source, given=encoder)
+                features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, given=encoder)
             found = cls(
                 matrix=parts.matrix,
                 sigma=parts.sigma,
@@ -557,6 +556,4 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
             write.
         StorageError: the folder around it is missing or read-only.
     """
-    return check_new_folder(
-        path("the folder", folder), replace=replace, is_ours=_FOLDER.is_here, holds="a description of texts"
-    )
+    return _FOLDER.place(folder, replace=replace)
