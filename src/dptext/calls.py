@@ -5,7 +5,6 @@ to a call that does not fit.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from inspect import Parameter, signature, unwrap
@@ -14,7 +13,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from dptext.checks import meant, shown
-from dptext.errors import CallError, ParameterError
+from dptext.errors import CallError, ParameterError, warn
 
 __all__ = ["answering", "renamed", "wrapping"]
 
@@ -24,6 +23,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 def renamed(**names: str) -> Callable[[C], C]:
     """A function or a class that also takes keyword arguments under their old names, with a warning, for one version.
 
+    >>> import warnings
     >>> @renamed(colour="color")
     ... def paint(*, color):
     ...     return color
@@ -58,11 +58,8 @@ def _under_new_names(function: str, names: Mapping[str, str], options: dict[str,
             raise ParameterError(
                 f"{function} was given {names[old]} and {old}, which are one argument: leave {old} out"
             )
-        warnings.warn(
-            f"{function} takes {names[old]}, which was {old}: the old name goes in the next version",
-            DeprecationWarning,
-            stacklevel=3,
-        )
+        changed = f"{function} takes {names[old]}, which was {old}: the old name goes in the next version"
+        warn(changed, DeprecationWarning)
         options[names[old]] = options.pop(old)
     return options
 

@@ -24,6 +24,7 @@ __all__ = [
     "StorageError",
     "extra",
     "extras",
+    "warn",
 ]
 
 
@@ -122,3 +123,17 @@ def extras(needed: Iterable[tuple[str, str]], what: str) -> None:
 def _package(module: str) -> str:
     first = module.partition(".")[0]
     return {"sklearn": "scikit-learn"}.get(first, first.replace("_", "-") if first.startswith("kumo") else first)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn with the place of the first caller outside of this package, however many of its frames lie between."""
+    import warnings
+    from pathlib import Path
+    from sys import _getframe
+
+    package = str(Path(__file__).parent)
+    frame: Any = _getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

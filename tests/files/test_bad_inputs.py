@@ -423,7 +423,8 @@ def test_a_row_that_is_too_long_is_never_skipped(tmp_path, monkeypatch, on_error
 # -- what is asked --------------------------------------------------------------------------------------------
 
 UNKNOWN = (
-    "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, got {!r}"
+    "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, "
+    ".xlsx, got {!r}"
 )
 ASKED = {
     "unknown suffix": ("a.json", {}, UNKNOWN.format("a.json")),

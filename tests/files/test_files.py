@@ -27,7 +27,8 @@ from files.sample_files import LINES, SUFFIXES, put, raw, read, table
 from files.secrecy import MARKER, assert_error
 
 EXPECTED = (
-    "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, got {!r}"
+    "expected a file name that ends in .txt, .jsonl, .csv, .tsv (each may have .gz or .zst added) or .parquet, "
+    ".xlsx, got {!r}"
 )
 
 # -- names ----------------------------------------------------------------------------------------------------

@@ -165,6 +165,7 @@ def test_a_prediction_says_how_many_people_it_takes():
     assert fitted(documents(users=max(1, few.seen // 16)), epsilon=0.5, seed=1).doubts()
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_what_noise_hides_is_said():
     release = fitted(documents(users=200), labels=[*LABELS, "taxes"])
     assert release.doubts() == release.sample(POOL, 4).doubts
@@ -175,6 +176,7 @@ def test_what_noise_hides_is_said():
     assert not fitted(documents(users=200)).doubts()
 
 
+@pytest.mark.usefixtures("same_draws")
 def test_labels_that_nobody_has_may_be_what_is_wrong():
     said = fitted(labels=["Drinks", "Rules"]).doubts()
     assert ["spelled in another way" in each for each in said] == [True]

@@ -25,7 +25,7 @@ class Looked:
 
     sources: Annotated[
         tuple[str, ...],
-        typer.Argument(metavar="FILE...", help="Private files, folders or patterns: looked at, for you."),
+        typer.Argument(metavar="IN...", help="Private files, folders or patterns: looked at, for you."),
     ]
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="The text. Default: guessed.")] = None
     user: Annotated[
@@ -34,9 +34,7 @@ class Looked:
     label: Annotated[
         tuple[str, ...], typer.Option(metavar="COLUMN", help="A label (may be repeated). Default: guessed.")
     ] = ()
-    in_format: Annotated[
-        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of FILE where its name does not tell.")
-    ] = None
+    in_format: options.InFormat = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +67,7 @@ def advise(
         ),
     ] = (),
     public_text: Annotated[str, typer.Option(metavar="COLUMN", help="Their column.")] = "text",
-    seed: Annotated[int | None, typer.Option(help="Show the same previews again.")] = None,
+    seed: options.AnalysisSeed = None,
     output: options.Output,
 ) -> None:
     """Which way suits these texts: what each would promise, be good for and give away, and the command. Writes nothing.

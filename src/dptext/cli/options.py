@@ -235,6 +235,9 @@ Sources = Annotated[
     typer.Argument(metavar="IN...", help=f"Files ({NAMES_OF_FORMATS}), folders, patterns, or - for standard input."),
 ]
 Text = Annotated[str, typer.Option(help="The column that holds the text.")]
+InFormat = Annotated[
+    str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,9 +246,7 @@ class Inputs:
 
     sources: Sources
     text: Text = "text"
-    in_format: Annotated[
-        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
-    ] = None
+    in_format: InFormat = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,9 +52,7 @@ class PrivateTexts:
         typer.Argument(metavar="IN", help="Private files, folders or patterns; none with --distribution."),
     ] = None
     text: options.Text = "text"
-    in_format: Annotated[
-        str | None, typer.Option("--format", metavar="SUFFIX", help="Format of IN where its name does not tell.")
-    ] = None
+    in_format: options.InFormat = None
     user: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column that says who wrote a text: who is protected.")
     ] = None

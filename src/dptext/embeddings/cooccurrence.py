@@ -241,7 +241,7 @@ class Cooccurrence(Shareable, Showing):
                 statements. None: a new one.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
-        warn_of_delta(plan.total_delta, public_users=self.public_users, stacklevel=2)
+        warn_of_delta(plan.total_delta, public_users=self.public_users)
         with users_of(
             documents,
             plan.words,

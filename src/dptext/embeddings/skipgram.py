@@ -628,7 +628,7 @@ class SkipGram(Shareable, Showing):
         run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume, ranks)
         if plan.mode == "private":
             total = as_approx(statement.guarantee).delta  # words and vectors from before included
-            warn_of_delta(total, public_users=self.public_users, stacklevel=2)
+            warn_of_delta(total, public_users=self.public_users)
 
         unit: UserUnit = "user" if plan.unit == "user" else "document"
         with (

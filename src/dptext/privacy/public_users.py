@@ -19,9 +19,8 @@ condemn: delta >= 1/N is then too large for certain, but delta < 1/N shows nothi
 
 from __future__ import annotations
 
-import warnings
-
 from dptext.checks import number, whole
+from dptext.errors import warn
 
 __all__ = ["ASSUMED_USERS", "DeltaWarning", "delta_too_large", "warn_of_delta"]
 
@@ -67,14 +66,14 @@ def delta_too_large(delta: float, *, public_users: int | None = None) -> str | N
     )
 
 
-def warn_of_delta(delta: float, *, public_users: int | None = None, stacklevel: int = 1) -> None:
+def warn_of_delta(delta: float, *, public_users: int | None = None) -> None:
     """Warns with `DeltaWarning` where `delta_too_large` finds delta too large.
 
-    To be called with the arguments alone, before any data is read; ``stacklevel`` as in `warnings.warn`.
+    To be called with the arguments alone, before any data is read.
 
     Raises:
         ParameterError: delta is outside (0, 1); public_users is no integer of at least 1.
     """
     problem = delta_too_large(delta, public_users=public_users)
     if problem is not None:
-        warnings.warn(problem, DeltaWarning, stacklevel=stacklevel + 1)
+        warn(problem, DeltaWarning)

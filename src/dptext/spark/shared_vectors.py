@@ -64,7 +64,7 @@ def fit(
         StorageError, MissingExtraError: what stopped Spark, and what to do.
     """
     plan, bits = model.plan(), RandomBits(model.seed)
-    warn_of_delta(plan.total_delta, public_users=model.public_users, stacklevel=2)
+    warn_of_delta(plan.total_delta, public_users=model.public_users)
     return model.released(plan, _total(plan, df, plan.levels.attribute, text, user, order, partitions), bits)
 
 

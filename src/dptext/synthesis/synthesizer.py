@@ -227,7 +227,7 @@ class Synthesizer(Showing):
         check_is_apart(public, documents)
         plan = public if isinstance(public, SynthesisPlan) else self.plan(public, progress=progress)
         check_users_are_read(documents, plan.unit)
-        warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users, stacklevel=2)
+        warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users)
         bits = RandomBits(self.seed)
         with watched(None if callable(progress) else progress, "texts of people"):
             total = plan.total_of(documents)

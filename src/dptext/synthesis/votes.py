@@ -299,7 +299,7 @@ class VoteSynthesizer(Showing):
         features = self._features(writers)
         writers.begin(features)
         statement = self.statement(features, source, n, seeded=bits.seeded, release_id=release_id)
-        warn_of_delta(as_approx(statement.guarantee).delta, public_users=self.public_users, stacklevel=2)
+        warn_of_delta(as_approx(statement.guarantee).delta, public_users=self.public_users)
         with texts_of(
             documents,
             columns=self.labels.columns,

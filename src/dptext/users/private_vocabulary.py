@@ -134,7 +134,7 @@ def private_vocabulary(
         raise ParameterError(
             "a private vocabulary takes no seed: its noise is drawn by OpenDP, which takes it from the operating system"
         )
-    warn_of_delta(delta, public_users=public_users, stacklevel=2)
+    warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
     work = _NewWords(_folded(known))
     return PrivateVocabulary(
@@ -215,7 +215,7 @@ def private_labels(
     """
     checks.choice("unit", unit, get_args(UserUnit))
     columns = LabelColumns((checks.text("column", column),))
-    warn_of_delta(delta, public_users=public_users, stacklevel=2)
+    warn_of_delta(delta, public_users=public_users)
     most = checks.whole("labels_per_user", labels_per_user, least=1) if unit == "user" else 1
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=most)
     return PrivateLabels(
