@@ -325,3 +325,16 @@ def test_vectors_of_a_folder_of_parts_are_read_and_ragged_ones_are_refused(tmp_p
     pq.write_table(pa.table({"vector": pa.array([[1.0], [1.0, 2.0]], numbers)}), tmp_path / "part-3.parquet")
     with pytest.raises(DataError, match="vectors of one length"):
         list(vectors_in(tmp_path))
+
+
+# -- people with several texts --------------------------------------------------------------------------------
+
+
+def test_the_texts_of_a_person_are_counted_and_a_missing_one_is_a_vector_too(work, encoder):
+    texts = [("ann", "a cat"), ("ann", None), ("bob", "a dog"), (None, "tax"), ("ann ", "a cat")]
+    write("in.jsonl", [{"text": text, "who": who} for who, text in texts])
+    release = encode_file("in.jsonl", "out.parquet", encoder, user="who")
+    assert release.most_texts == (3, 1)
+    assert release.for_user == statement_for_user(release.statement, 3)
+    assert pq.read_schema("out.parquet").names == [VECTOR]
+    assert "who" not in json.dumps(json.loads((work / "out.parquet.privacy.json").read_text()))

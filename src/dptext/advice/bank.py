@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dptext.advice.pasted import LICENCE, folded, inputs, kept, out, pool, text_option
+from dptext.advice.pasted import LICENCE, folded, inputs, kept, out, pool, text_option, user_option
 from dptext.advice.way import KEPT, PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
 from dptext.calibration.relinking import bank_epsilon
 from dptext.privacy.unit import Trust
@@ -72,6 +72,7 @@ def _pasted(case: Case) -> tuple[str, ...]:
             f"dptext privatize {inputs(data)}",
             f"-o {out(data, 'bank', '.jsonl')}",
             *text_option(data),
+            *user_option(data),
             "--mechanism bank --bank bank --unit document",
             f"--epsilon {PROTECTING:g}",
             *(kept(data) if case.answers.purpose == "classify" else ()),

@@ -21,6 +21,7 @@ __all__ = [
     "pool",
     "public",
     "text_option",
+    "user_option",
 ]
 
 PUBLIC = "PUBLIC.jsonl"
@@ -67,6 +68,11 @@ def kept(data: Data) -> list[str]:
 def text_option(data: Data) -> list[str]:
     """Which column is the text, where it is not the usual one."""
     return [] if data.roles.text == "text" else [option("text", data.roles.text)]
+
+
+def user_option(data: Data) -> list[str]:
+    """Who wrote a text, where a column says so: their texts add up, which a promise for each text does not say."""
+    return [] if data.roles.user is None else [option("user", data.roles.user)]
 
 
 def option(name: str, value: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dptext.advice.pasted import folded, inputs, kept, out, public, text_option
+from dptext.advice.pasted import folded, inputs, kept, out, public, text_option, user_option
 from dptext.advice.way import KEPT, PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
 from dptext.privacy.unit import Trust
 from dptext.representations.dimension import ON_NEWS, USUAL
@@ -70,6 +70,7 @@ def _pasted(case: Case) -> tuple[str, ...]:
             f"dptext encode {inputs(data)}",
             f"-o {out(data, 'encoded', '.parquet')}",
             *text_option(data),
+            *user_option(data),
             f"--epsilon {PROTECTING:g}",
             *(kept(data) if case.answers.purpose == "classify" else ()),
             public(case.public),

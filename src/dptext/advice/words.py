@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dptext.advice.pasted import folded, inputs, out, text_option
+from dptext.advice.pasted import folded, inputs, out, text_option, user_option
 from dptext.advice.way import PROTECTING, Case, Makeup, Preview, Way, built
 from dptext.calibration.deniability import deniability
 from dptext.privacy.unit import Trust
@@ -51,6 +51,7 @@ def _pasted(case: Case) -> tuple[str, ...]:
             f"dptext privatize {inputs(data)}",
             f"-o {out(data, 'words', '.jsonl')}",
             *text_option(data),
+            *user_option(data),
             f"--epsilon {PROTECTING:g}",
         ),
     )
