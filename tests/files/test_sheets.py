@@ -1,6 +1,7 @@
 """Sheets of Excel: rows as they are numbered there, plain values, and one clear error for what cannot be read."""
 
 import datetime
+import zipfile
 
 import pytest
 
@@ -68,7 +69,11 @@ def test_a_formula_counts_as_its_stored_value(book):
         ({"S": [["text", 7], ["a", "b"]]}, {}, "expected the names of the columns in the first row"),
         ({"S": [["text", None, "x"], ["a", "b", "c"]]}, {}, "expected the names of the columns in the first row"),
         ({"S": [["text", "text"], ["a", "b"]]}, {}, "two columns of the header have the same name"),
-        ({"S": [["text"], ["a", MARKER]]}, {}, "row 2: expected 1 columns as in the first row, got a value beyond"),
+        (
+            {"S": [["text"], ["a", MARKER]]},
+            {},
+            "a.xlsx, row 2: expected 1 columns as in the first row, got a value beyond",
+        ),
         ({"S": [["text"], ["a"]], "T": [["text"], [MARKER]]}, {}, "expected one sheet with rows, 2 hold some"),
         ({"S": []}, {}, "holds no documents"),
         ({"S": [["text"]]}, {}, "holds no documents"),
@@ -82,9 +87,41 @@ def test_what_cannot_be_read_is_one_error(book, sheets, options, message):
 
 
 def test_broken_rows_are_skipped_by_their_number(book):
-    reader = read_documents(book(S=[["text"], ["a"], [7], ["b"]]), on_error="skip")
+    reader = read_documents(book(S=[["text"], ["a"], [7], ["a", "beyond"], ["b"]]), on_error="skip")
     assert [each.text for each in reader] == ["a", "b"]
-    assert [(each.first, each.last) for each in reader.rejects] == [(3, 3)]
+    assert [(each.first, each.last) for each in reader.rejects] == [(3, 3), (4, 4)]
+
+
+def altered(path, **changes):
+    """The workbook with pieces of its sheet replaced, as other programs write them."""
+    with zipfile.ZipFile(path) as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    [sheet] = [name for name in parts if name.endswith("sheet1.xml")]
+    for old, new in changes["replace"]:
+        assert old in parts[sheet]
+        parts[sheet] = parts[sheet].replace(old, new)
+    with zipfile.ZipFile(path, "w") as out:
+        for name, content in parts.items():
+            out.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("size", [b"A1", b"A1:A2", b"A1:B9"])
+def test_rows_and_columns_beyond_the_size_that_a_sheet_says_are_read(book, size):
+    """Some programs write a size that is wrong."""
+    path = altered(
+        book(S=[["text", "n"], ["a", 1], ["b", 2], ["c", 3]]), replace=[(b'ref="A1:B4"', b'ref="%s"' % size)]
+    )
+    assert read(path, keep=["n"]) == [("a", {"n": 1}), ("b", {"n": 2}), ("c", {"n": 3})]
+
+
+def test_a_row_that_no_sheet_has_is_damage_and_is_not_counted_up_to(book):
+    far = b"99999999999"
+    path = altered(
+        book(S=[["text"], ["a"]]), replace=[(b'<row r="2">', b'<row r="%s">' % far), (b'"A2"', b'"A%s"' % far)]
+    )
+    with pytest.raises(DataError, match="cut or damaged"):
+        read(path)
 
 
 def test_a_file_that_is_none_or_damaged(book, tmp_path):

@@ -379,7 +379,13 @@ class _SheetSource(_LineSource):
         self._sheet.close()
 
     def _numbered(self) -> Iterator[tuple[int, Row]]:
-        return self._sheet.rows()
+        width = len(self._sheet.header)
+        beyond = BadRow(
+            f"expected {width} columns as in the first row, got a value beyond them; name the column or remove the "
+            "value"
+        )
+        for number, row in self._sheet.rows():
+            yield number, beyond if row is None else row
 
 
 # -- lines out ------------------------------------------------------------------------------------------------
@@ -520,6 +526,8 @@ class _SheetFormat(Format):
     def rows(self, path: Path, _compression: str, /, *, only: Collection[str] | None) -> Iterator[dict[str, Any]]:
         with closing(SheetFile(path)) as sheet:
             for _, row in sheet.rows():
+                if row is None:
+                    continue
                 yield row if only is None else {name: row[name] for name in only if name in row}
 
     def encode(self, *_: Any) -> bytes:

@@ -18,6 +18,9 @@ from dptext.files.streams import shown
 
 __all__ = ["SheetFile"]
 
+_MOST_ROWS = 1 << 20
+"""Of a sheet, by its format."""
+
 
 class SheetFile:
     """A workbook with one sheet that holds something.
@@ -49,7 +52,11 @@ class SheetFile:
             with warnings.catch_warnings():  # of parts that are not read: styles, rules for input
                 warnings.simplefilter("ignore")
                 self._book = openpyxl.load_workbook(self._file, read_only=True, data_only=True)
-                sheets = [each for each in self._book.worksheets if next(_filled(each), None) is not None]
+                every = self._book.worksheets
+                self._rows = {id(each): each.max_row for each in every}
+                for each in every:  # what it says of its size is what a program wrote, and rows beyond it are rows
+                    each.reset_dimensions()
+                sheets = [each for each in every if next(_filled(each), None) is not None]
         except Exception:  # noqa: BLE001  of the archive, its parts and their values; such an error may hold one
             sheets = None
         if sheets is None:
@@ -71,7 +78,7 @@ class SheetFile:
     @property
     def position(self) -> int:
         """Bytes read so far, by the share of the rows where the file says how many there are."""
-        most = getattr(self._sheet, "max_row", None)
+        most = self._rows.get(id(self._sheet))
         return min(self.size, self.size * self._read // most) if most else 0
 
     def close(self) -> None:
@@ -81,11 +88,12 @@ class SheetFile:
         if self._file is not None:
             self._file.close()
 
-    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The number of each row in the sheet, and its values by the names of the columns.
+    def rows(self) -> Iterator[tuple[int, dict[str, Any] | None]]:
+        """The number of each row in the sheet, and its values by the names of the columns; None where there is a value
+        beyond these.
 
         Raises:
-            DataError: a row has values beyond the header; the file is damaged.
+            DataError: the file is damaged.
         """
         found = iter(()) if self._sheet is None else _filled(self._sheet)
         width, first = len(self.header), True
@@ -105,10 +113,8 @@ class SheetFile:
                 first = False
                 continue
             if any(each is not None for each in values[width:]):
-                raise DataError(
-                    f"{self.name}, row {number}: expected {width} columns as in the first row, got a value beyond "
-                    "them; name the column or remove the value"
-                )
+                yield number, None
+                continue
             padded = (*values[:width], *(None for _ in range(width - len(values))))
             yield number, dict(zip(self.header, map(_plain, padded), strict=True))
 
@@ -130,6 +136,8 @@ class SheetFile:
 def _filled(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """The rows that hold a value, with their numbers."""
     for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
+        if number > _MOST_ROWS:  # a damaged one may name any row, and those before it would be counted up to there
+            raise ValueError
         if any(each is not None for each in values):
             yield number, values
 
