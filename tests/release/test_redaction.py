@@ -184,6 +184,25 @@ def test_a_mechanism_of_sentences_sees_the_placeholder_and_shows_none():
     assert not any("placeholder" in each for each in release.statement.exposed)
 
 
+@pytest.mark.parametrize("attached", ["\u0301", "\u200d", "\u20e3", "\u2060", "\u00ad\u0301", "\uff9e", "\u200dtea"])
+def test_what_attaches_to_a_redacted_piece_goes_with_it(attached):
+    """An accent or a joiner after a mark would be one word with its last character: no mark, but what it is made of."""
+    redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5))
+    text = f"tea a@b.co{attached} tax"
+    assert redacted.redact(text).startswith("tea <email>" + attached.removeprefix("\u200d") * ("tea" in attached))
+    for private in dptext.privatize([text] * 5, redacted).texts:
+        assert "<email>" in private
+        assert not set(private) & set("\x1c\x1d\x1e\x1f")
+
+
+def test_a_text_that_is_not_redacted_cannot_bring_placeholders_of_its_own():
+    typed = "tea \x1f\x1c\x1c\x1c\x1f tax"
+    [plain] = dptext.privatize([typed], dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5)).texts
+    [redacted] = dptext.privatize([typed], dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5))).texts
+    assert "\x1f\x1c\x1c\x1c\x1f" in plain
+    assert "<" not in (plain + redacted).replace("<unk>", "")
+
+
 def test_words_before_and_after_are_paired_through_the_redaction():
     redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5), words=["cup"])
     texts = [TEXT, "tea, tea-cup-tax", "", "cup", "tax 7 cup!"]

@@ -25,6 +25,7 @@ TEXTS = [
     "\n the\tDOCTOR\u00a0lied!\r\n",
     "do do.do do's u.s. x.y.z.",
     "東京の doctor",
+    "do \x1f\x1c\x1c\x1c\x1f doctor",  # what a mark is made of, in a text that was not redacted
 ]
 
 

@@ -24,7 +24,7 @@ from dptext.privacy.wording import before_redaction
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.showing import Facts
-from dptext.text.placeholders import mark, placeholder, unmarked
+from dptext.text.placeholders import mark, placeholder, shown, unmarked
 from dptext.text.recognition import KINDS, VERSION, Found, checked_kinds, matches
 from dptext.text.tokens import fold, letters_between
 
@@ -69,6 +69,9 @@ _RUN = regex.compile(
     r"|[[\p{L}\p{N}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]+",
     regex.V1,
 )
+
+
+_ATTACHED: Any = regex.compile(r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+", regex.V1)
 
 
 class Analyzer(Protocol):
@@ -255,7 +258,7 @@ class Redaction:
             except Exception as error:  # noqa: BLE001  nothing private decides whether a release ends in an error
                 _logger.warning("the analyzer failed on a text (%s): all of it was redacted", type(error).__name__)
                 return [Found(0, len(text), UNREAD)]
-        return united(candidates)
+        return united(_with_what_attaches(text, each) for each in candidates)
 
     def _analyzed(self, text: str) -> list[Found]:
         asked = None if not self.entities else list(self.entities)
@@ -291,6 +294,12 @@ class Redaction:
         if self.entities:
             named += [each for each in self.entities if each not in named]
         return ", ".join((*named, *([ON_THE_LIST] if self.terms else [])))
+
+
+def _with_what_attaches(text: str, found: Found) -> Found:
+    """The piece with the accents, joiners and modifiers after it: they are of its last letter, and would else be of
+    the last letter of its mark, which would be none any more."""
+    return found._replace(end=_ATTACHED.match(text, found.end).end())
 
 
 def united(candidates: Iterable[Found]) -> list[Found]:
@@ -521,7 +530,8 @@ class _Replacing:
         self._redacted, self._inner = redacted, redacted.mechanism.replacing()
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        return self._inner([self._redacted.seen_by_mechanism(text) for text in texts], bits)
+        private, tally = self._inner([self._redacted.seen_by_mechanism(text) for text in texts], bits)
+        return list(map(shown, private)) if self._redacted.mechanism.keeps_marks else private, tally
 
 
 # -- from a statement ---------------------------------------------------------------------------------------------
@@ -552,13 +562,13 @@ def as_redacted(
             "where promises for redacted texts are added up, the distance that counts is the largest of those between "
             "the texts as each release redacted them"
         )
-    shown = "that something was recognised, where, and of which kind: a fixed placeholder stands for each"
+    visible = "that something was recognised, where, and of which kind: a fixed placeholder stands for each"
     return after_redaction(
         statement,
         mechanism=f"{Redacted.name} {statement.mechanism}",
         parameters={**statement.parameters, **{name: parameters[name] for name in _PARAMETERS}},
         assumptions=(*statement.assumptions, *assumed),
-        exposed=(*statement.exposed, *((shown,) if shows_placeholders else ())),
+        exposed=(*statement.exposed, *((visible,) if shows_placeholders else ())),
     )
 
 

@@ -1,7 +1,7 @@
 """Texts through a word mechanism: what becomes of each token, and back: which word stands where which one stood.
 
-Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder, and so does the
-mark of what was taken out before (`dptext.text.placeholders`); punctuation and space stay. Where two tokens touched
+Words go through the mechanism; a number, URL, e-mail address or handle becomes one fixed placeholder; punctuation and
+space stay, and so does the mark of what was taken out before (`dptext.text.placeholders`). Where two tokens touched
 (``do`` + ``n't``, Han characters), a space is put between their replacements.
 """
 
@@ -73,7 +73,7 @@ class WordReplacing:
         for at in _touching(codes, starts):
             tokens[at] = " " + tokens[at]
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
-        return [shown("".join(tokens[start:end])) for start, end in pairwise(starts.tolist())], tally
+        return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
     def _cut(self, tokens: list[str]) -> list[str]:
         """The tokens up to the last word that the mechanism takes, where it drops all that follows."""
@@ -184,7 +184,7 @@ class Aligner:
         Words after a mechanism's ``max_words`` are in neither, because nothing was drawn for them.
         """
         slots = list(self._slots(original))
-        observed = self._fit(slots, private)
+        observed = self._fit(slots, shown(private))
         if observed is None:
             return None
         return [slot.row for slot in slots[1:]], observed
@@ -279,4 +279,4 @@ def layout_of_release(text: str) -> str:
 
 def layout_of_private(text: str) -> str:
     """The same, of a private text."""
-    return "".join(letter for letter in text if letter.isspace() or letter in _NEVER_IN_WORDS)
+    return "".join(letter for letter in shown(text) if letter.isspace() or letter in _NEVER_IN_WORDS)
