@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -14,6 +15,7 @@ from dptext.errors import ParameterError
 from dptext.estimates import Estimate
 from dptext.privacy.condition import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.guarantee import NoGuarantee
+from dptext.privacy.wording import strength_in_brief
 from dptext.reports.answers import Decision, answers, recommendation
 from dptext.reports.figures import promise_figure, scores_figure
 from dptext.reports.file_audit import Check
@@ -502,6 +504,35 @@ def test_what_to_do_with_it_stands_last_and_follows(guarantee, more, decision, s
     assert page.index("What to do with it") > page.index("Does the promise hold")
     assert to_others in " ".join(card.split())
     assert card.index("## What to do with it") > card.index("## Not protected")
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "requirements"),
+    [(PureDP(1.0), (OneGroup("words of one kind"),)), (ApproxDP(1.0, 0.3), ())],
+)
+def test_a_promise_to_some_only_or_with_a_large_delta_is_not_for_anybody(guarantee, requirements):
+    """Words of another group, and those whom delta leaves out, are protected by no epsilon."""
+    statement = replace(_statement(guarantee), condition=Condition(requirements=requirements))
+    made = Report(title="x", statement=statement, verdicts=[EXACT])
+    assert recommendation(made).decision is not Decision.HAND_ON
+    assert recommendation(made, to_recipient=True).decision is not Decision.HAND_ON
+    whole = replace(_statement(PureDP(1.0)), condition=Condition())
+    assert recommendation(Report(title="x", statement=whole)).decision is Decision.HAND_ON
+
+
+def test_a_large_delta_does_not_protect_in_words():
+    words, good = strength_in_brief(_statement(ApproxDP(1.0, 0.3)))
+    assert good is False
+    assert "does not protect by itself" in words
+    assert "delta 0.3" in words
+    assert strength_in_brief(_statement(ApproxDP(1.0, 1e-6)))[1] is None
+
+
+def test_a_card_names_no_list_of_what_was_redacted():
+    command = "dptext report p.jsonl -o p.html --original o.jsonl --redact-list clients.txt --seed 3"
+    card = Report(title="x", statement=_statement(PureDP(1.0)), command=command).card()
+    assert "dptext report p.jsonl -o p.html --seed 3" in card
+    assert "clients" not in card
 
 
 def test_no_number_of_the_owner_decides_what_a_card_says():

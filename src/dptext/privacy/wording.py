@@ -93,6 +93,9 @@ UNBOUNDED = "Nothing bounds what an output may give away. Treat it like the orig
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
 """The parameter in which a mechanism says how often the best attacker names the right one of them, at most."""
 
+_MOST_DELTA = 1e-3
+"""Above it, so many of a thousand may come out in clear."""
+
 
 # -- numbers for people ------------------------------------------------------------------------------------------
 
@@ -114,6 +117,13 @@ class Strength(Enum):
         ['PROTECTS', 'WEAK', 'TOO_LARGE']
         """
         return cls.PROTECTS if epsilon <= 3.0 else cls.WEAK if epsilon <= 10.0 else cls.TOO_LARGE
+
+    @classmethod
+    def of_promise(cls, statement: PrivacyStatement) -> Strength:
+        """The strength of a promise: no epsilon protects those whom delta leaves out, if they are more than a few."""
+        if getattr(statement.guarantee, "delta", 0.0) > _MOST_DELTA or isinstance(statement.guarantee, NoGuarantee):
+            return cls.TOO_LARGE
+        return cls.of(statement.epsilon)
 
 
 def odds(epsilon: float) -> str:
@@ -271,7 +281,7 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
         any_two=any_two,
         follow=attacks_follow,
     )
-    good = None if bounded and Strength.of(statement.epsilon) is not Strength.TOO_LARGE else False
+    good = None if bounded and Strength.of_promise(statement) is not Strength.TOO_LARGE else False
     return " ".join(words.split()), good
 
 
@@ -305,7 +315,7 @@ def held_in_brief(statement: PrivacyStatement, how: Test, *, looked_at: str = ""
     Returns:
         The sentence, and whether it is good news (None: neither).
     """
-    bounded, strength = _is_bounded(statement), Strength.of(statement.epsilon)
+    bounded, strength = _is_bounded(statement), Strength.of_promise(statement)
     words = filled("privacy/templates/held.txt", statement=statement, how=how, looked_at=looked_at, bounded=bounded)
     words = " ".join(words.split()).replace(" ,", ",")
     if how == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
@@ -407,7 +417,7 @@ def strength_sentence(statement: PrivacyStatement) -> str:
     """What `strength_in_brief` makes of a promise, in one sentence; empty where that is no caution."""
     if not _promises_something(statement.guarantee):
         return UNBOUNDED
-    return Strength.of(statement.epsilon).value
+    return Strength.of_promise(statement).value
 
 
 def strength_of_documents(mechanism: Any, parts: str) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from dptext.attacks.attack_score import AttackScore
 from dptext.audits.verdict import Outcome
-from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Unit
 from dptext.privacy.wording import (
@@ -452,7 +451,7 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
 
 
 def _strength(statement: PrivacyStatement) -> Strength:
-    return Strength.TOO_LARGE if isinstance(statement.guarantee, NoGuarantee) else Strength.of(statement.epsilon)
+    return Strength.of_promise(statement)
 
 
 def _worst(scores: Sequence[AttackScore], *, of_attributes: bool) -> AttackScore | None:
@@ -500,6 +499,12 @@ def _for_owner(report: Report) -> tuple[Decision, list[str]]:
         words = (
             "Hand this on to people who agree not to look for anybody in it, not to the public: by itself the promise "
             f"says little, {tried}."
+        )
+    elif (only := report.statement.condition.for_some_only) is not None:
+        decision = Decision.TO_SOME
+        words = (
+            f"Hand this on to people only who agree not to look for anybody in it: the promise protects a {unit} by "
+            f"itself, but {only}."
         )
     else:
         decision = Decision.HAND_ON
@@ -583,6 +588,12 @@ def _for_recipient(report: Report) -> tuple[Decision, list[str]]:
             words = (
                 "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
                 "by itself the promise says little."
+            )
+        case _ if (only := report.statement.condition.for_some_only) is not None:
+            decision = Decision.TO_SOME
+            words = (
+                "Use this release for what it was handed to you, do not pass it on, and do not look for anybody in it: "
+                f"the promise protects a {unit} by itself, but {only}."
             )
         case _:
             decision = Decision.HAND_ON

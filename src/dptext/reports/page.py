@@ -421,7 +421,8 @@ _COLUMNS = ("--label", "--attribute", "--group", "--user")
 
 
 def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
-    """A command line without what it says of its owner: folders, which files hold original texts, and their columns.
+    """A command line without what it says of its owner: folders, which files hold original texts or the list of
+    what was redacted, and their columns.
 
     No number on a card was computed from the original, so the command makes them all without it. One that cannot be
     read is left out.
@@ -434,7 +435,7 @@ def _to_share(command: str, at_home: Sequence[str] = ()) -> str:
     dropped: set[str] = set()
     for word in words:
         option, equals, value = word.partition("=")
-        if option in ("--original", "--held-out"):
+        if option in ("--original", "--held-out", "--redact-list"):
             if not equals:
                 next(words, None)
             continue
