@@ -41,7 +41,10 @@ class Showing:
         return ()
 
     def __repr__(self) -> str:
-        return line(type(self).__name__, self._in_brief())
+        try:
+            return line(type(self).__name__, self._in_brief())
+        except AttributeError:  # its constructor has not come to its end: a debugger asks all the same
+            return f"{type(self).__name__}(...)"
 
     def _repr_html_(self) -> str:
         return table(type(self).__name__, chain(self._in_brief(), self._in_full()))

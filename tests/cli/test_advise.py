@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from advice.conftest import SECRET, made_up_rows
+from dptext.cli import main
 from dptext.cli.app import program
 
 ANSWERS = [
@@ -159,6 +160,13 @@ def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes):
     assert "Who gets it?" in said
     assert "texts of a bank" in said
     assert "This may change with --recipient." in " ".join(said.split())
+
+
+@pytest.mark.slow
+def test_with_its_standard_input_closed_nothing_is_asked(notes, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["advise", str(notes)]) == 0, capsys.readouterr().err
+    assert "Who gets it?" not in capsys.readouterr().err
 
 
 @pytest.mark.slow

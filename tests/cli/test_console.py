@@ -1,6 +1,7 @@
 """A question on a terminal: asked where somebody can answer, and nowhere else."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -47,6 +48,18 @@ def test_where_nobody_can_answer_nothing_is_asked(streams, stdin, stderr):
     shown = streams(stdin, stderr)
     assert confirm("Go on?", yes=False, quiet=False)
     assert not shown.getvalue()
+
+
+def test_in_the_background_nothing_is_asked(streams, monkeypatch):
+    """A process that reads from its terminal there is stopped, and waits for ever."""
+    stdin = Terminal("n\n")
+    stdin.fileno = lambda: 0
+    shown = streams(stdin, Terminal())
+    monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
+    assert confirm("Go on?", yes=False, quiet=False)
+    assert not shown.getvalue()
+    monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp())
+    assert not confirm("Go on?", yes=False, quiet=False)
 
 
 def test_a_question_cannot_steer_the_terminal(streams):

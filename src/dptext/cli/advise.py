@@ -12,7 +12,7 @@ import typer
 
 from dptext.advice.answers import QUESTIONS, Holder, Purpose, Question, Recipient
 from dptext.cli import options
-from dptext.cli.console import print_json, say, stdout
+from dptext.cli.console import can_ask, print_json, say, stdout
 
 __all__ = ["advise"]
 
@@ -75,7 +75,7 @@ def advise(
     It looks at columns and sizes of the private rows, for their owner alone.
     """
     answers = {question.name: getattr(plan, question.name) for question in QUESTIONS}
-    if not (output.as_json or output.quiet) and sys.stdin.isatty() and sys.stderr.isatty():
+    if not (output.as_json or output.quiet) and can_ask():
         answers |= _asked([each for each in QUESTIONS if answers[each.name] is None])
     from dptext.advice import advice, page  # every way with all that it takes: the help does without
 

@@ -301,7 +301,8 @@ def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
     """Of vectors that were learned: what their noise allows; the sum that an attack would start from is not there."""
     statement, _, verdict = audit_embeddings(folder)
     said, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
-    has_more = any(name.startswith("promise_of_") for name in said)  # words that were learned: they tell something too
+    # words that were learned, or a level that was sent: they tell something too
+    has_more = any(name.startswith("promise_of_") for name in said) or bool(said.get("epsilon_for_level"))
     if has_more:
         epsilon, delta = statement.epsilon, getattr(statement.guarantee, "delta", 0.0)
     right = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)) if epsilon < 500 else 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,8 +70,8 @@ def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
 
     Returns:
         True with ``--yes``, with ``--quiet``, and where standard input or standard error is no terminal (a script, a
-        pipe): what there is to know was said before, and the run goes on. On a terminal the question is asked, and only
-        ``y`` or ``yes`` is a yes.
+        pipe) or the run is in the background: what there is to know was said before, and it goes on. On a terminal the
+        question is asked, and only ``y`` or ``yes`` is a yes.
     """
     if yes or quiet or not can_ask():
         return True
@@ -84,7 +85,14 @@ def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
 
 def can_ask() -> bool:
     """Whether somebody could answer a question."""
-    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr) and _is_in_front()
+
+
+def _is_in_front() -> bool:
+    """Whether this process may read from its terminal: one in the background is stopped when it tries."""
+    with suppress(OSError, ValueError, AttributeError):  # another system, or not the terminal of this session
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    return True
 
 
 def _is_terminal(stream: Any) -> bool:
