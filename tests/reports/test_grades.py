@@ -63,7 +63,15 @@ def test_no_number_that_chance_does_not_explain_is_good_news():
             assert found is not True
         elif found is True:
             assert advantage(score.high, baseline) <= 0.1
-        assert (found is False) == (score.low > baseline and advantage(score.high, baseline) > 0.1)
+        far = advantage(score.high, baseline) > 0.1 or score.low > 20 * baseline
+        assert (found is False) == (score.low > baseline and far)
+
+
+def test_where_a_guess_is_rarely_right_a_tenth_is_much():
+    """80 of a thousand texts traced back, where a guess traces one, are no "little more"; 10 of 2,000 may be."""
+    assert grade(Estimate(0.08, 0.065, 0.095, 1000, "rows"), 0.001) is Grade.MORE
+    assert grade(Estimate(0.08, 0.065, 0.095, 1000, "rows"), 0.07) is not Grade.MORE
+    assert grade(Estimate(0.02, 0.01, 0.05, 100, "people"), 0.0) is Grade.LITTLE  # a gap, of which nothing is expected
 
 
 def test_a_grade_by_the_number_alone_is_rejected():

@@ -13,6 +13,10 @@ its upper end is above a tenth      `Grade.UNCLEAR`                        `Grad
                                                                            `Grade.NEARLY_ALL` from nine tenths on
 ==================================  =====================================  ====================================
 
+Where a guess is rarely right, a tenth of what it gets wrong is a lot: of a thousand texts, of which a guess traces back
+one, 80. So a number that is twenty times a guess with its whole interval is `Grade.MORE` at least: a promise of 3 nats
+allows no more.
+
 So a quiet grade has to hold at the end of the interval that is worst for it, and what few rows cannot show is never
 called good news.
 
@@ -32,6 +36,8 @@ __all__ = ["Grade", "Said", "advantage", "grade", "said"]
 
 NEAR, HALF, NEARLY = 0.1, 0.5, 0.9
 """Advantages at which grades change."""
+_TIMES = 20.0
+"""So often a guess is about what a promise of 3 nats allows at most."""
 
 
 class Grade(IntEnum):
@@ -79,6 +85,8 @@ def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
         best: what could be reached: 1 for shares, 0 where lower is better.
 
     >>> few, many = (Estimate(0.31, 0.31 - half, 0.31 + half, 1, "rows") for half in (0.05, 0.02))
+    >>> grade(Estimate(0.08, 0.06, 0.09, 1, "rows"), 0.001).name
+    'MORE'
     >>> grade(few, 0.27).name, grade(many, 0.27).name, grade(Estimate(0.979, 0.97, 0.985, 1, "rows"), 0.001).name
     ('UNCLEAR', 'LITTLE', 'NEARLY_ALL')
     """
@@ -86,7 +94,7 @@ def grade(score: Estimate, baseline: float, *, best: float = 1.0) -> Grade:
     number = advantage(score.value, baseline, best=best)
     if low <= 0:
         return Grade.GUESS if high <= NEAR else Grade.UNCLEAR
-    if high <= NEAR:
+    if high <= NEAR and not (best == 1.0 and 0 < _TIMES * baseline < score.low):
         return Grade.LITTLE
     return Grade.NEARLY_ALL if number >= NEARLY else Grade.MOST if number >= HALF else Grade.MORE
 

@@ -42,6 +42,7 @@ __all__ = ["LOOKED_AT", "Column", "columns_of", "look_at"]
 LOOKED_AT = 10_000
 """Rows that are looked at, unless another number is asked for."""
 
+_MOST_COLUMNS = 10_000  # keys of JSON may be other ones in each row
 _A_VALUE_PER_ROW, _LEAST_ROWS = 0.9, 50
 _MOST = 0.6
 _SOME = 0.1
@@ -80,7 +81,7 @@ class Column:
 def columns_of(
     paths: Sequence[Path], *, suffix: str | None = None, most: int = LOOKED_AT, only: Collection[str] | None = None
 ) -> list[Column]:
-    """The columns of files, from their first rows; in the order in which they appear.
+    """The columns of files, from their first rows; in the order in which they appear, ten thousand at most.
 
     Args:
         paths: files of any format that is read; a pipe, which can be read once only, is left out.
@@ -96,7 +97,7 @@ def columns_of(
     looks = {} if only is None else {name: _Look(name) for name in only}
     for row in islice(first_rows(paths, suffix=suffix, only=only), most):
         for name, value in row.items():
-            if only is None and name not in looks:
+            if only is None and name not in looks and len(looks) < _MOST_COLUMNS:
                 looks[name] = _Look(name)
             if name in looks:
                 looks[name].add(value)
