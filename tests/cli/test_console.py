@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dptext.cli.console import confirm
+from dptext.cli.console import confirm, say
 
 
 class Terminal(io.StringIO):
@@ -66,3 +66,31 @@ def test_a_question_cannot_steer_the_terminal(streams):
     shown = streams(Terminal("y\n"), Terminal())
     assert confirm("Keep \x1b[2J?", yes=False, quiet=False)
     assert "\x1b" not in shown.getvalue()
+
+
+LONG = "Wrote 3,000 private vectors to some-folder/vectors.parquet, and what was promised to " + "x" * 90 + ".json."
+
+
+def test_a_long_line_goes_on_between_words_on_a_terminal(streams, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = streams(Terminal(), Terminal())
+    say(f"  {LONG}\nshort")
+    first, *more, last = shown.getvalue().splitlines()
+    assert last == "short"
+    assert len(first) <= 60
+    assert all(each.startswith("    ") for each in more)
+    assert " ".join(shown.getvalue().split()) == f"{LONG} short"  # nothing is broken, names of files least of all
+
+
+def test_a_wide_terminal_is_not_filled(streams, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = streams(Terminal(), Terminal())
+    say("word " * 100)
+    assert max(map(len, shown.getvalue().splitlines())) <= 80
+
+
+def test_without_a_terminal_a_message_is_one_line(streams, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = streams(Terminal(), io.StringIO())
+    say(LONG)
+    assert shown.getvalue() == f"{LONG}\n"

@@ -119,7 +119,7 @@ def test_an_encoder_for_devices_is_audited_as_its_vectors_are(own, run):
     assert "yes all files are those that config.json announces" in out
     code, out, _ = run("explain", own / "device")
     assert code == 0
-    assert "device: verified, encoder and statement are those that its config.json announces" in out
+    assert "device: verified, encoder and statement are those that its config.json announces" in " ".join(out.split())
     (own / "device" / "privacy.json").write_text("{}")
     for command in ("audit", "explain"):
         assert run(command, own / "device")[0] == 1

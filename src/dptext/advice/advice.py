@@ -16,6 +16,7 @@ from dptext.advice.public import PublicTexts
 from dptext.advice.shared_vectors import shared_vectors
 from dptext.advice.way import Case, Fit, Way
 from dptext.advice.words import words
+from dptext.privacy.wording import Strength
 from dptext.text.identifying import Column
 
 __all__ = ["Advice", "advise", "advised"]
@@ -184,8 +185,14 @@ def _recommendation(ways: Sequence[Way], answers: Answers) -> str:
 def _why(way: Way) -> str:
     said = way.person or way.statement
     assert said is not None  # words alone can have none, and are never recommended
-    whom = "each person, with all their texts," if said.unit == "user" else "each text"
-    return f"It protects {whom} at epsilon {said.epsilon:g}, and serves this purpose best of the ways that do."
+    strength = Strength.of(said.epsilon)
+    if strength is Strength.PROTECTS:
+        whom = "each person, with all their texts," if said.unit == "user" else "each text"
+        return f"It protects {whom} at epsilon {said.epsilon:g}, and serves this purpose best of the ways that do."
+    promised = f"each text epsilon {way.statement.epsilon:g}" if way.statement is not None else ""
+    if way.person is not None:
+        promised += f"{', and ' if promised else ''}somebody with the most texts here epsilon {way.person.epsilon:g}"
+    return f"It promises {promised}, and serves this purpose best of what is left. {strength.value}"
 
 
 def _with_article(way: Way) -> str:

@@ -33,6 +33,7 @@ from dptext.privacy.guarantee import (
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.sampled_gaussian import SampledGaussian
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import UNBOUNDED
 from dptext.showing import Facts, Showing
 
 __all__ = [
@@ -49,7 +50,7 @@ __all__ = [
     "require_refutable",
 ]
 
-_WIDTH = 96
+_WIDTH = 79
 _HANG = " " * 15
 Floats: TypeAlias = npt.NDArray[np.float64]
 _ZCDP_DELTA = 1e-6
@@ -118,7 +119,8 @@ class Verdict(Showing):
             of_another: whether a check of the file failed that it was meant for: it then says nothing of the file.
         """
         lines = (textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=_HANG) for line in self._reasons())
-        return "\n".join([_OF_ANOTHER if of_another else self._headline(), *lines])
+        headline = textwrap.fill(_OF_ANOTHER if of_another else self._headline(), _WIDTH, subsequent_indent="  ")
+        return "\n".join([headline, *lines])
 
     def _headline(self) -> str:
         match self.outcome:
@@ -228,7 +230,10 @@ def checked_claim(claim: object) -> PrivacyStatement:
             f"a claim must be a PrivacyStatement, which names unit and relation, got {type(claim).__name__}"
         )
     if isinstance(claim.guarantee, NoGuarantee):
-        raise ParameterError("the statement promises nothing (NoGuarantee), so there is nothing to refute")
+        raise ParameterError(
+            f"the statement promises nothing (NoGuarantee), so there is nothing to refute. {UNBOUNDED} What attackers "
+            "get out of it: dptext report; whether it speaks of this data: dptext explain"
+        )
     return claim
 
 

@@ -145,7 +145,10 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
         where = f"; see: {context.command_path} --help" if context is not None else ""
-        if message := error.format_message().rstrip("."):  # none where a group of commands was asked for its help
+        # pydantic, where typer has it check values, says whose error it was
+        if (
+            message := error.format_message().replace("Value error, ", "").rstrip(".")
+        ):  # none where a group of commands was asked for its help
             say_error(f"{message}{where}")
         return int(error.exit_code)
     except Stopped as error:

@@ -55,7 +55,7 @@ attack = typer.Typer(
     no_args_is_help=True,
 )
 
-_WIDTH = 96
+_WIDTH = 79
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,6 +159,7 @@ def _of_file(
 
 
 _IN_A_FOLDER = "privacy.json"
+_WIDTH = 79
 
 
 def _refuse_words(words: Sequence[str], vectors: str | None, holds: str) -> None:
@@ -198,7 +199,7 @@ def _of_files(files: list[Path], given: dict[str, Any], how: dict[str, Any], out
         if not (output.as_json or output.quiet):
             typer.echo(f"{file.name}\n{'=' * len(file.name)}")
             if file.name in failed:
-                typer.echo(textwrap.fill(f"not audited: {failed[file.name]}", 96))
+                typer.echo(textwrap.fill(f"not audited: {failed[file.name]}", _WIDTH))
             else:
                 _print(each)
             typer.echo()
@@ -221,7 +222,7 @@ def _print(found: _Audited) -> None:
     for check in found.checks:
         mark = {True: "yes", False: "NO", None: "-"}[check.held]
         line = f"{mark:<4}{check.name} ({check.seen})"
-        typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent=" " * 8))
+        typer.echo(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=" " * 8))
     part = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
     whom = str(statement.unit)
     what = {"people": whom, "learned": whom, "vectors": "vector", "words": "word", "texts": part}[of]
@@ -232,4 +233,4 @@ def _print(found: _Audited) -> None:
     few = of == "vectors" and not verdict.refutable and verdict.allowed < 30
     needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if few else 0
     for line in audited(verdict, statement, refuted=found.refuted, of=of, needed=needed):
-        typer.echo(textwrap.fill(line, 96, initial_indent="  ", subsequent_indent="  "))
+        typer.echo(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="  "))

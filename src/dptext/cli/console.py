@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -45,10 +47,21 @@ def print_json(found: object) -> None:
 def say(text: str, *, quiet: bool = False) -> None:
     """Lines for the person who runs the command; standard output stays clean.
 
-    What comes from elsewhere (names of files, values) can neither steer a terminal nor fill it.
+    On a terminal what is longer than a line goes on in the next one, between words; in a pipe or a log it stays one
+    line, which a program can search. What comes from elsewhere (names of files, values) can neither steer a terminal
+    nor fill it.
     """
     if not quiet:
-        sys.stderr.write("".join(f"{_shown(line)}\n" for line in text.split("\n")))
+        sys.stderr.write("".join(f"{_fitting(_shown(line))}\n" for line in text.split("\n")))
+
+
+def _fitting(line: str) -> str:
+    """A line, in several where the terminal is narrower; names and commands are broken at spaces alone."""
+    width = min(shutil.get_terminal_size().columns, _WIDTH)
+    if len(line) <= width or not _is_terminal(sys.stderr):
+        return line
+    hang = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
 
 
 def _shown(line: str) -> str:
@@ -58,6 +71,7 @@ def _shown(line: str) -> str:
 
 
 _LONGEST_LINE = 1000
+_WIDTH = 80
 
 
 def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
@@ -75,7 +89,7 @@ def confirm(question: str, *, yes: bool, quiet: bool) -> bool:
     """
     if yes or quiet or not can_ask():
         return True
-    sys.stderr.write(f"{_shown(question)} [y/N] ")
+    sys.stderr.write(f"{_fitting(f'{_shown(question)} [y/N]')} ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):

@@ -541,6 +541,13 @@ def _table(found: Sequence[ExpectedVectors], people: int, unit: str, one: str) -
     nothing = [each for each in found if each.least is None or people < each.least]
     if len(nothing) == len(found):
         lines += ["", "Noise would hide all of it: the vectors would be the public ones again."]
+    elif nothing:
+        most = max(each.epsilon for each in nothing)
+        lines += [
+            "",
+            f"Up to epsilon {most:g} noise would hide all of it: the vectors would be the public",
+            "ones again.",
+        ]
     return lines
 
 

@@ -279,9 +279,10 @@ def _compare(
         return
     typer.echo(str(found))
     output.say(
+        "error: the expected squared length of the noise, where a vector has length 1.\n"
         f"A classifier learned from {found.trained_on:,} vectors, and answered for others. Fewer vectors,\n"
-        "or texts of another kind, give less. Nothing private was read; to who wrote\n"
-        "the public texts nothing is promised."
+        "or texts of another kind, give less. Nothing private was read. To the people who\n"
+        "wrote the public texts nothing is promised."
     )
 
 

@@ -59,7 +59,7 @@ def explain(
         print_json({"statement": json.loads(statement.to_json()), "data_agrees": agrees})
     elif not output.quiet:
         typer.echo(statement.explain())
-        typer.echo(f"\nTHE DATA\n  {_verdict(statement, data, agrees)}")
+        typer.echo(f"\nTHE DATA\n{_filled(_verdict(statement, data, agrees))}")
     if agrees is False:
         raise DataError(
             f"{data.name} is not the data that {beside.name} speaks of (its SHA-256 differs): "
@@ -110,15 +110,9 @@ def _explain_files(folder: Path, output: options.Output) -> None:
     elif not output.quiet:
         for data, each, agrees in found:
             typer.echo(data.name)
-            typer.echo(
-                textwrap.fill(f"{each.guarantee}, for a {each.unit}", 78, initial_indent="  ", subsequent_indent="  ")
-            )
-            typer.echo(
-                textwrap.fill(
-                    strength_in_brief(each, attacks_follow=False)[0], 78, initial_indent="  ", subsequent_indent="  "
-                )
-            )
-            typer.echo(f"  {_verdict(each, data, agrees)}\n")
+            typer.echo(_filled(f"{each.guarantee}, for a {each.unit}"))
+            typer.echo(_filled(strength_in_brief(each, attacks_follow=False)[0]))
+            typer.echo(f"{_filled(_verdict(each, data, agrees))}\n")
         typer.echo(f"All of it: dptext explain {folder / found[0][0].name}")
     wrong = [data.name for data, _, agrees in found if agrees is False]
     if wrong:
@@ -153,6 +147,10 @@ def _nothing_to_explain(folder: Path, kind: FolderKind) -> str:
     return other_than_audited(folder, kind)
 
 
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 79, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
 def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> str:
     if agrees is None:
         why = "the statement names no data" if statement.data_sha256 is None else f"{data.name} is not beside it"
@@ -165,4 +163,9 @@ def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> st
         }.get(folder_kind(data))
         if what is not None:
             return f"{data.name}: verified, {what} are those that its config.json announces."
-    return f"{data.name}: {'verified, its SHA-256 is the one above' if agrees else 'NOT the data of this statement'}."
+    if not agrees:
+        return f"{data.name}: NOT the data of this statement."
+    return (
+        f"{data.name}: verified, its SHA-256 is the one in the statement. Whether the promise itself is true is tested "
+        "by dptext audit."
+    )

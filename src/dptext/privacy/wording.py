@@ -75,7 +75,7 @@ __all__ = [
     "unprotected_from",
 ]
 
-_WIDTH = 96
+_WIDTH = 79
 _TERMINAL = 79
 _PLURAL = {
     Unit.WORD: "words",
@@ -409,7 +409,8 @@ def before_redaction(promise: str, redaction: Any, *, restated: bool) -> str:
 
 def before_vectors(device: Any) -> str:
     """What a file of texts is promised by an encoder with its randomizer."""
-    values = {"device": device, "strength": strength_sentence(device.statement)}
+    statement = device.statement
+    values = {"device": device, "bounded": _is_bounded(statement), "strength": strength_sentence(statement)}
     return filled("privacy/templates/before_vectors.txt", **values).rstrip("\n")
 
 
@@ -571,7 +572,9 @@ def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str
             together a description was made ("people"), or vectors were learned ("learned").
         needed: how many samples could have shown something, where these could not.
     """
+    metric = isinstance(statement.guarantee, MetricDP)  # of which its own sentence says the same
     values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}
+    values["strength"] = "" if metric else strength_sentence(statement)
     return paragraphs("privacy/templates/audited.txt", **values)
 
 

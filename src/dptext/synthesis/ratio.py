@@ -56,6 +56,7 @@ import numpy.typing as npt
 
 from dptext.checks import number
 from dptext.errors import ParameterError
+from dptext.threads import one_blas_thread
 
 __all__ = ["LogRatio"]
 
@@ -194,7 +195,8 @@ def _moments(released: Floats, sigma: float, b: float) -> tuple[Floats, Floats, 
 
 def _eigen(covariance: Floats) -> tuple[Floats, Floats]:
     """Eigenvalues, at least a rounding above 0, and the eigenbasis."""
-    values, basis = np.linalg.eigh((covariance + covariance.T) / 2)
+    with one_blas_thread():  # at a few hundred features BLAS's own threads wait for each other, many times as long
+        values, basis = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.maximum(values, 1e-9 * max(float(values.max(initial=0.0)), 0.0)), basis
 
 
