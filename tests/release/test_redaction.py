@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from dptext.privacy.guarantee import MetricDP, PureDP
 from dptext.privacy.restating import after_redaction, statement_for_user, with_word_dropout
 from dptext.privacy.unit import Relation, Unit
 from dptext.release.job import Job
-from dptext.release.redaction import LISTED, Redaction, Terms, read_terms
+from dptext.release.redaction import LISTED, Redaction, Terms, placeholders_of, read_terms
 from dptext.text.placeholders import mark, shown, unmarked
+from dptext.text.tokens import letters_between
 from dptext.words.replacing import Aligner, layout_of_private, layout_of_release
 
 WORDS = ("tea", "cup", "tax", "law")
@@ -193,6 +195,24 @@ def test_what_attaches_to_a_redacted_piece_goes_with_it(attached):
     for private in dptext.privatize([text] * 5, redacted).texts:
         assert "<email>" in private
         assert not set(private) & set("\x1c\x1d\x1e\x1f")
+
+
+@pytest.mark.parametrize(
+    ("found", "private"),
+    [(("PERSON", 4), "<name> tax"), (("tea by Ann 7", 4), "<other> tax"), (SystemExit(2), "<unread>")],
+)
+def test_an_analyzer_neither_names_a_placeholder_after_a_text_nor_ends_a_release(found, private):
+    class Analyzer:
+        def analyze(self, *, text, language, entities):
+            if text != "tea\N{NO-BREAK SPACE}tax":
+                return []
+            if isinstance(found, SystemExit):
+                raise found
+            return [SimpleNamespace(start=0, end=found[1], entity_type=found[0])]
+
+    redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5), kinds=(), analyzer=Analyzer())
+    assert redacted.redact("tea\N{NO-BREAK SPACE}tax").replace(">tax", "> tax") == private
+    assert set(letters_between(private)) - {"tax"} <= placeholders_of(redacted.statement)
 
 
 def test_a_text_that_is_not_redacted_cannot_bring_placeholders_of_its_own():

@@ -48,6 +48,8 @@ LISTED = "listed"
 """The kind of what stands on the list of the owner."""
 UNREAD = "unread"
 """The kind of a whole text on which an analyzer fails."""
+OTHER = "other"
+"""The kind of what an analyzer finds and did not announce."""
 PRESIDIO = "presidio"
 ON_THE_LIST = "what stands on the list"
 _MOST_TERMS, _LONGEST_TERM, _WIDEST_GAP = 5_000_000, 32, 3
@@ -62,6 +64,7 @@ _KIND_OF = {
     "LOCATION": "place",
 }
 """What the entities of Presidio are called here."""
+_KNOWN_KINDS = frozenset((*KINDS, *_KIND_OF.values()))
 _logger = logging.getLogger(__name__)
 # scripts that put no space between words: each letter is looked up by itself
 _RUN = regex.compile(
@@ -255,7 +258,7 @@ class Redaction:
         if self._given is not None:
             try:
                 candidates += self._analyzed(text)
-            except Exception as error:  # noqa: BLE001  nothing private decides whether a release ends in an error
+            except (Exception, SystemExit) as error:  # noqa: BLE001  nothing private decides whether a release ends in an error
                 _logger.warning("the analyzer failed on a text (%s): all of it was redacted", type(error).__name__)
                 return [Found(0, len(text), UNREAD)]
         return united(_with_what_attaches(text, each) for each in candidates)
@@ -266,8 +269,13 @@ class Redaction:
         for each in self._analyzer.analyze(text=text, language=self.language, entities=asked):
             start, end = max(0, int(each.start)), min(len(text), int(each.end))
             if start < end:
-                found.append(Found(start, end, kind_of_entity(str(each.entity_type))))
+                found.append(Found(start, end, self._kind_of(str(each.entity_type))))
         return found
+
+    def _kind_of(self, entity: str) -> str:
+        """Of one that was not announced: a public name, or one for all others. It may be made of the text."""
+        kind = kind_of_entity(entity)
+        return kind if entity in (self.entities or ()) or kind in _KNOWN_KINDS else OTHER
 
     def applied(self, text: str, stands: Callable[[str], str] = placeholder) -> str:
         """The text, with what ``stands`` for a kind in place of each piece."""
@@ -596,6 +604,8 @@ def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
         return frozenset()
     said = statement.parameters
     kinds = [*str(said["redacted_kinds"] or "").split(", "), LISTED, UNREAD]
+    if said["redacted_entities"] is not None:
+        kinds += [*_KNOWN_KINDS, OTHER]
     kinds += [kind_of_entity(each) for each in str(said["redacted_entities"] or "").split(", ") if each]
     return frozenset(run for kind in kinds for run in letters_between(kind))
 
