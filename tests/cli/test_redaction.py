@@ -71,3 +71,12 @@ def test_only_what_is_asked_for_is_redacted(run, work, more, expected):
 def test_what_cannot_be_is_refused(run, more, code, said):
     found, _, error = privatize(run, *more)
     assert found == code and said in error
+
+
+def test_the_list_is_never_written_over(run, work):
+    """Not with ``--force`` either: it may be the only one."""
+    (work / "out.csv").write_text(f"{SECRET}\n")
+    code, _, said = privatize(run, "--redact-list", "out.csv")
+    assert code == 2, said
+    assert "is the list of what to redact" in said
+    assert (work / "out.csv").read_text() == f"{SECRET}\n"

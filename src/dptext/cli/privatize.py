@@ -265,6 +265,7 @@ def privatize(
     if not piped and statement is not None:
         raise ParameterError("--statement is for a pipe: beside a file it is named OUT.privacy.json")
     check_places(to, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.keep))
+    redact.check_apart(place.out for place in to)
     sources = [each for place in to for each in place.sources]
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,6 +51,17 @@ class RedactionOptions:
         bool, typer.Option("--redact-presidio", help="Also redact what Presidio's default analyzer recognises.")
     ] = False
     redact_language: Annotated[str, typer.Option(help="Of the texts, for Presidio.")] = "en"
+
+    def check_apart(self, outs: Iterable[Path]) -> None:
+        """Whether outputs leave the list as it is, also with ``--force``.
+
+        Raises:
+            ParameterError: one of them is the list.
+        """
+        if self.redact_list is not None and self.redact_list.resolve() in (each.resolve() for each in outs):
+            raise ParameterError(
+                f"{self.redact_list.name!r} is the list of what to redact: choose another name for OUT"
+            )
 
     def around(self, mechanism: TextMechanism) -> TextMechanism:
         """The mechanism, behind the redaction that is asked for, if any is.

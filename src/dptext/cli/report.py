@@ -146,7 +146,7 @@ def _check_places(question: Question, out: Path, card: Path | None, *, force: bo
         ParameterError, StorageError: another suffix; as `dptext.own_files.check_target`.
     """
     data, beside = data_and_statement(question.private)
-    named = (data, beside, question.original, question.held_out, *question.public)
+    named = (data, beside, question.original, question.held_out, question.redact_list, *question.public)
     inputs = [each for each in named if each is not None]
     for path, suffixes, what in ((out, (".html", ".htm"), "a page"), (card, (".md",), "a card")):
         if path is None:
