@@ -122,3 +122,11 @@ def test_what_answers_is_still_itself():
     assert dptext.privatize.__doc__.startswith("Replace every text")
     assert dptext.WordPrivatizer(epsilon=2.0).get_params()["epsilon"] == 2.0
     assert isinstance(dptext.TEM(VECTORS, epsilon=2.0), dptext.TEM)
+
+
+def test_a_name_by_its_place_is_answered_with_what_takes_a_name():
+    mechanism = dptext.TEM(VECTORS, epsilon=5.0)
+    with pytest.raises(
+        ParameterError, match=r"^privatize takes text by name: privatize\(texts, mechanism, text=...\)$"
+    ):
+        dptext.privatize(["a"], mechanism, "review")

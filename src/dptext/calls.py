@@ -141,8 +141,12 @@ def _answer(
     by_name = [each for each in own if each.kind is Parameter.KEYWORD_ONLY]
     needed = [each.name for each in by_name if each.default is Parameter.empty and each.name not in options]
     if len(given) > len(by_place):
-        free = [*needed, *(each.name for each in by_name if each.name not in (*needed, *options))]
-        values = given[len(by_place) :][: len(free)]
+        values = given[len(by_place) :]
+        others = [each for each in by_name if each.name not in (*needed, *options)]
+        if isinstance(values[0], str):  # no number is meant
+            others.sort(key=lambda each: (each.annotation != "str", "str" not in str(each.annotation)))
+        free = [*needed, *(each.name for each in others)]
+        values = values[: len(free)]
         spelled = [f"{each}={_spelled(value)}" for each, value in zip(free, values, strict=False)]
         names = ", ".join(free[: len(values)]) or "no more"
         return CallError(f"{name} takes {names} by name: {name}({', '.join([*by_place, *spelled])})")

@@ -322,3 +322,16 @@ def test_a_ledger_and_the_count_go_by_the_same_people(work, at_terminal, capsys)
     options = ("--ledger", "book.db", "--user", "author", "--max-words", 3, "--document-epsilon", 1)
     assert at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *options)[0] == 0
     assert "has 9. The promise for all of them together: epsilon at most 9" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("wrong", [["--text", "txet"], ["--keep", "strs"]])
+def test_a_column_that_is_not_there_is_said_before_a_mechanism_is_loaded_and_a_question_asked(
+    work, at_terminal, capsys, wrong
+):
+    code, asked = at_terminal(True, "privatize", "in.jsonl", "-o", "out.jsonl", *wrong)
+    assert code == 1
+    assert not asked
+    said = capsys.readouterr().err
+    assert f"expected a column {wrong[1]!r}" in said
+    assert "strength" not in said
+    assert not Path("out.jsonl").exists()

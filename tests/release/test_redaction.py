@@ -386,3 +386,10 @@ def test_processes_and_batches_redact_alike():
     assert private == ["tea <listed>", None, "<unk>. <name>"]
     said = privatizer.statement(private)
     assert said.condition.has(AfterRedaction) and said.unit is Unit.DOCUMENT and said.relation is Relation.SUBSTITUTION
+
+
+def test_what_is_looked_for_says_which_names_patterns_find():
+    vectors = dptext.load_vectors((["cat", "dog"], [[0.0], [1.0]]))
+    mechanism = dptext.TEM(vectors, epsilon=2.0)
+    assert "name (after a title" in " ".join(dptext.Redacted(mechanism).promise_before_start().split())
+    assert "after a title" not in dptext.Redacted(mechanism, kinds=["email"]).promise_before_start()

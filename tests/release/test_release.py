@@ -391,3 +391,9 @@ def test_what_is_left_beside_a_finished_release_goes_when_it_is_found_finished(w
     beside(Path("out.txt.privacy.json"), "part").write_text("half")
     assert is_released(Path("out.txt"), made, ())
     assert sorted(os.listdir(work)) == ["in.jsonl", "out.txt", "out.txt.privacy.json"]
+
+
+def test_a_release_that_does_not_protect_says_so_where_it_shows_itself():
+    vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
+    shown = [repr(dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=each, threshold=0.1))) for each in (1.0, 200.0)]
+    assert ["protects=False" in each for each in shown] == [False, True]

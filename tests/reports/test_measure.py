@@ -321,3 +321,9 @@ def test_every_row_is_as_likely_to_be_chosen():
     bits = RandomBits(5)
     counts = np.bincount(np.concatenate([chosen_rows(20, 5, bits) for _ in range(4000)]), minlength=20)
     assert abs(counts - 1000).max() < 200
+
+
+def test_a_release_in_memory_is_answered_with_what_makes_a_file():
+    mechanism = dptext.TEM(dptext.load_vectors((["cat", "dog"], [[0.0], [1.0]])), epsilon=2.0)
+    with pytest.raises(ParameterError, match=r"dptext\.privatize_file"):
+        dptext.report(dptext.privatize(["cat"], mechanism))

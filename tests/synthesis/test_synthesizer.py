@@ -371,3 +371,11 @@ def test_documents_can_be_what_is_protected():
     release = fitted([dptext.Document(each.text, label=each.label) for each in documents()], unit="document")
     assert release.statement.unit is Unit.DOCUMENT
     assert not any("under one name" in each for each in release.statement.assumptions)
+
+
+@pytest.mark.parametrize(("unit", "said"), [("user", "user=who"), ("document", r"Document\(text\) for")])
+def test_a_table_is_answered_with_documents_before_features_are_fitted(unit, said):
+    table = pytest.importorskip("pyarrow").table({"text": ["tea"], "author": ["a"]})
+    made = dptext.Synthesizer(epsilon=1.0, unit=unit)
+    with pytest.raises(ParameterError, match=rf"got a table.*{said}"):
+        made.fit(table, public=["a text of a pool"])

@@ -8,7 +8,7 @@ import os
 import shlex
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,7 @@ def check_places(
     every = [each for place in to for each in place.sources]
     for place in to:
         read_documents([each for each in place.sources if not is_pipe(each)], **rows.reading).close()
+        _check_columns(place.sources, rows)
         if place.out == STANDARD:
             continue
         check_out(place.out)
@@ -119,6 +120,16 @@ def check_places(
     begins = [each for place in to if not is_begun(place, run) for each in place.sources]
     if rows.in_doubt and begins:
         check_kept(columns_of(begins, suffix=rows.in_format, only=rows.in_doubt))
+
+
+def _check_columns(sources: Sequence[Path], rows: options.Rows) -> None:
+    """Read the first row: a column that is not there is said before a mechanism is loaded and a question is asked.
+
+    Of several files the first alone: a folder may hold thousands, and each is looked at again in its turn.
+    """
+    if sources and not is_pipe(sources[0]):
+        with closing(read_documents(sources[0], **rows.reading)) as reader, suppress(NoDocumentsError):
+            next(reader, None)
 
 
 def check_kept(columns: Iterable[Column]) -> None:

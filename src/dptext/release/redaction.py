@@ -298,10 +298,14 @@ class Redaction:
     @property
     def looked_for(self) -> str:
         """The kinds, in words."""
-        named = list(self.kinds)
+        named = [_BY_FORM.get(each, each) if self._given is None else each for each in self.kinds]
         if self.entities:
             named += [each for each in self.entities if each not in named]
         return ", ".join((*named, *([ON_THE_LIST] if self.terms else [])))
+
+
+_BY_FORM = {"name": 'name (after a title or "my name is" alone: list others with --redact-list)'}
+"""What a kind is where patterns alone look for it: whoever reads "name" would expect every name to be found."""
 
 
 def _with_what_attaches(text: str, found: Found) -> Found:

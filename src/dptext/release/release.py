@@ -15,7 +15,7 @@ from dptext.files.blocks import Reject
 from dptext.files.streams import file_digest, folder_digest, read_stored
 from dptext.own_files import check_released, replacing
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import facts_of
+from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 from dptext.release.people import MostTexts, TextsOfPeople, promise_to
 from dptext.showing import Facts, Showing
 
@@ -147,6 +147,8 @@ class Release(Showing):
         yield "documents", self.documents
         yield "made", ", ".join(self.made) or "a stream"
         yield "mechanism", self.statement.mechanism
+        if strength_sentence(self.statement) in (Strength.TOO_LARGE.value, UNBOUNDED):
+            yield "protects", False  # by its bound; what is shown in full has the sentence
         yield "guarantee", str(self.statement.guarantee)
 
     def _in_full(self) -> Facts:

@@ -39,7 +39,7 @@ from dptext.progress import watched
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 from dptext.release.redaction import public_form, read_terms
-from dptext.release.release import data_and_statement, read_statement
+from dptext.release.release import Release, data_and_statement, read_statement
 from dptext.reports.file_attacks import as_seen, drawn_as_said, expect_recovery, infer, link, link_bank, recover
 from dptext.reports.file_audit import Check, audit_bank_file, audit_vector_file, audit_word_file, is_of_vectors
 from dptext.reports.folders import folder_kind, other_than_reported
@@ -82,7 +82,7 @@ _NO_ENCODER = (
 
 @renamed(person="user")
 def report(
-    private: PathLike | Question,
+    private: PathLike | Question | Release,
     *,
     title: str = "",
     command: str = "",
@@ -93,7 +93,8 @@ def report(
     """Look at a release, and put what was found on one page: its promise, audits, attacks, use and fairness.
 
     Args:
-        private: private texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it.
+        private: private texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it; or the
+            release of `dptext.privatize_file`.
         title: of the page; empty: the name of the private file.
         command: what makes the page again.
         say: called with a line for each step.
@@ -112,6 +113,13 @@ def report(
         StorageError: a file cannot be read.
         MissingExtraError: matplotlib, scikit-learn or scipy is not installed.
     """
+    if isinstance(private, Release) and "out" in private.made:
+        private = private.out
+    if isinstance(private, Release):
+        raise ParameterError(
+            "a report looks at a file with its statement beside it, and this release is in memory: make one with "
+            "dptext.privatize_file, and give its path"
+        )
     if isinstance(private, Question):
         private = replace(private, **asked)
     else:

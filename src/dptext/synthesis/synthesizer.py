@@ -225,8 +225,9 @@ class Synthesizer(Showing):
             ParameterError: the documents themselves are given as public texts.
         """
         check_is_apart(public, documents)
-        plan = public if isinstance(public, SynthesisPlan) else self.plan(public, progress=progress)
-        check_users_are_read(documents, plan.unit)
+        is_plan = isinstance(public, SynthesisPlan)
+        check_users_are_read(documents, public.unit if is_plan else self.terms.unit)  # before features are fitted
+        plan = public if is_plan else self.plan(public, progress=progress)
         warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users)
         bits = RandomBits(self.seed)
         with watched(None if callable(progress) else progress, "texts of people"):

@@ -27,6 +27,7 @@ from dptext.files.blocks import block_limits
 from dptext.files.column import columns_there, is_missing, spelled_key
 from dptext.files.documents import Document, DocumentReader
 from dptext.files.parquet import as_lists
+from dptext.files.table_kinds import is_table
 from dptext.privacy.randomness import RandomBits
 from dptext.processes import in_order
 from dptext.text.tokens import Kind, kind_of, pieces
@@ -264,11 +265,18 @@ def parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, col
 
 
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
-    """Whether a reader gives the users that are to be protected.
+    """Whether a reader gives the users that are to be protected, and whether these are documents at all.
 
     Raises:
-        ParameterError: it does not.
+        ParameterError: it does not; a table, which gives the names of its columns to whoever goes over it.
     """
+    if is_table(documents):
+        who = ', user=who) for text, who in zip(table["text"], table["author"])]' if unit == "user" else ""
+        raise ParameterError(
+            "expected documents, got a table: make documents of its columns, [dptext.Document(text"
+            + (who or ') for text in table["text"]]')
+            + ", or read a file with dptext.read_documents"
+        )
     if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
         raise ParameterError(
             "nobody knows who wrote these documents: name the column, read_documents(..., user=...), or protect single "
