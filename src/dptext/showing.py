@@ -91,7 +91,7 @@ def table(name: str, facts: Facts) -> str:
 
     row = Markup('<tr><th scope="row" style="{}">{}</th><td style="{}">{}</td></tr>')
     rows = (
-        row.format(_LEFT, fact, _LEFT, _clipped(_in_a_cell(value), _LONGEST_CELL))
+        row.format(_NAME, fact, _LEFT, _clipped(_in_a_cell(value), _LONGEST_CELL))
         for fact, value in facts
         if value is not None
     )
@@ -100,6 +100,7 @@ def table(name: str, facts: Facts) -> str:
 
 
 _LEFT = "text-align: left; vertical-align: top; max-width: 60em; white-space: normal; overflow-wrap: anywhere"
+_NAME = "text-align: left; vertical-align: top; white-space: nowrap"  # a name stays whole beside a long value
 
 
 def _in_a_line(value: object) -> str:
