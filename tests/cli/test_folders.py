@@ -191,3 +191,20 @@ def test_a_bank_that_is_not_there_is_one_short_line(made, run):
     _, _, err = run("privatize", made / "in.jsonl", *options, "--bank", made / "empty")
     assert "config.json is missing" in err
     assert "features.safetensors" not in err
+
+
+def test_vectors_that_are_not_whole_are_not_called_verified(made, run, tmp_path):
+    part = tmp_path / "part"
+    shutil.copytree(made / "learned", part)
+    (part / "vectors.safetensors").unlink()
+    code, out, _ = run("explain", part)
+    assert code == 0
+    assert "Not verified: the statement names no data, and no whole folder" in " ".join(out.split())
+
+
+def test_data_without_its_statement_is_answered_with_what_is_missing(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
+    for command in ("explain", "audit"):
+        code, _, err = run(command, tmp_path / "a.jsonl")
+        assert code == 4
+        assert "without its statement nothing says what was promised" in " ".join(err.split())

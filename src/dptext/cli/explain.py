@@ -153,7 +153,9 @@ def _filled(text: str) -> str:
 
 def _verdict(statement: PrivacyStatement, data: Path, agrees: bool | None) -> str:
     if agrees is None:
-        why = "the statement names no data" if statement.data_sha256 is None else f"{data.name} is not beside it"
+        why = f"{data.name} is not beside it"
+        if statement.data_sha256 is None:
+            why = "the statement names no data, and no whole folder of dptext is around it"
         return f"Not verified: {why}."
     if data.is_dir():
         what = {

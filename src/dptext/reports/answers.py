@@ -140,7 +140,7 @@ def _what_was_done(report: Report) -> Answer:
         words = "Each word of each text was drawn anew at random; words of similar meaning are likelier than others."
         if report.stays is not None:
             words += (
-                f" In everyday English about {_of_hundred(report.stays)} of 100 words stay as they are; which ones "
+                f" In everyday English {_about_of_hundred(report.stays)} of 100 words stay as they are; which ones "
                 "is not shown."
             )
     elif (width := statement.parameters.get("width")) is not None:
@@ -366,6 +366,11 @@ def _groups(gaps: Sequence[GroupGap]) -> Answer:
         words += f" For one of original rows {'a difference' if shown else 'none'} was shown."
     owner = any(each.owner_only for each in gaps)
     return Answer("Is it equally good for everybody?", words, good, owner_only=owner)
+
+
+def _about_of_hundred(value: float) -> str:
+    said = _of_hundred(value)
+    return f"about {said}" if said.isdigit() else said
 
 
 def _of_hundred(value: float) -> str:
