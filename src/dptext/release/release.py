@@ -236,8 +236,8 @@ def read_statement(path: Path) -> PrivacyStatement:
     check_released(path)
     if path.name.endswith(_SUFFIX) and not path.exists():
         raise StorageError(
-            f"cannot read {str(path)!r}: there is no such file, and without its statement nothing says what was promised "
-            "of the data: ask whoever made it for both files"
+            f"cannot read {str(path)!r}: there is no such file, and without its statement nothing says what was "
+            "promised of the data: ask whoever made it for both files"
         )
     try:
         return PrivacyStatement.from_json(read_stored(path).decode())
