@@ -36,6 +36,7 @@ __all__ = [
     "check_released",
     "check_target",
     "give_usual_rights",
+    "is_same",
     "lock",
     "open_new",
     "open_own",
@@ -106,7 +107,7 @@ def check_target(
         StorageError: its folder is missing or may not be written to.
     """
     for what, files in apart_from.items():
-        if any(_is_same(target, Path(each)) for each in files):
+        if any(is_same(target, Path(each)) for each in files):
             raise ParameterError(f"{str(target)!r} is the same file as {what}: choose another name")
     try:
         there = target.lstat()
@@ -181,7 +182,8 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
     return target
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths are of one file, however they are spelled."""
     with suppress(OSError, ValueError):
         if one.absolute().parent.resolve() / one.name == other.absolute().parent.resolve() / other.name:
             return True

@@ -180,3 +180,10 @@ def test_without_a_terminal_or_with_json_nothing_is_asked(notes):
     code, said = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent)
     assert code == 0
     assert "Who gets it?" not in said
+
+
+def test_the_rows_themselves_are_no_public_texts(notes, run, tmp_path):
+    (tmp_path / "under another name.jsonl").symlink_to(notes)
+    code, _, err = run("advise", "notes.jsonl", "--public", "under another name.jsonl")
+    assert code == 2
+    assert "a file of the rows themselves" in err

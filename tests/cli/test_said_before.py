@@ -130,8 +130,8 @@ def at_terminal(monkeypatch, public):
 
         monkeypatch.setattr(outputs, "confirm", answered)
         del asked[:]
-        options = [] if arguments[0] == "encode" else ["--vectors", str(public / "small.txt")]
-        options = ["--encoder", str(public / "small.txt")] if arguments[0] == "encode" else options
+        vectors = str(public / "small.txt")
+        options = {"encode": ["--encoder", vectors], "synthesize": []}.get(arguments[0], ["--vectors", vectors])
         return main([*map(str, arguments), "--epsilon", str(epsilon), *options]), len(asked)
 
     return call
@@ -141,7 +141,11 @@ def test_a_no_writes_nothing(work, at_terminal, capsys):
     assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl") == (1, 1)
     assert "Nothing was written." in capsys.readouterr().err
     assert at_terminal(False, "encode", "in.jsonl", "-o", "out.parquet") == (1, 1)
-    assert os.listdir() == ["in.jsonl"]
+    assert at_terminal(False, "embed", "in.jsonl", "-o", "shared", "--user", "author") == (1, 1)
+    Path("pool.txt").write_text("\n".join(TEXTS) + "\n")
+    of_corpus = ("--user", "author", "--public", "pool.txt", "--features", "words", "-n", 6)
+    assert at_terminal(False, "synthesize", "in.jsonl", "-o", "out.jsonl", *of_corpus) == (1, 1)
+    assert {each for each in os.listdir() if not each.startswith("cache")} == {"in.jsonl", "pool.txt"}
 
 
 @pytest.mark.parametrize("flag", ["--yes", "-y", "--quiet"])
@@ -156,6 +160,18 @@ def test_what_protects_is_not_asked_about(work, at_terminal):
     options = ("--document-epsilon", 2, "--max-words", 3)
     assert at_terminal(False, "privatize", "in.jsonl", "-o", "out.jsonl", *options, epsilon=0.5) == (0, 0)
     assert at_terminal(False, "encode", "in.jsonl", "-o", "out.parquet", epsilon=2) == (0, 0)
+    assert at_terminal(False, "embed", "in.jsonl", "-o", "shared", "--user", "author", epsilon=2) == (0, 0)
+
+
+def test_what_a_ledger_does_not_bound_is_said_before_it_charges(work, public, capsys):
+    vectors = ("--vectors", str(public / "small.txt"), "--yes")
+    for name in ("near", "pure"):
+        assert main(["ledger", "create", name, "--epsilon", "9"]) == 0
+    assert main(["privatize", "in.jsonl", "-o", "a.jsonl", "--epsilon", "1", "--ledger", "near", *vectors]) == 0
+    assert "not what a text or a person loses in all" in " ".join(capsys.readouterr().err.split())
+    pure = ("--epsilon", "1", "--mechanism", "subsetselection", "--max-words", "6", "--ledger", "pure")
+    assert main(["privatize", "in.jsonl", "-o", "b.jsonl", *pure, *vectors]) == 0
+    assert "loses in all" not in capsys.readouterr().err
 
 
 def test_a_run_that_goes_on_was_decided_about(work, at_terminal, monkeypatch):

@@ -10,12 +10,14 @@ from dptext.advice import page
 from dptext.advice.answers import Answers, Holder, Purpose, Recipient
 from dptext.advice.bank import bank
 from dptext.advice.corpus import corpus
-from dptext.advice.data import Data, look
+from dptext.advice.data import Data, files_of, look
 from dptext.advice.private_vectors import private_vectors
 from dptext.advice.public import PublicTexts
 from dptext.advice.shared_vectors import shared_vectors
 from dptext.advice.way import Case, Fit, Way
 from dptext.advice.words import words
+from dptext.errors import ParameterError
+from dptext.own_files import is_same
 from dptext.privacy.wording import Strength
 from dptext.text.identifying import Column
 
@@ -125,7 +127,8 @@ def advise(
         seed: of the previews, to see the same again.
 
     Raises:
-        ParameterError: an answer or a column that there is not; no column of texts; a pipe.
+        ParameterError: an answer or a column that there is not; no column of texts; a pipe; a file of
+            the rows as ``public``.
         DataError: no rows; a broken file.
         StorageError: a file cannot be read.
 
@@ -135,6 +138,11 @@ def advise(
     answers = Answers(purpose=purpose, recipient=recipient, trust=trust)
     labels = (label,) if isinstance(label, str) else label
     data = look(source, text=text, user=user, labels=labels, suffix=suffix)
+    own = files_of(source, suffix=suffix) if public is not None and data.files else []
+    if any(is_same(one, other) for one in own for other in files_of(public)):
+        raise ParameterError(
+            "public holds a file of the rows themselves: texts of other people are shown and drawn from"
+        )
     texts = PublicTexts.bundled(seed) if public is None else PublicTexts.given(public, text=public_text, seed=seed)
     return advised(Case(data=data, answers=answers, public=texts))
 

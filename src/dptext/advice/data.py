@@ -22,7 +22,7 @@ from dptext.files.streams import is_pipe
 from dptext.files.table_kinds import is_table, table_kind
 from dptext.text.identifying import Column, columns_of, look_at
 
-__all__ = ["MOST_ROWS", "Column", "Data", "Roles", "look"]
+__all__ = ["MOST_ROWS", "Column", "Data", "Roles", "files_of", "look"]
 
 MOST_ROWS = 200_000
 """So many rows are counted; of more, the first ones."""
@@ -139,7 +139,7 @@ def look(
     wanted = None if labels is None else names("labels", labels)
     paths = _paths(source)
     if paths is not None:
-        found = [path for path, _ in find_files(paths, any_format=suffix is not None)]
+        found = files_of(source, suffix=suffix)
         if any(map(is_pipe, found)):
             raise ParameterError("advice reads the rows twice, and what went through a pipe is gone: name a file")
         columns = tuple(columns_of(found, suffix=suffix, most=_LOOKED_AT))
@@ -165,6 +165,16 @@ def look(
         strict=True,
     )
     return _counted(rows, Data(files=(), columns=columns, roles=roles, rows=0))
+
+
+def files_of(source: Any, *, suffix: str | None = None) -> list[Path]:
+    """The files that a source names; none for rows in memory.
+
+    Raises:
+        DataError, StorageError: there are none, or a folder cannot be read.
+    """
+    paths = _paths(source)
+    return [] if paths is None else [path for path, _ in find_files(paths, any_format=suffix is not None)]
 
 
 def _paths(source: Any) -> list[Any] | None:

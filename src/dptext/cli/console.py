@@ -154,6 +154,15 @@ class Bar:
         """Whether anybody sees it."""
         return self._progress is not None
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Nothing is shown meanwhile, so that a question can be read and answered."""
+        if self._progress is not None:
+            self._progress.stop()
+        yield
+        if self._progress is not None:
+            self._progress.start()
+
     def rows(self, reader: DocumentReader, count: int) -> None:
         """How far the reader is, and how many rows are done."""
         self._show(f"{count:,} documents", completed=reader.position, total=reader.size or None)

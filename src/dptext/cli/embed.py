@@ -14,6 +14,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import print_json, progress_bar, stopped_with_notes
+from dptext.cli.outputs import as_input, begin
 from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
@@ -29,7 +30,7 @@ from dptext.own_files import check_target
 from dptext.privacy.guarantee import ApproxDP, Guarantee, at_most, compose, substitution_from_add_remove
 from dptext.privacy.public_users import DeltaWarning, delta_too_large
 from dptext.privacy.statement import new_release_id
-from dptext.privacy.wording import before_embedding
+from dptext.privacy.wording import before_embedding, cautioned_of
 from dptext.release.charges import Charges
 from dptext.release.release import folder_is_of
 from dptext.release.run import charged, end_earlier
@@ -249,6 +250,7 @@ def embed(
     run: options.Run,
     processes: options.Processes = 1,
     ledger: options.Ledger = None,
+    yes: options.Yes = False,
     output: options.Output,
 ) -> None:
     """Learn word vectors from texts of people, and write a FOLDER that can be shared: vectors, statement, card.
@@ -298,13 +300,17 @@ def embed(
     public = load_vectors(vectors, limit=limit)
     copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
     check_copy(public.words, copy)
-    plan, begin = _planned(method, public, protection, training, window)
+    plan, start = _planned(method, public, protection, training, window)
     more = new.budget(protection.delta)
     promises = _promises(plan, more, seeded=run.seed is not None)
     head, *further = _announced(plan, public)
-    output.say(
-        before_embedding(head, further, unit=protection.unit, user=protection.user, promises=promises, more=more)
+    promise = before_embedding(head, further, unit=protection.unit, user=protection.user, promises=promises, more=more)
+    statements = (
+        plan.statement(level, seeded=False).replace(guarantee=ApproxDP(each.epsilon, each.delta))
+        for level, each in promises.items()
     )
+    caution = cautioned_of(statements, source=as_input(texts.sources[0]))
+    begin(promise, caution, yes=yes, asks=not run.resume, output=output)
     problem = delta_too_large(max(each.delta for each in promises.values()), public_users=protection.public_users)
     if problem is not None:
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
@@ -316,7 +322,7 @@ def embed(
             vocabulary = _learn(compared(read()), more, new, public, processes, quiet=output.quiet)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)  # said already
-            model = begin(
+            model = start(
                 vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed
             )
             _fit(model, compared(reader), training.checkpoint, run, release_id=release_id, quiet=output.quiet)

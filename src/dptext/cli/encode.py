@@ -19,8 +19,8 @@ from dptext.cli.outputs import as_input, begin, check_places, is_begun, places, 
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
 from dptext.files.streams import STANDARD, is_pipe
-from dptext.own_files import check_folder_around, sweep
-from dptext.privacy.wording import before_people, before_vectors, cautioned, strength_in_brief
+from dptext.own_files import check_folder_around, is_same, sweep
+from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
 from dptext.representations.dimension import ON_NEWS, USUAL, Kept
 from dptext.representations.files import check_output_columns, encode_file
@@ -202,12 +202,7 @@ def encode(
         if hiding.hide:
             _forget_training(asked.save)
     done = {place.out for place in to if run.resume and is_released(place.out, device.statement, rows.keep)}
-    caution = cautioned(
-        first=1 if strength_in_brief(device.statement)[1] is False else None,
-        most_stay=False,
-        source=as_input(rows.sources[0]),
-        parts="texts",
-    )
+    caution = cautioned_of([device.statement], source=as_input(rows.sources[0]))
     asks = not all(is_begun(place, run) for place in to)
     promise = [before_vectors(device), *([] if charge.user is None else [before_people(charge.user)])]
     begin("\n".join(promise), caution, what="No vectors were", yes=yes, asks=asks, output=output)
@@ -444,7 +439,7 @@ def _as_published(build: Any, asked: EncoderOptions, settings: options.Settings)
 
 
 def _is_among(file: Path, sources: Sequence[Path]) -> bool:
-    return any(file.exists() and source.exists() and file.samefile(source) for source in sources)
+    return any(is_same(file, source) for source in sources)
 
 
 def _is_saved(folder: Path) -> bool:

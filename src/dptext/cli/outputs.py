@@ -110,13 +110,14 @@ def check_places(
     every = [each for place in to for each in place.sources]
     for place in to:
         read_documents([each for each in place.sources if not is_pipe(each)], **rows.reading).close()
-        _check_columns(place.sources, rows)
         if place.out == STANDARD:
             continue
         check_out(place.out)
         check_output(
             every, place.out, force=run.force or run.resume, ledger=charge.ledger, makes_folder=place.is_in_folder
         )
+    for place in to:
+        _check_columns(place.sources, rows)
     begins = [each for place in to if not is_begun(place, run) for each in place.sources]
     if rows.in_doubt and begins:
         check_kept(columns_of(begins, suffix=rows.in_format, only=rows.in_doubt))

@@ -32,7 +32,15 @@ from dptext.errors import ParameterError
 from dptext.files.documents import DocumentWriter
 from dptext.files.formats import file_format
 from dptext.files.streams import STANDARD, file_digest, is_pipe
-from dptext.privacy.wording import before_people, came_out, cautioned, for_person, in_running_text, unprotected_from
+from dptext.privacy.wording import (
+    before_ledger,
+    before_people,
+    came_out,
+    cautioned,
+    for_person,
+    in_running_text,
+    unprotected_from,
+)
 from dptext.release.mechanism import TextMechanism
 from dptext.release.people import promise_to
 from dptext.release.privatize import privatize_file
@@ -274,7 +282,7 @@ def privatize(
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
     }
     asks = not all(is_begun(place, run) for place in to)
-    _say_before(mechanism, rows.sources[0], user=charge.user, yes=yes, asks=asks, output=output)
+    _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=asks, output=output)
     how = rows.reading | asdict(run) | asdict(charge) | {"processes": processes}
     if statement is None:
         release_all(
@@ -299,7 +307,7 @@ def privatize(
 
 
 def _say_before(
-    mechanism: TextMechanism, source: str, *, user: str | None, yes: bool, asks: bool, output: options.Output
+    mechanism: TextMechanism, source: str, charge: options.Charge, *, yes: bool, asks: bool, output: options.Output
 ) -> None:
     """What is promised, what it does to words of running text, and whether it protects; and ask where it does not."""
     if output.quiet:
@@ -307,7 +315,8 @@ def _say_before(
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     found = in_short(inner) if isinstance(inner, WordMechanism) else None
     promise = [mechanism.promise_before_start(), *([] if found is None else [in_running_text(found)])]
-    promise += [] if user is None else [before_people(user)]
+    promise += [] if charge.user is None else [before_people(charge.user)]
+    promise += [] if charge.ledger is None else filter(None, [before_ledger(mechanism.statement.guarantee)])
     caution = cautioned(
         first=unprotected_from(mechanism),
         most_stay=found is not None and found.most_stay,
@@ -355,7 +364,7 @@ def _privatize_on_spark(
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.keep, kind=rows.in_format)
         check_kept(look_at_columns(frame, rows.in_doubt))
-        _say_before(mechanism, rows.sources[0], user=charge.user, yes=yes, asks=True, output=output)
+        _say_before(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
         release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.keep, seed=run.seed)
         ledger = None if charge.ledger is None else str(charge.ledger)
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)

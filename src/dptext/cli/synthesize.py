@@ -14,6 +14,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import Bar, print_json, progress_bar, stopped_with_notes
+from dptext.cli.outputs import as_input, begin
 from dptext.errors import ParameterError
 from dptext.features.features import NAMES
 from dptext.features.pool import Pool
@@ -21,7 +22,7 @@ from dptext.files.documents import DocumentReader
 from dptext.files.folders import find_files
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.public_users import DeltaWarning, delta_too_large
-from dptext.privacy.wording import before_synthesis
+from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release, rejects_path, statement_path
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.labels import Labels
@@ -278,6 +279,7 @@ def synthesize(
     ] = None,
     run: options.Run,
     ledger: options.Ledger = None,
+    yes: options.Yes = False,
     output: options.Output,
 ) -> None:
     """Describe people's texts by one noisy release, and make a corpus from it that people can read.
@@ -307,7 +309,7 @@ def synthesize(
             made = draw_file(distribution, out, draw, text=private.text, force=run.force)
         else:
             synthesizer = _synthesizer(budget, labels.found(), corpus, private, run.seed)
-            made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar)
+            made = _released(private, synthesizer, draw, Places(out, distribution, ledger), run, output, bar, yes=yes)
     if generator.generator is not None:
         with suppress(OSError):
             answers_path(out).unlink(missing_ok=True)
@@ -384,6 +386,8 @@ def _released(
     run: options.Run,
     output: options.Output,
     bar: Bar,
+    *,
+    yes: bool,
 ) -> Release:
     """A new description, or that of an interrupted run, and texts of it."""
     assert draw.public is not None
@@ -396,7 +400,10 @@ def _released(
     if run.resume and folder.exists():
         output.say(f"Goes on with the description in {folder}, at no further cost: IN is not read again.")
     plan = synthesizer.plan(pool, progress=lambda done: bar.step(done, len(pool), "public texts"))
-    output.say(before_synthesis(plan, user=private.user))
+    assert private.sources is not None
+    caution = cautioned_of([plan.statement(seeded=False)], source=as_input(private.sources[0]))
+    with bar.away():
+        begin(before_synthesis(plan, user=private.user), caution, yes=yes, asks=not run.resume, output=output)
     problem = delta_too_large(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
     if problem is not None:
         output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,6 +43,7 @@ __all__ = [
     "audited",
     "before_bank",
     "before_embedding",
+    "before_ledger",
     "before_people",
     "before_redaction",
     "before_synthesis",
@@ -51,6 +52,7 @@ __all__ = [
     "calibrated_bank",
     "came_out",
     "cautioned",
+    "cautioned_of",
     "done_by_bank",
     "explanation_html",
     "explanation_text",
@@ -479,6 +481,12 @@ def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) ->
     return _for_a_terminal(filled("privacy/templates/cautioned.txt", **values))
 
 
+def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
+    """The same for a release whose statements are known before it starts, as many as it has levels."""
+    weak = any(strength_in_brief(each)[1] is False for each in statements)
+    return cautioned(first=1 if weak else None, most_stay=False, source=source, parts="texts")
+
+
 def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = None) -> str:
     """How many parts and texts came out as they were: for the owner of the texts alone.
 
@@ -496,6 +504,11 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     many = tally.unchanged > _MANY * (documents or 0) and strength_in_brief(statement)[1] is False
     values = {"tally": tally, "documents": documents, "parts": parts, "many": many}
     return _for_a_terminal(filled("privacy/templates/came_out.txt", **values))
+
+
+def before_ledger(guarantee: Guarantee) -> str:
+    """What the limit of a ledger does not bound, before it charges a release; empty where it bounds all of it."""
+    return filled("privacy/templates/before_ledger.txt").rstrip("\n") if isinstance(guarantee, MetricDP) else ""
 
 
 def before_people(user: str) -> str:
