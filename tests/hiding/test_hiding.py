@@ -132,7 +132,7 @@ def test_a_training_on_texts_that_are_not_public_is_said_loudly():
     assert statement.neighbours == "any two texts, the trained encoder staying the same"
     assert any("ARE NOT PROTECTED BY ITS TRAINING" in each for each in statement.exposed)
     assert any("without protection: the promise holds at the release only" in each for each in statement.assumptions)
-    assert "ARE NOT PROTECTED" in statement.explain()
+    assert "ARE NOT PROTECTED" in " ".join(statement.explain().split())
 
 
 def test_who_is_not_protected_is_not_forgotten_when_layers_stand_on_layers(tmp_path):

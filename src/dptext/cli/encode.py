@@ -15,7 +15,7 @@ import typer
 from dptext.checks import meant, shown
 from dptext.cli import options
 from dptext.cli.console import can_ask, confirm, print_json, say, stopped_with_notes
-from dptext.cli.outputs import as_input, begin, check_places, is_begun, places, release_all
+from dptext.cli.outputs import as_input, begin, check_columns, check_places, is_begun, places, release_all
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.files.documents import read_documents
 from dptext.files.streams import STANDARD, is_pipe
@@ -191,6 +191,7 @@ def encode(
         check_folder_around(asked.save)
         if os.path.lexists(asked.save) and (hiding.hide or not _is_saved(asked.save)):
             raise ParameterError(f"{str(asked.save)!r} is there already: choose another name for --save")
+    check_columns(to, rows, run)
     if hiding.hide:
         device = _train(hiding, asked, rows, every, output, yes=yes, seed=run.seed)
     elif _is_saved(Path(asked.encoder)):

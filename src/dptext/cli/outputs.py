@@ -32,6 +32,7 @@ from dptext.text.identifying import Column, columns_of
 __all__ = [
     "as_input",
     "begin",
+    "check_columns",
     "check_kept",
     "check_places",
     "is_begun",
@@ -104,8 +105,7 @@ def check_places(
 ) -> None:
     """Let what can fail do so before the work starts; a pipe can be opened once only.
 
-    ``check_out`` refuses an output that cannot hold the columns. A kept column that looks like an identifier is
-    refused (`check_kept`), unless the run was begun before.
+    ``check_out`` refuses an output that cannot hold the columns. `check_columns` looks at the rows.
     """
     every = [each for place in to for each in place.sources]
     for place in to:
@@ -116,21 +116,22 @@ def check_places(
         check_output(
             every, place.out, force=run.force or run.resume, ledger=charge.ledger, makes_folder=place.is_in_folder
         )
+
+
+def check_columns(to: Sequence[Place], rows: options.Rows, run: options.Run) -> None:
+    """Look at the first rows, when nothing else is left to refuse, before a mechanism is loaded and a question asked.
+
+    A column that is not there is said: of several files the first alone is looked at, for a folder may hold thousands,
+    and each is looked at again in its turn. A kept column that looks like an identifier is refused (`check_kept`),
+    unless the run was begun before.
+    """
     for place in to:
-        _check_columns(place.sources, rows)
+        if place.sources and not is_pipe(place.sources[0]):
+            with closing(read_documents(place.sources[0], **rows.reading)) as reader, suppress(NoDocumentsError):
+                next(reader, None)
     begins = [each for place in to if not is_begun(place, run) for each in place.sources]
     if rows.in_doubt and begins:
         check_kept(columns_of(begins, suffix=rows.in_format, only=rows.in_doubt))
-
-
-def _check_columns(sources: Sequence[Path], rows: options.Rows) -> None:
-    """Read the first row: a column that is not there is said before a mechanism is loaded and a question is asked.
-
-    Of several files the first alone: a folder may hold thousands, and each is looked at again in its turn.
-    """
-    if sources and not is_pipe(sources[0]):
-        with closing(read_documents(sources[0], **rows.reading)) as reader, suppress(NoDocumentsError):
-            next(reader, None)
 
 
 def check_kept(columns: Iterable[Column]) -> None:

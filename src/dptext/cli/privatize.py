@@ -19,6 +19,7 @@ from dptext.cli.console import print_json, stopped_with_notes
 from dptext.cli.outputs import (
     as_input,
     begin,
+    check_columns,
     check_kept,
     check_places,
     is_begun,
@@ -277,6 +278,7 @@ def privatize(
     sources = [each for place in to for each in place.sources]
     if statement is not None:
         check_statement_file(sources, statement, force=run.force)
+    check_columns(to, rows, run)
     mechanism = redact.around(what.build(words, bank, sources))
     done = {
         place.out for place in to if run.resume and not piped and is_released(place.out, mechanism.statement, rows.keep)
