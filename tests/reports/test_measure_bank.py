@@ -150,11 +150,16 @@ def test_the_card_and_a_page_of_the_release_alone_are_for_everybody(everything, 
 
 
 def test_no_text_of_the_data_is_on_page_or_card(everything, folder):
-    shown = everything.html() + everything.card()
-    assert SECRET not in shown
+    page, card = everything.html(), everything.card()
+    assert SECRET not in page + card
     private = [json.loads(line)["text"] for line in (folder / "whole.jsonl").read_text().splitlines()]
-    before_and_after = shown[shown.index("<h2>Before") : shown.index("<h2>What an attacker")]
-    assert not any(text in shown.replace(before_and_after, "") for text in private)
+    # what is drawn afresh is of the bank, as the release is, and may be the same text
+    samples = (
+        (page, page.index("<h2>Before"), page.index("<h2>What an attacker")),
+        (card, card.index("## Before"), card.index("## Traced")),
+    )
+    for shown, start, stop in samples:
+        assert not any(text in shown[:start] + shown[stop:] for text in private)
 
 
 @pytest.mark.slow
