@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dptext.advice.pasted import LICENCE, folded, inputs, kept, out, pool, text_option, user_option
-from dptext.advice.way import KEPT, PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
+from dptext.advice.way import (
+    PROTECTING,
+    Case,
+    Makeup,
+    Objection,
+    Preview,
+    Way,
+    built,
+    of_labels,
+    privatized,
+    without_parameters,
+)
 from dptext.calibration.relinking import bank_epsilon
 from dptext.privacy.unit import Trust
-from dptext.release.privatize import privatize
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
@@ -54,10 +64,7 @@ def _bare(case: Case) -> Makeup:
 
 
 def _objections(case: Case) -> Iterator[Objection]:
-    if case.answers.purpose == "classify" and case.data.classes is None:
-        yield Objection(1, "No column of few values is known: name the labels with --label.")
-    elif case.answers.purpose == "classify":
-        yield KEPT
+    yield from of_labels(case, kept=True)
     if case.answers.trust == "local":
         yield Objection(0, "Each owner runs it on their own texts, with the same public bank.")
     if case.answers.trust == "central":
@@ -81,8 +88,4 @@ def _pasted(case: Case) -> tuple[str, ...]:
 
 
 def _preview(case: Case) -> Preview:
-    shown = case.public.shown
-    made = privatize(
-        list(shown), BankRewriter(case.public.bank, epsilon=PROTECTING, unit="document"), seed=case.public.seed
-    )
-    return Preview(tuple((before, after or "") for before, after in zip(shown, made.texts, strict=True)))
+    return privatized(case, BankRewriter(case.public.bank, epsilon=PROTECTING, unit="document"))

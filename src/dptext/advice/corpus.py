@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option
+from dptext.advice.pasted import LABELS, folded, inputs, option, out, public, text_option, unit_option
 from dptext.advice.public import PREVIEWED
 from dptext.advice.way import (
     PROTECTING,
@@ -14,6 +14,8 @@ from dptext.advice.way import (
     Preview,
     Way,
     built,
+    of_labels,
+    of_users,
     rounded_people,
     without_parameters,
 )
@@ -56,8 +58,11 @@ def corpus(case: Case) -> Way:
 
 
 def _promise(case: Case, features: MeanOfWords | str) -> PrivacyStatement:
-    unit = "document" if case.data.roles.user is None else "user"
-    return Synthesizer(epsilon=_EPSILON, features=features, unit=unit, cache=False).plan(case.public.pool).promise
+    return (
+        Synthesizer(epsilon=_EPSILON, features=features, unit=case.data.unit, cache=False)
+        .plan(case.public.pool)
+        .promise
+    )
 
 
 def _bare(case: Case) -> Makeup:
@@ -66,17 +71,15 @@ def _bare(case: Case) -> Makeup:
 
 
 def _objections(case: Case) -> Iterator[Objection]:
-    if case.data.roles.user is None:
-        yield Objection(0, "No column says who wrote a text: single texts are protected; name it: --user.")
-    if case.answers.purpose == "classify" and case.data.classes is None:
-        yield Objection(1, "No column of few values is known: name the labels with --label.")
+    yield from of_users(case)
+    yield from of_labels(case, kept=False)
 
 
 def _makeup(case: Case) -> Makeup:
     promise, objections = _promise(case, case.public.features), [*_objections(case)]
     people = rounded_people(case.data.protected)
     expected = _expected(case, people)
-    whom = "texts" if case.data.roles.user is None else "people"
+    whom = case.data.whom
     if expected is None or people < _FEWEST:
         few = (
             ()
@@ -148,13 +151,13 @@ def _needed(case: Case, people: int) -> int | None:
 
 
 def _pasted(case: Case) -> tuple[str, ...]:
-    data, user = case.data, case.data.roles.user
+    data = case.data
     labels = [part for each in data.roles.labels for part in (option("label", each), option("labels", LABELS))]
     command = folded(
         f"dptext synthesize {inputs(data)}",
         f"-o {out(data, 'synthetic', '.jsonl')}",
         *text_option(data),
-        "--unit document" if user is None else option("user", user),
+        unit_option(data),
         f"--epsilon {_EPSILON:g}",
         *labels,
         public(case.public),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dptext.checks import listed, names
 from dptext.errors import DataError, ParameterError
@@ -93,6 +93,16 @@ class Data:
     def protected(self) -> int:
         """How many people there are; of rows without a person, each is one."""
         return self.rows if self.people is None else self.people
+
+    @property
+    def unit(self) -> Literal["user", "document"]:
+        """Who a way can protect that takes people's texts together."""
+        return "document" if self.roles.user is None else "user"
+
+    @property
+    def whom(self) -> str:
+        """Those that `protected` counts."""
+        return "texts" if self.roles.user is None else "people"
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for its owner."""

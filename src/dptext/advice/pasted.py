@@ -21,6 +21,7 @@ __all__ = [
     "pool",
     "public",
     "text_option",
+    "unit_option",
     "user_option",
 ]
 
@@ -73,6 +74,11 @@ def text_option(data: Data) -> list[str]:
 def user_option(data: Data) -> list[str]:
     """Who wrote a text, where a column says so: their texts add up, which a promise for each text does not say."""
     return [] if data.roles.user is None else [option("user", data.roles.user)]
+
+
+def unit_option(data: Data) -> str:
+    """Who is protected by a way that takes people's texts together."""
+    return " ".join(user_option(data)) or "--unit document"
 
 
 def option(name: str, value: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dptext.advice.pasted import folded, inputs, kept, out, public, text_option, user_option
-from dptext.advice.way import KEPT, PROTECTING, Case, Makeup, Objection, Preview, Way, built, without_parameters
+from dptext.advice.way import PROTECTING, Case, Makeup, Objection, Preview, Way, built, of_labels, without_parameters
 from dptext.privacy.unit import Trust
 from dptext.representations.dimension import ON_NEWS, USUAL
 from dptext.representations.privunit import PrivUnit
@@ -40,12 +42,12 @@ def _makeup(case: Case) -> Makeup:
     fitted = PrivateEncoder(case.public.vectors, PrivUnit(epsilon=PROTECTING)).fit(case.public.pool.texts[:_FITTED])
     kept = fitted.kept_
     left = "" if kept is None else f" of a vector {kept.recovered:.0%} comes through, in {kept.dimension} dimensions;"
-    return Makeup(fitted.release_.statement, f"A server learns from many:{left} {_on_news()}", _objections(case))
+    return Makeup(fitted.release_.statement, f"A server learns from many:{left} {_on_news()}", tuple(_objections(case)))
 
 
 def _bare(case: Case) -> Makeup:
     statement = PrivUnit(epsilon=PROTECTING).statement(USUAL)
-    return Makeup(without_parameters(statement), f"A server learns from many: {_on_news()}", _objections(case))
+    return Makeup(without_parameters(statement), f"A server learns from many: {_on_news()}", tuple(_objections(case)))
 
 
 def _on_news() -> str:
@@ -53,14 +55,10 @@ def _on_news() -> str:
     return f"one of four topics of news was found in {below}, {above} (docs/representations)."
 
 
-def _objections(case: Case) -> tuple[Objection, ...]:
-    if case.answers.purpose == "classify" and case.data.classes is None:
-        return (Objection(1, "No column of few values is known: name the labels with --label."),)
+def _objections(case: Case) -> Iterator[Objection]:
+    yield from of_labels(case, kept=True)
     if case.answers.purpose == "devices":
-        return (
-            Objection(0, "A device runs what --save keeps: dptext.DeviceEncoder.load. The file plays the devices."),
-        )
-    return (KEPT,) if case.answers.purpose == "classify" else ()
+        yield Objection(0, "A device runs what --save keeps: dptext.DeviceEncoder.load. The file plays the devices.")
 
 
 def _pasted(case: Case) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dptext.advice.pasted import folded, inputs, option, out, text_option
+from dptext.advice.pasted import folded, inputs, out, text_option, unit_option
 from dptext.advice.way import (
     PROTECTING,
     Case,
@@ -13,6 +13,7 @@ from dptext.advice.way import (
     Preview,
     Way,
     built,
+    of_users,
     rounded_people,
     without_parameters,
 )
@@ -21,7 +22,6 @@ from dptext.embeddings.planning import ExpectedVectors, expected_vectors
 from dptext.files.documents import Document
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Trust
-from dptext.users.grouping import UserUnit
 from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["shared_vectors"]
@@ -51,8 +51,7 @@ def shared_vectors(case: Case) -> Way:
 
 
 def _plan(case: Case, vectors: WordVectors) -> Plan:
-    unit: UserUnit = "document" if case.data.roles.user is None else "user"
-    return Cooccurrence(vectors, epsilon=PROTECTING, delta=_DELTA, unit=unit).plan()
+    return Cooccurrence(vectors, epsilon=PROTECTING, delta=_DELTA, unit=case.data.unit).plan()
 
 
 def _promise(plan: Plan) -> PrivacyStatement:
@@ -69,8 +68,8 @@ def _makeup(case: Case) -> Makeup:
     public = (Document(text) for text in case.public.pool.texts[:_PEOPLE])
     [expected] = expected_vectors(plan, public, people=people, epsilon=PROTECTING)
     figure = (
-        f"With {people:,} {_whom(case)}, if each wrote as much as one public text, {expected.passed:.0%} of what they "
-        f"add to public vectors comes through the noise"
+        f"With {people:,} {case.data.whom}, if each wrote as much as one public text, {expected.passed:.0%} of what "
+        f"they add to public vectors comes through the noise"
         f"{'' if expected.half is None else f', half with {expected.half:,}'}."
     )
     return Makeup(_promise(plan), f"{_GOOD} {figure}", tuple(_objections(case, expected)))
@@ -79,26 +78,21 @@ def _makeup(case: Case) -> Makeup:
 _GOOD = "Similar words and features for models of this domain."
 
 
-def _whom(case: Case) -> str:
-    return "texts" if case.data.roles.user is None else "people"
-
-
 def _objections(case: Case, expected: ExpectedVectors | None) -> Iterator[Objection]:
-    if case.data.roles.user is None:
-        yield Objection(0, "No column says who wrote a text: single texts are protected; name it: --user.")
+    yield from of_users(case)
     if expected is not None and expected.passed < _LITTLE:
         weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
-        yield Objection(weight, f"Too few {_whom(case)} for this budget: the vectors stay {nearly}the public ones.")
+        yield Objection(weight, f"Too few {case.data.whom} for this budget: the vectors stay {nearly}the public ones.")
 
 
 def _pasted(case: Case) -> tuple[str, ...]:
-    data, user = case.data, case.data.roles.user
+    data = case.data
     return (
         folded(
             f"dptext embed {inputs(data)}",
             f"-o {out(data, 'vectors', '')}",
             *text_option(data),
-            "--unit document" if user is None else option("user", user),
+            unit_option(data),
             f"--epsilon {PROTECTING:g}",
         ),
     )

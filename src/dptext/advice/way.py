@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -16,9 +16,10 @@ from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.unit import Trust, Unit
 from dptext.privacy.wording import Strength, in_a_table
+from dptext.release.mechanism import TextMechanism
+from dptext.release.privatize import privatize
 
 __all__ = [
-    "KEPT",
     "PROTECTING",
     "Case",
     "Fit",
@@ -27,6 +28,9 @@ __all__ = [
     "Preview",
     "Way",
     "built",
+    "of_labels",
+    "of_users",
+    "privatized",
     "rounded_people",
     "without_parameters",
 ]
@@ -53,7 +57,9 @@ class Objection(NamedTuple):
     reason: str
 
 
-KEPT = Objection(0, "Labels are kept, and leave as they are: nothing is promised about them.")
+_KEPT = Objection(0, "Labels are kept, and leave as they are: nothing is promised about them.")
+_NO_LABEL = Objection(1, "No column of few values is known: name the labels with --label.")
+_NO_USER = Objection(0, "No column says who wrote a text: single texts are protected; name it: --user.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +276,27 @@ def _takes(message: str) -> str:
     """The line that installs what is missing."""
     line = _INSTALLS.search(message)
     return message if line is None else line.group()
+
+
+def of_labels(case: Case, *, kept: bool) -> Iterator[Objection]:
+    """What stands against a way that is to teach a classifier, ``kept``: by labels that leave as they are."""
+    if case.answers.purpose == "classify" and case.data.classes is None:
+        yield _NO_LABEL
+    elif case.answers.purpose == "classify" and kept:
+        yield _KEPT
+
+
+def of_users(case: Case) -> Iterator[Objection]:
+    """What stands against a way that would protect people, if it were known who they are."""
+    if case.data.unit == "document":
+        yield _NO_USER
+
+
+def privatized(case: Case, mechanism: TextMechanism) -> Preview:
+    """What a mechanism makes of some public texts."""
+    shown = case.public.shown
+    made = privatize(list(shown), mechanism, seed=case.public.seed)
+    return Preview(tuple((before, after or "") for before, after in zip(shown, made.texts, strict=True)))
 
 
 def without_parameters(statement: PrivacyStatement) -> PrivacyStatement:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dptext.advice.pasted import folded, inputs, out, text_option, user_option
-from dptext.advice.way import PROTECTING, Case, Makeup, Preview, Way, built
+from dptext.advice.way import PROTECTING, Case, Makeup, Preview, Way, built, privatized
 from dptext.calibration.deniability import deniability
 from dptext.privacy.unit import Trust
-from dptext.release.privatize import privatize
 from dptext.words.tem import TEM
 
 __all__ = ["words"]
@@ -58,6 +57,4 @@ def _pasted(case: Case) -> tuple[str, ...]:
 
 
 def _preview(case: Case) -> Preview:
-    shown = case.public.shown
-    made = privatize(list(shown), TEM(case.public.vectors, epsilon=PROTECTING), seed=case.public.seed)
-    return Preview(tuple((before, after or "") for before, after in zip(shown, made.texts, strict=True)))
+    return privatized(case, TEM(case.public.vectors, epsilon=PROTECTING))
