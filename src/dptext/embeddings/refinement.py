@@ -262,27 +262,32 @@ def news(noisy: Floats, sigma: float, public: Floats, measured: Rows) -> News:
 
     Words that are not ``measured``, for they have no public vector or no weight, are left out of the fit.
     """
-    of_band = [np.flatnonzero(measured[band]) + band.start for band in bands(len(noisy))]
-    strength = np.ones(len(noisy))
-    for _ in range(_ROUNDS):
-        slope, intercept = _fit(noisy, sigma, public, measured, strength)
-        predicted = public @ slope + intercept
-        for words in of_band:
-            strength[words] = _Along(noisy[words], predicted[words]).strength
-    for words in of_band:
-        strength[words] = _Along(noisy[words], predicted[words]).by_word(sigma)
-    common = _direction(intercept)
-    slope = slope - np.outer(slope @ common, common)
+    of_band, strength, slope, common = _fitted(noisy, sigma, public, measured)
     guess = np.zeros_like(noisy)
     covariance = np.zeros((noisy.shape[1],) * 2)
     for words in of_band:
         n = strength[words][:, None]
-        rows = noisy[words] - n * (public[words] @ slope)
-        rows -= np.outer(rows @ common, common)
+        rows = _less(noisy[words] - n * (public[words] @ slope), common)
         signal, of_signal = filtered(rows, sigma)  # of n_w e_w, where all rows have the same noise
         guess[words] = signal / n  # (posterior)
         covariance = of_signal / float(np.mean(n**2)) if len(n) else covariance
     return News(guess, slope, common, covariance)
+
+
+def _fitted(rows: Floats, sigma: float, public: Floats, measured: Rows) -> tuple[list[Rows], Floats, Floats, Floats]:
+    """Equation (model) for (V, k) rows with noise of sigma: the words of each band, (V,) n_w, (d, k) the slope without
+    the common direction, and that direction."""
+    of_band = [np.flatnonzero(measured[band]) + band.start for band in bands(len(rows))]
+    strength = np.ones(len(rows))
+    for _ in range(_ROUNDS):
+        slope, intercept = _fit(rows, sigma, public, measured, strength)
+        predicted = public @ slope + intercept
+        for words in of_band:
+            strength[words] = _Along(rows[words], predicted[words]).strength
+    for words in of_band:
+        strength[words] = _Along(rows[words], predicted[words]).by_word(sigma)
+    common = _direction(intercept)
+    return of_band, strength, _less(slope, common), common
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,18 +378,9 @@ def strengths(one: Floats, other: Floats, public: Floats, measured: Rows) -> Str
     """
     mean, chance = (one + other) / 2, (one - other) / 2
     sigma = math.sqrt(float((chance[measured] ** 2).mean())) if measured.any() else 0.0
-    of_band = [np.flatnonzero(measured[band]) + band.start for band in bands(len(mean))]
-    strength = np.ones(len(mean))
-    for _ in range(_ROUNDS):
-        slope, intercept = _fit(mean, sigma, public, measured, strength)
-        predicted = public @ slope + intercept
-        for words in of_band:
-            strength[words] = _Along(mean[words], predicted[words]).strength
-    common = _direction(intercept)
-    slope = slope - np.outer(slope @ common, common)
+    of_band, strength, slope, common = _fitted(mean, sigma, public, measured)
     found = []
     for words in of_band:
-        strength[words] = _Along(mean[words], predicted[words]).by_word(sigma)
         known = strength[words][:, None] * (public[words] @ slope)
         first, second = (_less(half[words], common) - known for half in (one, other))
         found.append(_above_chance(first, second))
