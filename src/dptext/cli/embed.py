@@ -207,12 +207,8 @@ class Texts(options.Inputs):
 class PlanOptions:
     """What is known before a budget is spent: public numbers and public texts."""
 
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what a budget buys with so many people (--people), and stop.")
-    ] = False
-    people: Annotated[
-        int | None, typer.Option(metavar="N", help="For --plan: a public number of people. Never a count of IN.")
-    ] = None
+    plan: options.Plan = False
+    people: options.People = None
     public: Annotated[
         tuple[Path, ...],
         typer.Option(

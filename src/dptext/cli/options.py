@@ -391,6 +391,14 @@ def _number(value: str) -> str | float | int:
 _LARGEST_INTEGER = 2**63
 
 
+# -- what a budget buys, before it is spent ------------------------------------------------------------------------
+
+Plan = Annotated[bool, typer.Option("--plan", help="Say what a budget buys with so many people (--people), and stop.")]
+People = Annotated[
+    int | None, typer.Option(metavar="N", help="For --plan: a public number of people. Never a count of IN.")
+]
+
+
 # -- synthetic corpora -----------------------------------------------------------------------------------------
 
 

@@ -271,12 +271,8 @@ def synthesize(
             "earlier run, for nothing.",
         ),
     ] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what a budget buys with so many people (--people), and stop.")
-    ] = False,
-    people: Annotated[
-        int | None, typer.Option(metavar="N", help="For --plan: a public number of people. Never a count of IN.")
-    ] = None,
+    plan: options.Plan = False,
+    people: options.People = None,
     run: options.Run,
     ledger: options.Ledger = None,
     yes: options.Yes = False,
