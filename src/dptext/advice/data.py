@@ -20,7 +20,7 @@ from dptext.files.folders import find_files
 from dptext.files.formats import announced_by, file_format
 from dptext.files.streams import is_pipe
 from dptext.files.table_kinds import is_table, table_kind
-from dptext.text.identifying import Column, columns_of, look_at
+from dptext.text.identifying import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
 
 __all__ = ["MOST_ROWS", "Column", "Data", "Roles", "files_of", "look"]
 
@@ -37,7 +37,6 @@ _KNOWN = {
     "user": "user author person user_id userid author_id writer patient customer client speaker",
     "label": "label class topic category intent stars rating sentiment target",
 }
-_TELLS_WHO = look_at("user", ()).reasons[0]
 _PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column that can name who wrote
 
 
@@ -274,20 +273,15 @@ def _guessed_text(columns: Sequence[Column]) -> str | None:
     if named is not None:
         return named
     if not texts:  # short ones: nearly all differ, and nothing else is known of them
-        texts = [each for each in columns if each.reasons and each.reasons == _all_different()]
+        texts = [each for each in columns if each.reasons == (ALL_DIFFERENT,)]
     return max(texts, key=lambda each: each.distinct).name if texts else None
-
-
-def _all_different() -> tuple[str, ...]:
-    """What is said of a column of which nothing is known but that each row has a value of its own."""
-    return look_at("x", (f"{first} {second}" for first in "abcdefghij" for second in "klmnopqrst")).reasons
 
 
 def _guessed_user(columns: Sequence[Column]) -> str | None:
     """By its name; else one whose values several rows share, and that seems to say who somebody is."""
     able = [each for each in columns if each.kind in _PEOPLE_OF and each.distinct > 1]
     shared = [each for each in able if 2 * each.distinct <= each.present]
-    by_name = [each.name for each in (*shared, *able) if _TELLS_WHO in each.reasons]
+    by_name = [each.name for each in (*shared, *able) if NAMES_SOMEBODY in each.reasons]
     by_values = [each.name for each in shared if each.kind == "identifier"]
     return next(iter([name for name in (_named("user", able),) if name is not None] + by_name + by_values), None)
 

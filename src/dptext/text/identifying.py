@@ -37,10 +37,13 @@ from dptext.files.column import is_missing
 from dptext.files.documents import first_rows
 from dptext.text.recognition import recognised
 
-__all__ = ["LOOKED_AT", "Column", "columns_of", "look_at"]
+__all__ = ["ALL_DIFFERENT", "LOOKED_AT", "NAMES_SOMEBODY", "Column", "columns_of", "look_at"]
 
 LOOKED_AT = 10_000
 """Rows that are looked at, unless another number is asked for."""
+NAMES_SOMEBODY = "its name says that it tells who somebody is"
+ALL_DIFFERENT = "nearly every row has a value of its own, which links rows to other tables"
+"""Two of the reasons, for those who look for a column of people, or of short texts."""
 
 _MOST_COLUMNS = 10_000  # keys of JSON may be other ones in each row
 _A_VALUE_PER_ROW, _LEAST_ROWS = 0.9, 50
@@ -188,7 +191,7 @@ _MEASURED = _words(
 )
 _COUNTED = frozenset(("is", "has", "num", "n", "count", "total", "avg", "mean", "number", "share"))
 _SAID_BY_NAME = {
-    "person": "its name says that it tells who somebody is",
+    "person": NAMES_SOMEBODY,
     "somebody": "its name says that it holds an address or a number of somebody",
     "birth": "its name says that it tells when somebody was born",
     "key": "its name says that it is a key, which links rows to other tables",
@@ -337,7 +340,7 @@ class _Look:
             reasons.append("it holds free text, to which nothing is promised")
         per_row = self._present >= _LEAST_ROWS and distinct >= _A_VALUE_PER_ROW * self._present
         if per_row and not is_text and not is_date:
-            reasons.append("nearly every row has a value of its own, which links rows to other tables")
+            reasons.append(ALL_DIFFERENT)
         return tuple(reasons)
 
     def _kind(self, distinct: int, *, is_text: bool, is_date: bool, identifies: bool) -> str:
