@@ -7,7 +7,7 @@ SAMPLE ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo test test-all lint audit faults bench papers spark clean help
+.PHONY: demo docs test test-all lint audit faults bench papers spark clean help
 
 help:
 	@echo "make demo   set up, make readable synthetic texts from a bundled sample, explain the promise"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
+	@echo "make docs   build the documentation site into site/"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
 	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
 	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
@@ -39,6 +40,14 @@ $(VENV)/spark.stamp: $(VENV)/dev.stamp
 	touch $@
 
 spark: $(VENV)/spark.stamp
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,docs,browser]"
+	touch $@
+
+# A folder a version, so that pages of several stand beside one another; site/index.html leads to the newest.
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --strict --clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo

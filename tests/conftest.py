@@ -21,8 +21,8 @@ MARKED = {
     "tests/spark": "spark",
     "tests/faults": "slow",
     "tests/audits/test_zoo.py": "slow",
-    "docs/report.md": "slow",
-    "docs/audits.md": "slow",
+    "docs/howto/report.md": "slow",
+    "docs/understand/audits.md": "slow",
 }
 """What every test below a folder, or of a file, is marked as."""
 

@@ -89,7 +89,7 @@ def test_dir_shows_the_public_names_and_nothing_else():
 
 @pytest.mark.parametrize("name", dptext._HOME)
 def test_every_public_name_is_in_the_docs_with_its_first_line(name):
-    page = (Path(__file__).parent.parent / "docs" / "names.md").read_text("utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "names.md").read_text("utf-8")
     first = getattr(dptext, name).__doc__.strip().splitlines()[0].replace("|", "\\|")
     assert f"| `{name}` | {first} |" in page
 

@@ -209,7 +209,7 @@ def test_bad_usage_is_one_line_and_an_exit_code(run, filled, arguments, code, me
 
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
 def test_the_console_lines_of_the_documentation_are_true(run, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "ledger.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     expected = {}
     for line in block.splitlines():
