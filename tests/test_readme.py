@@ -1,38 +1,88 @@
-"""What the README tells a new user to type works as it stands (its Python examples run as doctests)."""
+"""What the README and the first pages of the documentation tell a new user to type works as it stands."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import dptext
+from dptext.representations import published
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+INSTALL = (DOCS / "start" / "install.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = set(PROJECT["optional-dependencies"])
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+FIRST_PAGES = [DOCS / "index.md", *sorted((DOCS / "start").glob("*.md"))]
+WALKS = ["which-way", "readable", "sentences", "words", "vectors", "embeddings"]
+
+
+def fences(page):
+    return re.findall(r"^```([^\n]*)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def typed(page):
+    """The lines after a prompt, with those that a trailing backslash continues."""
+    blocks = [block for kind, block in fences(page) if kind == "console"]
+    return re.findall(r"^\$ ((?:.*\\\n)*.*)$", "\n".join(blocks), re.MULTILINE)
+
+
+def run(lines, folder):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-e", "-c", "\n".join(lines)],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def sample():
+    return list(dptext.read_documents(str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz"), label="intent"))
+
+
+def texts_in(file):
+    return [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
 def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
-    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["sh", "-e", "-c", "\n".join(lines)],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run(typed(README), tmp_path)
+    assert "RECOMMENDED" in done.stdout.split("texts of a bank")[0]  # by advise: a synthetic corpus
     assert done.stdout.count("verified, its SHA-256") == 2
+    assert "KEPT BY WHAT IS SHOWN" in done.stdout  # by audit
+    assert "A bound of this size says little by itself" in done.stderr  # of the bank at epsilon 6
     assert "NOT PROTECTED" in done.stderr  # of words alone
-    statement = dptext.PrivacyStatement.from_json((tmp_path / "private.jsonl.privacy.json").read_text())
-    assert "the column 'stars', as it was" in statement.exposed
-    assert "Maria" not in (tmp_path / "private.jsonl").read_text()
+    assert (tmp_path / "page.html").stat().st_size > 0
+    assert (tmp_path / "CARD.md").stat().st_size > 0
+    pool = set(texts_in(tmp_path / "dptext-demo" / "pool.jsonl"))
+    for name, number in ("shared.jsonl", 3000), ("sentences.jsonl", 6542):
+        made = texts_in(tmp_path / name)
+        assert (len(made), set(made) <= pool) == (number, True)
+    promised = {
+        name: dptext.PrivacyStatement.from_json((tmp_path / f"{name}.privacy.json").read_text())
+        for name in ("shared.jsonl", "sentences.jsonl", "vectors.parquet", "words.jsonl")
+    }
+    assert {name: each.epsilon for name, each in promised.items() if name != "words.jsonl"} == {
+        "shared.jsonl": 1.0,
+        "sentences.jsonl": 6.0,
+        "vectors.parquet": 3.0,
+    }
+    assert promised["shared.jsonl"].unit == "user"
+    assert "the column 'intent', as it was" in promised["words.jsonl"].exposed
 
 
 @pytest.mark.spark
@@ -48,27 +98,114 @@ def test_the_spark_example_runs_by_copy_and_paste(tmp_path):
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "per unit of summed euclidean distance" in done.stdout
-    assert "Maria" not in done.stdout
     statement = dptext.PrivacyStatement.from_json((tmp_path / "reviews.parquet.privacy.json").read_text())
     assert statement.parameters["engine"] == "spark"
     assert (tmp_path / "reviews.parquet" / "_SUCCESS").exists()
 
 
-def test_every_command_and_target_that_the_readme_names_exists():
-    makefile = (Path(__file__).parent.parent / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"`?make (\w+)", README)):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for document in re.findall(r"\]\(([\w/.]+)\)", README):
-        assert (Path(__file__).parent.parent / document).exists(), document
+def test_every_block_of_the_readme_is_of_a_kind_that_is_run_or_checked():
+    kinds = [kind for kind, _ in fences(README)]
+    assert set(kinds) == {"console", "pycon", "python", "sh"}  # console above; pycon as doctests; python on Spark
+    assert (kinds.count("python"), kinds.count("sh")) == (1, 1)
+    for kind, block in fences(README):
+        assert kind != "console" or all(line.startswith(("$ ", "    ")) for line in block.splitlines())
+        assert kind != "sh" or all(line.startswith("pip install ") for line in block.splitlines())
+
+
+@pytest.mark.parametrize("page", [README, INSTALL], ids=["README", "install"])
+def test_what_is_installed_has_these_extras_and_this_name(page):
+    lines = re.findall(r'pip install "([^"]+)"', page)
+    assert {re.sub(r"\[.*", "", each) for each in lines} == {
+        "./dptext",
+        ".",
+        f"dist/dptext-{PROJECT['version']}-py3-none-any.whl",
+    }
+    for each in lines:
+        assert set(re.search(r"\[(.*)\]", each)[1].split(",")) <= EXTRAS, each
+    floor = PROJECT["requires-python"].removeprefix(">=")
+    assert f"Python {floor} or newer" in page
+
+
+def test_the_page_on_installing_has_all_extras():
+    rows = re.findall(r"^\| (`.*?) \|", INSTALL, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert named == EXTRAS - {"dev", "docs", "browser"}
+    (everything,) = PROJECT["optional-dependencies"]["all"]
+    assert set(re.search(r"\[(.*)\]", everything)[1].split(",")) == named - {"all", "presidio"}
+    assert "all of these but `presidio`" in INSTALL
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *FIRST_PAGES], ids=lambda page: page.stem)
+def test_every_file_command_and_target_that_is_named_exists(page):
+    said = page.read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make (\S+?)`", said)):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
+    for document in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", said):
+        assert (page.parent / document).exists() or document.split("/")[-2] in ("commands", "notebooks"), document
+    for name in re.findall(r"(?<![\w/])dptext\.([\w.]+\w)", said):
+        if name.split(".")[0] not in ("representations", "synthesis"):
+            assert hasattr(dptext, name.split(".")[0]), name
+
+
+def test_the_papers_stand_there_with_their_true_epsilon():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    ome = published.OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, unsafe_as_published=True).statement(50)
+    dpnr = published.DPNR(epsilon=1.0, unsafe_as_published=True).statement(64)
+    dptext_as_printed = published.DPText(epsilon=1.0, unsafe_as_published=True).statement(64)
+    assert (ome.claimed_epsilon, dpnr.claimed_epsilon, dptext_as_printed.claimed_epsilon) == (1.0, 1.0, 1.0)
+    assert dpnr.epsilon == 64
+    assert dptext_as_printed.epsilon == float("inf")
+    vectors = dptext.load_vectors("glove-6b-50d", limit=50_000)
+    worst = dptext.TEM(vectors, epsilon=5.0).statement.guarantee
+    assert "never more than 35.46 for a pair" in str(worst)
+    for page in README, index:
+        (row,) = re.findall(r"^\| \[Towards Differentially Private Text Representations\].*$", page, re.MULTILINE)
+        assert f"{ome.epsilon:,.0f}" in row
+        (row,) = re.findall(r"^\| \[Differentially Private Representation for NLP.*$", page, re.MULTILINE)
+        assert "times the dimension" in row
+        (row,) = re.findall(r"^\| \[Privacy Preserving Text Representation Learning\].*$", page, re.MULTILINE)
+        assert "infinite" in row
+    assert "up to 35.5 (50,000 words)" in README
+
+
+def test_what_is_shown_as_having_come_out_are_public_texts():
+    by_text = {each.text: each.label for each in sample()[1::2]}  # the half that is the pool of the demo
+    for page in README, (DOCS / "start" / "readable.md").read_text(encoding="utf-8"):
+        rows = re.findall(r"^\| ([A-Z]\w+) \| ([a-z].*?) \|$", page, re.MULTILINE)
+        assert len(rows) == 3
+        assert [by_text[text] for _, text in rows] == [intent for intent, _ in rows]
+    private = {each.text for each in sample()[::2]}
+    for name, made in ("sentences", by_text), ("words", None):
+        page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| ([a-z].*?) \| ([a-z].*?) \|$", page, re.MULTILINE)
+        pairs = [each for each in rows if each[0] in private]
+        assert len(pairs) == 3
+        assert made is None or all(after in made for _, after in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the pages are for a POSIX shell")
+def test_the_first_pages_quote_what_the_commands_say(tmp_path):
+    run(["dptext demo"], tmp_path)
+    for name in WALKS:
+        page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
+        lines = typed(page)
+        assert lines[0] == "dptext demo"
+        shutil.copytree(tmp_path / "dptext-demo", tmp_path / name / "dptext-demo")
+        done = run(lines[1:], tmp_path / name)
+        said = " ".join((done.stdout + " " + done.stderr).split())
+        quotes = [block for kind, block in fences(page) if kind == "text"]
+        assert quotes, name
+        for line in "".join(quotes).splitlines():
+            assert " ".join(line.split()) in said, f"{name}: {line}"
 
 
 def test_the_walks_for_contributors_lead_to_files_that_are_there():
-    guide = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     source = Path(dptext.__file__).parent
     named = set(re.findall(r"`(?:dptext/)?([a-z_]+(?:/[a-z_]+)*\.py)\b", guide))
     assert len(named) > 20
-    root = Path(__file__).parent.parent
-    assert [each for each in sorted(named) if not ((source / each).is_file() or (root / each).is_file())] == []
+    assert [each for each in sorted(named) if not ((source / each).is_file() or (ROOT / each).is_file())] == []
     rooms = {each.name for each in source.iterdir() if each.is_dir() and each.name != "__pycache__"}
     picture = guide.split("```")[1]
     assert [each for each in sorted(rooms) if each not in picture.split() and f"{each}," not in picture] == []
