@@ -1,0 +1,148 @@
+"""The ways that the playground offers, and the one object that shows them.
+
+A way is loaded when it is shown for the first time; what it found of the last text is kept, so that another epsilon
+costs little.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from threading import Lock
+from types import MappingProxyType
+from typing import Protocol
+
+from dptext.checks import choice as one_of
+from dptext.checks import number, whole
+from dptext.errors import ParameterError
+from dptext.playground.shown import Shown
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "Playground", "Way", "load"]
+
+MOST_CHARACTERS = 2000
+"""A text may have so many."""
+MOST_DRAWS = 20
+_WORDS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to make text private.
+
+    Attributes:
+        title: for people.
+        choices: mechanisms one may choose; the first is the usual one.
+        epsilons: the least, the most, and where to start.
+        delta: of its promise; None: it has none.
+    """
+
+    title: str
+    choices: tuple[str, ...]
+    epsilons: tuple[float, float, float]
+    delta: float | None = None
+
+
+WAYS: Mapping[str, Way] = MappingProxyType(
+    {
+        "words": Way("Words become other words", ("TEM", "SubsetSelection"), (0.5, 20.0, 4.0)),
+        "sentences": Way("A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0)),
+        "synthetic": Way("Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), 1e-6),
+        "vectors": Way("A text becomes a private vector", ("PrivUnit", "L2Laplace", "Gaussian"), (0.5, 50.0, 8.0)),
+    }
+)
+
+
+class _Showing(Protocol):
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown: ...
+
+
+class Playground:
+    """What a text becomes, in each of the ways. Safe to use from several threads, which wait for one another."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, _Showing] = {}
+        self._lock = Lock()
+
+    def show(
+        self,
+        way: str,
+        text: str,
+        epsilon: float,
+        choice: str | None = None,
+        neighbour: str | None = None,
+        draws: int = 3,
+    ) -> Shown:
+        """What a text becomes, how likely, what an attacker gets, and what is promised.
+
+        Args:
+            way: a key of `WAYS`.
+            text: at most `MOST_CHARACTERS`.
+            epsilon: within the way's ``epsilons``.
+            choice: one of the way's ``choices``; None: the first.
+            neighbour: the other text, of the same length at most; None: one that suits.
+            draws: how many outputs to draw, at most `MOST_DRAWS`.
+
+        Raises:
+            ParameterError: another way or choice; an empty or too long text; an epsilon outside. No message holds the
+                text.
+        """
+        found = WAYS[one_of("way", way, tuple(WAYS))]
+        choice = found.choices[0] if choice is None else one_of("choice", choice, found.choices)
+        least, most, _ = found.epsilons
+        epsilon = number("epsilon", epsilon, least=least, most=most)
+        draws = whole("draws", draws, least=1, most=MOST_DRAWS)
+        text = _checked("text", text)
+        neighbour = None if neighbour is None else _checked("neighbour", neighbour)
+        with self._lock:
+            if way not in self._loaded:
+                self._loaded[way] = self._ways[way]()
+            return self._loaded[way].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
+
+    @cached_property
+    def samples(self) -> tuple[tuple[str, str], ...]:
+        """(title, text): public texts to try, one of each intent of the bundled sample."""
+        found: dict[str, str] = {}
+        for row in _bundled("train"):
+            if row["intent"] not in found and len(row["text"].split()) >= 8:
+                found[row["intent"]] = row["text"]
+        return tuple(found.items())
+
+    @cached_property
+    def _vectors(self) -> WordVectors:
+        return load_vectors("glove-6b-50d", limit=_WORDS)
+
+    @property
+    def _ways(self) -> dict[str, Callable[[], _Showing]]:
+        return {"words": self._words}
+
+    def _words(self) -> _Showing:
+        from dptext.playground.words import Words
+
+        return Words(self._vectors)
+
+
+def load() -> Playground:
+    """The playground, on the vectors and the sample that come with the extra ``playground``."""
+    return Playground()
+
+
+def _checked(name: str, text: str) -> str:
+    if not isinstance(text, str):
+        raise ParameterError(f"{name} must be a string, got {type(text).__name__}")
+    if not text.strip():
+        raise ParameterError(f"{name} is empty: type some words")
+    if len(text) > MOST_CHARACTERS:
+        raise ParameterError(f"{name} must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}")
+    return text
+
+
+def _bundled(name: str) -> list[dict[str, str]]:
+    """The sample that `dptext.cli.demo` uses."""
+    content = (files("dptext") / "cli" / "sample" / f"snips-{name}.jsonl.gz").read_bytes()
+    return [json.loads(line) for line in gzip.decompress(content).decode().splitlines()]
