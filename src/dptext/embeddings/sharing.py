@@ -116,7 +116,9 @@ class Shareable:
     ) -> None:
         """Write what may be shared into a folder: vectors, statements and a card, whole or not at all.
 
-        `dptext.load_vectors` gives the vectors back with their statement.
+        `dptext.load_vectors` gives the vectors back with their statement. The file system adds times and owners:
+        ``tar --owner=0 --group=0 --mtime=@0`` leaves them out of an archive. Add the licence of the public vectors that
+        these started from.
 
         Args:
             folder: where (`dptext.embeddings.sharing` says what will be in it).
