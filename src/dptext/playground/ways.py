@@ -6,12 +6,9 @@ costs little.
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from threading import Lock
 from types import MappingProxyType
 from typing import Protocol
@@ -19,6 +16,7 @@ from typing import Protocol
 from dptext.checks import choice as one_of
 from dptext.checks import number, whole
 from dptext.errors import ParameterError
+from dptext.playground.samples import Samples
 from dptext.playground.shown import Shown
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -28,6 +26,7 @@ __all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "Playground", "Way", "load"]
 MOST_CHARACTERS = 2000
 """A text may have so many."""
 MOST_DRAWS = 20
+DELTA = 1e-6
 _WORDS = 20_000
 
 
@@ -52,8 +51,10 @@ WAYS: Mapping[str, Way] = MappingProxyType(
     {
         "words": Way("Words become other words", ("TEM", "SubsetSelection"), (0.5, 20.0, 4.0)),
         "sentences": Way("A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0)),
-        "synthetic": Way("Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), 1e-6),
-        "vectors": Way("A text becomes a private vector", ("PrivUnit", "L2Laplace", "Gaussian"), (0.5, 50.0, 8.0)),
+        "synthetic": Way("Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), DELTA),
+        "vectors": Way(
+            "A text becomes a private vector", ("PrivUnit", "L2Laplace", "Gaussian"), (0.5, 50.0, 8.0), DELTA
+        ),
     }
 )
 
@@ -68,6 +69,7 @@ class Playground:
     def __init__(self) -> None:
         self._loaded: dict[str, _Showing] = {}
         self._lock = Lock()
+        self._texts = Samples()
 
     def show(
         self,
@@ -106,12 +108,8 @@ class Playground:
 
     @cached_property
     def samples(self) -> tuple[tuple[str, str], ...]:
-        """(title, text): public texts to try, one of each intent of the bundled sample."""
-        found: dict[str, str] = {}
-        for row in _bundled("train"):
-            if row["intent"] not in found and len(row["text"].split()) >= 8:
-                found[row["intent"]] = row["text"]
-        return tuple(found.items())
+        """(title, text): public texts to try."""
+        return self._texts.to_try
 
     @cached_property
     def _vectors(self) -> WordVectors:
@@ -119,12 +117,32 @@ class Playground:
 
     @property
     def _ways(self) -> dict[str, Callable[[], _Showing]]:
-        return {"words": self._words}
+        return {
+            "words": self._words,
+            "sentences": self._sentences,
+            "synthetic": self._synthetic,
+            "vectors": self._private_vectors,
+        }
 
     def _words(self) -> _Showing:
         from dptext.playground.words import Words
 
         return Words(self._vectors)
+
+    def _sentences(self) -> _Showing:
+        from dptext.playground.sentences import Sentences
+
+        return Sentences(self._vectors, self._texts)
+
+    def _synthetic(self) -> _Showing:
+        from dptext.playground.synthetic import Synthetic
+
+        return Synthetic(self._vectors, self._texts, DELTA)
+
+    def _private_vectors(self) -> _Showing:
+        from dptext.playground.vectors import Vectors
+
+        return Vectors(self._vectors, self._texts, WAYS["vectors"].epsilons[:2], DELTA)
 
 
 def load() -> Playground:
@@ -140,9 +158,3 @@ def _checked(name: str, text: str) -> str:
     if len(text) > MOST_CHARACTERS:
         raise ParameterError(f"{name} must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}")
     return text
-
-
-def _bundled(name: str) -> list[dict[str, str]]:
-    """The sample that `dptext.cli.demo` uses."""
-    content = (files("dptext") / "cli" / "sample" / f"snips-{name}.jsonl.gz").read_bytes()
-    return [json.loads(line) for line in gzip.decompress(content).decode().splitlines()]

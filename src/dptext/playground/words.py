@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext.calibration.outcomes import Floats, distances_from
-from dptext.playground.overlaps import overlap_of_places
+from dptext.playground.in_words import SAME, attacker, promised, told_apart
+from dptext.playground.overlaps import Between, overlap_of_places
 from dptext.playground.shown import Attacker, Neighbours, Piece, Shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.vulnerability import best_guesses
-from dptext.privacy.wording import Strength, in_a_table, strength_in_brief
 from dptext.text.tokens import Kind, Token, split
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
@@ -71,13 +71,10 @@ class Words:
         statement = mechanism.document_statement(len(words))
         drawn, _ = mechanism.replacing()([text] * draws, RandomBits())
         shares = self._shares(mechanism, sorted({*words, *(row for row in second.rows if row >= 0)}))
-        strength = Strength.of_promise(statement)
         return Shown(
             way="words",
             epsilon=epsilon,
-            promise=in_a_table(statement)[0].removesuffix(strength.value).rstrip(),
-            strength=strength_in_brief(statement, attacks_follow=False)[0],
-            protects=strength is Strength.PROTECTS,
+            **promised(statement),
             pieces=tuple(self._piece(token, row, shares) for token, row in zip(first.tokens, first.rows, strict=True)),
             draws=tuple(drawn),
             attacker=self._attacker(mechanism, sorted(set(words)), shares),
@@ -124,12 +121,12 @@ class Words:
         candidates = [*words, *fill]
         prior = np.full(len(candidates), 1 / len(candidates))
         found = best_guesses([np.array([known[row] for row in candidates])], prior)
-        says = (
-            f"Somebody who knows the mechanism, and that a word is one of {len(candidates)} (those of this text and "
-            "the most frequent ones, all equally likely), names the right one from what came out in "
-            f"{found.rate:.1%} of the cases, computed exactly; blindly in {found.blind:.1%}."
+        return attacker(
+            f"that a word is one of {len(candidates)} (those of this text and the most frequent ones, all equally "
+            "likely)",
+            Between.exactly(found.rate),
+            found.blind,
         )
-        return Attacker(says, found.rate, found.blind)
 
     def _neighbours(self, first: _Text, second: _Text, shares: dict[int, Floats]) -> Neighbours:
         if first.layout != second.layout:
@@ -137,21 +134,14 @@ class Words:
             return Neighbours(first.text, second.text, 0.0, (), says)
         changed = [(one, other) for one, other in zip(first.rows, second.rows, strict=True) if one != other]
         if not changed:
-            says = "Both give the same outputs with the same chances: nobody can tell them apart."
-            return Neighbours(first.text, second.text, 1.0, (), says)
-        low, high = overlap_of_places([(shares[one], shares[other]) for one, other in changed])
+            return Neighbours(first.text, second.text, 1.0, (), SAME)
+        found = overlap_of_places([(shares[one], shares[other]) for one, other in changed])
         one, other = (shares[row] for row in changed[0])
         top = _largest(np.maximum(one, other), _OUTCOMES)
         named = [(self._vectors.words[row], float(one[row]), float(other[row])) for row in top]
         left_one, left_other = (max(0.0, 1.0 - float(each[top].sum())) for each in (one, other))
-        exact = "computed exactly" if low == high else f"between {low:.1%} and {high:.1%}, computed"
-        says = (
-            f"Their outputs overlap by {(low + high) / 2:.1%} ({exact}): somebody who holds both for equally likely is "
-            f"right in {1 - (low + high) / 4:.1%} of the cases."
-        )
-        return Neighbours(
-            first.text, second.text, (low + high) / 2, (*named, ("any other word", left_one, left_other)), says
-        )
+        named.append(("any other word", left_one, left_other))
+        return Neighbours(first.text, second.text, found.middle, tuple(named), told_apart(found))
 
 
 def _largest(values: Floats, count: int) -> list[int]:
