@@ -1,0 +1,550 @@
+"""The pictures of the mechanisms' pages, drawn by the mechanisms themselves while the site is built.
+
+Each function of `FIGURES` draws on a figure of matplotlib and returns the numbers that it has drawn, so that a test can
+compare them with the mechanism's own. Nothing is kept: mkdocs-gen-files writes the pictures into the virtual folder
+``mechanisms/figures``. To look at them: ``python docs/scripts/figures.py FOLDER``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+import dptext
+from dptext.drawing import grey, labelled, legend_below, next_style
+
+Numbers = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+FOLDER = "mechanisms/figures"
+SIZE = 20_000
+WORDS = ("doctor", "monday")
+EPSILONS = (2.0, 5.0, 10.0)
+GROUPS = {"itself": 1, "1-10": 11, "11-100": 101, "101-\n1,000": 1_001, "1,001-\n10,000": 10_001, "farther": SIZE}
+"""Words by nearness to the true one, and the rank at which the next group begins."""
+DRAWS = 1_500
+DIMENSION = 64
+BUDGETS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+_STYLE = {
+    "svg.hashsalt": "dptext",
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.6,
+}
+_BARS = ({"fc": "1.0", "hatch": "....."}, {"fc": "0.6"}, {"fc": "0.1"})
+
+
+@cache
+def vectors() -> dptext.WordVectors:
+    """The words of all pictures of word mechanisms."""
+    return dptext.load_vectors("glove-6b-50d", limit=SIZE)
+
+
+@cache
+def ranked(word: str) -> Any:
+    """All rows by Euclidean distance from a word, itself first."""
+    matrix, row = vectors().matrix.astype(np.float64), vectors().vocabulary.row(word)
+    far = np.square(matrix - matrix[row]).sum(axis=1)
+    far[row] = -1.0
+    return np.argsort(far, kind="stable")
+
+
+@cache
+def sample_texts() -> tuple[str, ...]:
+    """Utterances of SNIPS that come with the package: public texts for the pictures of texts."""
+    from dptext.cli.demo import _bundled
+
+    return tuple(each.text for each in _bundled("train")[1::16])
+
+
+@cache
+def listed() -> list[str]:
+    """The words in the order of the list that `dptext.OrderedList` walks."""
+    places = dptext.OrderedList(vectors(), epsilon=1.0).places
+    return [vectors().words[row] for row in np.argsort(places)]
+
+
+# -- word mechanisms -----------------------------------------------------------------------------------------------
+
+
+def shares_of(mechanism: dptext.words.mechanism.WordMechanism, word: str) -> Any:
+    """(6,) chance that a word comes out in each of `GROUPS`: exact where the mechanism can say it, else of draws."""
+    order = ranked(word)
+    if hasattr(mechanism, "probabilities"):
+        chances = mechanism.probabilities(word)
+    else:
+        rows = np.full(DRAWS, vectors().vocabulary.row(word))
+        drawn = mechanism.sample_rows(rows, dptext.privacy.randomness.RandomBits(24))
+        chances = np.bincount(drawn, minlength=len(order)) / DRAWS
+    running = np.cumsum(chances[order])
+    ends = [0.0, *(running[end - 1] for end in GROUPS.values())]
+    return np.diff(ends)
+
+
+def words(
+    figure: Figure, kind: str, *, epsilons: Sequence[float] = EPSILONS, name: str = "epsilon {:g}", **options: Any
+) -> Numbers:
+    """Where two words go at three epsilons; the same axes for all mechanisms."""
+    axes = figure.subplots(1, 2, sharey=True)
+    build: Any = getattr(dptext, kind)
+    found: Numbers = {}
+    if kind == "OrderedList":
+        options["order"] = listed()
+    for epsilon, style, shift in zip(epsilons, _BARS, (-0.27, 0.0, 0.27), strict=True):
+        mechanism = build(vectors(), epsilon=epsilon, **options)
+        label = name.format(epsilon, mechanism.statement.epsilon)
+        for each, word in zip(axes, WORDS, strict=True):
+            shares = found[f"{word} {epsilon:g}"] = shares_of(mechanism, word)
+            each.bar(np.arange(len(GROUPS)) + shift, shares, 0.27, ec="0.1", lw=0.6, label=label, **style)
+    for each, word in zip(axes, WORDS, strict=True):
+        each.set(title=f'what becomes of "{word}"', ylim=(0, 1), xticks=range(len(GROUPS)))
+        each.set_xticklabels(list(GROUPS), fontsize=7.5)
+        each.set_xlabel("rank among the nearest words")
+        each.grid(visible=True, axis="y", color="0.9", linewidth=0.6)
+        each.set_axisbelow(True)
+    axes[0].set_ylabel("chance")
+    axes[1].legend(fontsize=8, loc="upper center")
+    return found
+
+
+def truncated_gumbel(figure: Figure) -> Numbers:
+    """What pairs of a word lose at least, beside what the paper prints."""
+    known = dptext.load_vectors("glove-6b-50d", limit=2_000)
+    mechanism = dptext.TruncatedGumbel(known, epsilon=100.0, scale=1.0, unsafe_as_published=True)
+    word = WORDS[0]
+    row = known.vocabulary.row(word)
+    far = np.linalg.norm(known.matrix.astype(np.float64) - known.matrix[row], axis=1)
+    order = np.argsort(far)[1:]
+    lost, printed = mechanism.least_loss(word)[order], mechanism.epsilon * far[order]
+    axes = figure.subplots()
+    axes.plot(far[order], lost, color=grey(axes), lw=1.6, label="true loss, at least")
+    axes.plot(far[order], printed, color=grey(axes, 0.55), ls="--", lw=1.6, label="printed: 100 x distance")
+    axes.set(yscale="log", xlim=(float(far[order][0]), float(far[order][-1])))
+    labelled(axes, f'distance of the other word from "{word}"', "privacy loss in nats")
+    return {"distance": far[order], "lost": lost, "printed": printed}
+
+
+BAGS = (
+    ("the doctor saw a nurse", "a nurse saw the doctor"),
+    ("the doctor saw a nurse", "a physician met the patient"),
+    ("the doctor saw a nurse", "we eat pizza on monday"),
+)
+
+
+def bag_losses(one: str, other: str, *, epsilon: float) -> tuple[float, float]:
+    """What two texts of as many words lose at most, place by place and as bags (the cheapest of all pairings)."""
+    mechanism = dptext.TEM(vectors(), epsilon=epsilon)
+    rows = [np.array([vectors().vocabulary.row(word) for word in text.split()]) for text in (one, other)]
+    points = [vectors().matrix[each].astype(np.float64) for each in rows]
+    far = np.linalg.norm(points[0][:, None] - points[1][None], axis=2)
+    losses = epsilon * np.minimum(far, mechanism.threshold)
+    places = range(len(losses))
+    return float(np.trace(losses)), min(
+        float(sum(losses[place, to] for place, to in zip(places, each, strict=True))) for each in permutations(places)
+    )
+
+
+def bags(figure: Figure) -> Numbers:
+    """Losses of three pairs of texts, with their order and without."""
+    found = np.array([bag_losses(*pair, epsilon=EPSILONS[0]) for pair in BAGS])
+    axes = figure.subplots()
+    at = np.arange(len(BAGS))
+    axes.barh(at - 0.18, found[:, 0], 0.34, ec="0.1", lw=0.6, fc="0.6", label="words in their order")
+    axes.barh(at + 0.18, found[:, 1], 0.34, ec="0.1", lw=0.6, fc="0.1", label="as bags")
+    for place, value in zip([*(at - 0.18), *(at + 0.18)], found.T.reshape(-1), strict=True):
+        axes.text(value + 0.5, place, f"{value:.3g}", va="center", fontsize=8)
+    axes.set_yticks(at, [f"{one}\n{other}" for one, other in BAGS])
+    axes.invert_yaxis()
+    labelled(axes, "privacy loss in nats, at most (TEM, epsilon 2 a unit of distance)", "")
+    return {"place by place": found[:, 0], "bags": found[:, 1]}
+
+
+def sampler(figure: Figure) -> Numbers:
+    """How far TEM's integers are from its formula, for every word, beside what is proved."""
+    mechanism = dptext.TEM(vectors(), epsilon=5.0)
+    table, row = mechanism.distance_table(), np.array([vectors().vocabulary.row(WORDS[0])])
+    squared = table.squared(table.rows(row), table.columns(0, SIZE))[0]
+    far = np.sqrt(squared) * table.step
+    capped = np.minimum(far, mechanism.threshold)
+    weights = mechanism.weights([WORDS[0]])[0]
+    off = np.abs(np.log(weights.astype(np.float64)) - 44 * math.log(2) + 2.5 * capped)
+    theta = (mechanism.slack - 2 * mechanism.epsilon * table.rounding) / 4
+    axes = figure.subplots()
+    order = np.argsort(far)
+    axes.plot(far[order], np.maximum(off[order], 1e-9), ".", ms=2, color=grey(axes, 0.6), label="a word")
+    axes.axhline(theta, color=grey(axes), lw=1.4, label=f"proved: theta = {theta:.1e}")
+    axes.set(yscale="log", ylim=(1e-9, 1e-4))
+    labelled(axes, f'distance from "{WORDS[0]}"', "|ln(integer weight) - ln(formula)|")
+    return {"off": off, "theta": theta, "slack": mechanism.slack}
+
+
+# -- randomizers ---------------------------------------------------------------------------------------------------
+
+
+def error_of(name: str, epsilon: float) -> float:
+    """E||z - x||^2 in 64 dimensions for a vector of length 1, as `dptext.recommend` counts it."""
+    options = {"delta": 1e-5} if name == "Gaussian" else {}
+    channel = getattr(dptext, name)(epsilon=epsilon, **options).channel(DIMENSION)
+    limit = 3 / math.sqrt(DIMENSION) if channel.domain == "unit cube" else 1.0  # where coordinates are cut
+    return limit**2 * channel.expected_squared_error
+
+
+def _errors(axes: Any, names: Sequence[str]) -> Numbers:
+    """Errors over epsilon, on the same axes for all randomizers; that of PrivUnit beside them."""
+    found: Numbers = {}
+    for name in dict.fromkeys((*names, "PrivUnit")):
+        found[name] = np.array([error_of(name, epsilon) for epsilon in BUDGETS])
+        style = next_style(axes)
+        axes.plot(BUDGETS, found[name], label=name, markersize=4, **style)
+    axes.axhline(1.0, color=grey(axes, 0.5), lw=0.8)
+    axes.set(xscale="log", yscale="log", ylim=(0.2, 2e5))
+    axes.set_xticks(BUDGETS, [f"{each:g}" for each in BUDGETS])
+    axes.minorticks_off()
+    labelled(axes, "epsilon", "squared error (line: 1, as far as\na vector is long)", "64 dimensions")
+    return found
+
+
+def _outputs(axes: Any, kinds: Mapping[str, Any]) -> Numbers:
+    """Draws around one vector of the plane."""
+    x = np.array([[0.8, 0.6]])
+    found: Numbers = {}
+    for (label, randomizer), marker, share in zip(kinds.items(), "o^s", (1.0, 0.6, 0.4), strict=False):
+        drawn = found[label] = randomizer.randomize(np.repeat(x, 150, axis=0), seed=24)
+        axes.plot(*drawn.T, marker, ms=2.6, mew=0.6, mfc="none", color=grey(axes, share), label=label)
+    axes.plot(*x[0], "*", ms=13, color=grey(axes), mec=(1, 1, 1), label="the vector")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_title("150 private vectors of one, epsilon 4, in the plane")
+    axes.grid(visible=True, color=grey(axes, 0.1), linewidth=0.6)
+    axes.set_axisbelow(True)
+    legend_below(axes)
+    return found
+
+
+def privunit(figure: Figure) -> Numbers:
+    """Outputs of PrivUnit and PrivUnitG, and their errors."""
+    left, right = figure.subplots(1, 2)
+    kinds = {"PrivUnit": dptext.PrivUnit(epsilon=4.0), "PrivUnitG": dptext.PrivUnitG(epsilon=4.0)}
+    return {"drawn": _outputs(left, kinds), "errors": _errors(right, ["PrivUnit", "PrivUnitG"])}
+
+
+def additive(figure: Figure) -> Numbers:
+    """Outputs of additive noise, and its errors."""
+    left, right = figure.subplots(1, 2)
+    kinds = {
+        "Laplace": dptext.Laplace(epsilon=4.0),
+        "L2Laplace": dptext.L2Laplace(epsilon=4.0),
+        "Gaussian": dptext.Gaussian(epsilon=4.0, delta=1e-5),
+    }
+    return {"drawn": _outputs(left, kinds), "errors": _errors(right, ["Laplace", "L2Laplace", "Gaussian"])}
+
+
+def numbers(figure: Figure) -> Numbers:
+    """What the mechanisms of the cube send for one number, and their errors for vectors."""
+    left, right = figure.subplots(1, 2)
+    edges = np.linspace(-2.5, 2.5, 51)
+    found: Numbers = {}
+    forms = ({"fc": "0.8", "ec": "0.1", "lw": 0.8}, {"fc": "none", "ec": "0.1", "lw": 1.2, "ls": "--"})
+    for kind, form in zip((dptext.Piecewise, dptext.OneBit), forms, strict=True):
+        drawn = kind(epsilon=2.5).randomize(np.full((20_000, 1), 0.5), seed=24)[:, 0]
+        found[kind.__name__] = drawn
+        left.hist(
+            drawn,
+            edges,
+            weights=np.full(len(drawn), 1 / len(drawn)),
+            label=kind.__name__,
+            histtype="stepfilled",
+            **form,
+        )
+    left.axvline(0.5, color=grey(left), lw=0.8, ls=":", label="the number")
+    labelled(left, "what is sent", "share of draws", "one number, .5, at epsilon 2.5")
+    return {"drawn": found, "errors": _errors(right, ["Piecewise", "Hybrid", "OneBit"])}
+
+
+def bits(figure: Figure) -> Numbers:
+    """How often WeightedBits flips each bit; how far shares of things are off that unary codes estimate."""
+    from dptext.representations.bits import bit_budgets
+
+    left, right = figure.subplots(1, 2)
+    found: Numbers = {}
+    for epsilon in (2.0, 8.0):
+        chances = found[f"flips {epsilon:g}"] = 1 / (1 + np.exp(bit_budgets(epsilon, 6)[::-1]))
+        left.plot(range(1, 7), chances, label=f"epsilon {epsilon:g} a number", markersize=5, **next_style(left))
+    left.axhline(0.5, color=grey(left, 0.5), lw=0.8, label="a coin: nothing is said")
+    left.set_ylim(0, 0.55)
+    labelled(left, "bit of 6, the heaviest first", "chance to be flipped", "WeightedBits")
+    kinds, people = 100, 10_000
+    for kind in (dptext.SymmetricUnary, dptext.OptimizedUnary):
+        variance = [kind(epsilon=each).expected_squared_error(kinds) / kinds for each in BUDGETS[:4]]
+        found[kind.__name__] = np.sqrt(np.array(variance) / people)
+        right.plot(BUDGETS[:4], found[kind.__name__], label=kind.__name__, markersize=5, **next_style(right))
+    right.set(xscale="log", yscale="log")
+    right.set_xticks(BUDGETS[:4], [f"{each:g}" for each in BUDGETS[:4]])
+    right.minorticks_off()
+    labelled(right, "epsilon", "error of a share", "shares of 100 things, 10,000 people")
+    return found
+
+
+def published(figure: Figure) -> Numbers:
+    """The epsilon that papers print beside the one that is true, for 50 numbers."""
+    from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
+
+    claimed, found = 1.0, {}
+    for kind in (SUE, OUE, OME, DPNR, DPText):
+        found[kind.__name__] = kind(epsilon=claimed, unsafe_as_published=True).statement(50).epsilon
+    axes = figure.subplots()
+    at, end = np.arange(len(found)), 2e4
+    true = [min(each, end) for each in found.values()]
+    axes.barh(at - 0.18, claimed, 0.34, ec="0.1", lw=0.6, fc="1.0", hatch=".....", label="printed")
+    axes.barh(at + 0.18, true, 0.34, ec="0.1", lw=0.6, fc="0.1", label="true")
+    for place, value in zip(at, found.values(), strict=True):
+        said = f"{value:,.4g}" if math.isfinite(value) else "infinite"
+        axes.text(min(value, end) * 1.1, place + 0.18, said, va="center", fontsize=8)
+    axes.set_yticks(at, list(found))
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlim=(0.3, 1e5))
+    labelled(axes, "epsilon for one vector of 50 numbers", "")
+    return found
+
+
+def private_vectors(figure: Figure) -> Numbers:
+    """The least error by dimension, at three budgets."""
+    axes, found = figure.subplots(), {}
+    for epsilon in (2.0, 8.0, 32.0):
+        best = dptext.recommend(128, epsilon)
+        best.plot(axes)
+        found[f"{epsilon:g}"] = sorted([*best.narrower, (best.dimension, best.candidates[0].error)])
+    axes.set_title("")
+    axes.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
+    axes.minorticks_off()
+    return found
+
+
+# -- corpora, sentences, shared vectors ----------------------------------------------------------------------------
+
+
+def votes(figure: Figure) -> Numbers:
+    """The noise of a round of votes by the number of rounds."""
+    axes, found = figure.subplots(), {}
+    rounds = (1, 2, 4, 8, 16)
+    for epsilon in (1.0, 4.0, 8.0):
+        noise = [dptext.VoteSynthesizer(epsilon=epsilon, delta=1e-6, rounds=each).threshold for each in rounds]
+        found[f"{epsilon:g}"] = np.array(noise)
+        axes.plot(rounds, noise, label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks(rounds, [str(each) for each in rounds])
+    axes.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
+    axes.minorticks_off()
+    labelled(axes, "rounds", "votes for one text that count\n(three times the noise)")
+    return found
+
+
+def synthesis(figure: Figure) -> Numbers:
+    """How many texts get the right label, by the number of people."""
+    from dptext.representations.mean_of_words import MeanOfWords
+    from dptext.synthesis.planning import expected_quality
+
+    people = (30, 100, 300, 1_000, 10_000)
+    axes, found = figure.subplots(), {"people": people}
+    texts, labels, encoder = list(sample_texts()[::2]), [str(each) for each in range(7)], MeanOfWords(vectors())
+    for epsilon in (0.5, 1.0, 4.0):
+        expected = [
+            expected_quality(
+                texts, people=count, labels=labels, epsilon=epsilon, features=encoder, cache=False, seed=24
+            )
+            for count in people
+        ]
+        agreed = found[f"{epsilon:g}"] = [each[0].agreement for each in expected]
+        axes.plot(people, agreed, label=f"epsilon {epsilon:g}", markersize=5, **next_style(axes))
+    axes.axhline(1 / 7, color=grey(axes, 0.5), lw=0.8, label="by chance")
+    axes.set(xscale="log", ylim=(0, 1))
+    labelled(axes, "people", "texts with the label that they\nwould get without noise")
+    return found
+
+
+def sentences(figure: Figure) -> Numbers:
+    """The chance that one of the texts most like the true one comes out, by epsilon."""
+    from dptext.representations.mean_of_words import MeanOfWords
+
+    encoder = MeanOfWords(vectors())
+    bank = dptext.TextBank(list(sample_texts()), encoder=encoder, name="SNIPS", licence="CC0-1.0", cache=False)
+    epsilons = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
+    near, sizes = [], []
+    for epsilon in epsilons:
+        chosen = dptext.BankRewriter(bank, epsilon=epsilon, unit="document")
+        shares = chosen.probabilities("book a table at an italian restaurant for three people")
+        near.append(float(np.sort(shares)[-chosen.size :].sum()))
+        sizes.append(chosen.size)
+    axes = figure.subplots()
+    at = np.arange(len(epsilons))
+    axes.bar(at, near, 0.6, fc="0.1", ec="0.1", lw=0.6, label="one of the k texts most like it")
+    axes.bar(
+        at,
+        1 - np.array(near),
+        0.6,
+        bottom=near,
+        fc="1.0",
+        ec="0.1",
+        lw=0.6,
+        hatch=".....",
+        label=f"any other of {len(bank):,}",
+    )
+    axes.set_xticks(at, [f"{each:g}\nk = {size}" for each, size in zip(epsilons, sizes, strict=True)])
+    axes.set(xlabel="epsilon, and the k that is best for it", ylabel="chance", ylim=(0, 1))
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return {"epsilons": epsilons, "near": near, "sizes": sizes, "bank": len(bank)}
+
+
+def cooccurrence(figure: Figure) -> Numbers:
+    """The share of what texts add to public vectors that comes through the noise."""
+    from dptext.embeddings.planning import expected_vectors
+
+    people = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
+    plan = dptext.Cooccurrence(dptext.load_vectors("glove-6b-50d", limit=2_000), epsilon=1.0).plan()
+    texts = [dptext.Document(each) for each in sample_texts()]
+    found: Numbers = {"people": people}
+    for count in people:
+        for each in expected_vectors(plan, texts, people=count):
+            found.setdefault(f"{each.epsilon:g}", []).append(each.passed)
+    axes = figure.subplots()
+    for epsilon in ("1", "4", "16"):
+        axes.plot(people, found[epsilon], label=f"epsilon {epsilon}", markersize=5, **next_style(axes))
+    axes.set(xscale="log", ylim=(-0.02, 1.02))
+    labelled(axes, "people, each with one short utterance", "share that comes\nthrough the noise")
+    return found
+
+
+def skip_gram(figure: Figure) -> Numbers:
+    """The noise of all steps beside the most that so many people can add."""
+    from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+
+    # the noise that `Participation.calibrated` finds for epsilon 8
+    training = Participation(noise_multiplier=1.273, steps=1000, delta=1e-6, rates={EVERYONE: 0.05})
+    people = np.array([100, 1_000, 10_000, 100_000])
+    axes, found = figure.subplots(), {"people": people, "noise_multiplier": training.noise_multiplier}
+    for size in (2_000, 20_000):
+        length = training.noise_multiplier * math.sqrt(size * 50)
+        ratio = found[f"{size:,}"] = length / (0.05 * math.sqrt(1000) * people)
+        axes.plot(people, ratio, label=f"{size:,} words x 50", markersize=5, **next_style(axes))
+    axes.axhline(1.0, color=grey(axes, 0.5), lw=0.8, label="as long as all gradients\ncan be together")
+    axes.set(xscale="log", yscale="log")
+    labelled(axes, "people", "length of the noise of all steps\n(epsilon 8, 1,000 steps)")
+    return found
+
+
+def hiding(figure: Figure) -> Numbers:
+    """Task and attribute, with noise and with training, as measured on blogs (papers/dptext)."""
+    rows = [json.loads(line) for line in (ROOT / "papers/dptext/results/topic, GloVe.jsonl").read_text().splitlines()]
+    curves: dict[str, Callable[[Any], bool]] = {
+        "trained to hide, and noise": lambda told: told["method"] == "ours, PrivUnit" and told["alpha"] == 1.0,
+        "noise alone": lambda told: told["method"] == "PrivUnit, no training",
+        "no protection": lambda told: told["method"] == "ORIGINAL",
+    }
+    axes = figure.subplots()
+    found: Numbers = {}
+    for name, belongs in curves.items():
+        points = []
+        for row in rows:
+            if "settings" in row and belongs(row["settings"]):
+                seen = row["numbers"]
+                best = max(seen[f"gender {each} accuracy"] for each in ("linear", "mlp", "boosting"))
+                points.append((row["settings"]["epsilon"] or math.inf, best, seen["task accuracy"]))
+                guess = seen["gender linear accuracy blind"]
+        points.sort()
+        found[name] = points
+        style = next_style(axes) | {"linestyle": "none"}
+        axes.plot([each[1] for each in points], [each[2] for each in points], label=name, markersize=6, **style)
+        for epsilon, x, y in points:
+            if math.isfinite(epsilon):
+                axes.annotate(
+                    f"epsilon {epsilon:g}", (x, y), (0, -13), textcoords="offset points", ha="center", fontsize=7
+                )
+    found["guess"] = guess
+    axes.axvline(guess, color=grey(axes, 0.5), lw=0.8, label="gender by chance")
+    axes.set(xlim=(0.5, 0.65), ylim=(0.6, 0.9))
+    labelled(axes, "how often the best of three attackers names the gender", "topic that a server reads, accuracy")
+    return found
+
+
+FIGURES: dict[str, Callable[[Figure], Numbers]] = {
+    "tem": partial(words, kind="TEM"),
+    "madlib": partial(words, kind="Madlib"),
+    "mahalanobis": partial(words, kind="Mahalanobis"),
+    "santext": partial(words, kind="SanText"),
+    "santext-plus": partial(words, kind="SanTextPlus", name="asked {:g}, true {:.3g}"),
+    "custext": partial(words, kind="CusText"),
+    "vickrey": partial(words, kind="Vickrey"),
+    "subset-selection": partial(words, kind="SubsetSelection"),
+    "ordered-list": partial(words, kind="OrderedList", epsilons=(0.01, 0.1, 1.0), name="epsilon {:g} a place"),
+    "truncated-gumbel": truncated_gumbel,
+    "bags": bags,
+    "sampler": sampler,
+    "privunit": privunit,
+    "additive-noise": additive,
+    "numbers": numbers,
+    "bits": bits,
+    "published-protocols": published,
+    "private-vectors": private_vectors,
+    "votes": votes,
+    "synthesis": synthesis,
+    "sentences": sentences,
+    "cooccurrence": cooccurrence,
+    "skip-gram": skip_gram,
+    "hiding": hiding,
+}
+"""By name of the page."""
+
+_NARROW = (
+    "truncated-gumbel",
+    "sampler",
+    "votes",
+    "private-vectors",
+    "cooccurrence",
+    "skip-gram",
+    "synthesis",
+    "hiding",
+)
+
+
+def drawn(name: str) -> tuple[Figure, Numbers]:
+    """A picture, and its numbers."""
+    with mpl.rc_context({"backend": "agg", **_STYLE}):
+        figure = Figure(figsize=(5.4 if name in _NARROW else 7.4, 3.2), layout="constrained")
+        found = FIGURES[name](figure)
+        return figure, found
+
+
+def save(name: str, file: Any) -> None:
+    """Draw a picture into a file, the same bytes for the same numbers."""
+    figure, _ = drawn(name)
+    with mpl.rc_context(_STYLE):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+
+
+def _build() -> None:
+    """Into the site that mkdocs is building."""
+    import mkdocs_gen_files
+
+    for name in FIGURES:
+        with mkdocs_gen_files.open(f"{FOLDER}/{name}.svg", "wb") as file:
+            save(name, file)
+
+
+if __name__ == "__main__":
+    for each in FIGURES:
+        save(each, Path(sys.argv[1]) / f"{each}.svg")
+elif __name__ == "<run_path>":  # mkdocs-gen-files runs it
+    _build()
