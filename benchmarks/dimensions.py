@@ -23,7 +23,7 @@ RUNS = 4
 
 
 def main(folder: str) -> None:
-    """Print the table of docs/mechanisms/vectors.md."""
+    """Print a table; docs/mechanisms/private-vectors.md has its rows for public texts."""
     with (Path(folder) / "test.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     encoder = encoder_of("glove-6b-50d")

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,8 @@ def ranked(word: str) -> Any:
 @cache
 def sample_texts() -> tuple[str, ...]:
     """Utterances of SNIPS that come with the package: public texts for the pictures of texts."""
-    from dptext.cli.demo import _bundled
-
-    return tuple(each.text for each in _bundled("train")[1::16])
+    bundled = files("dptext.cli") / "sample" / "snips-train.jsonl.gz"
+    return tuple(each.text for each in dptext.read_documents(str(bundled)))[1::16]
 
 
 @cache
@@ -435,10 +435,11 @@ def skip_gram(figure: Figure) -> Numbers:
     training = Participation(noise_multiplier=1.273, steps=1000, delta=1e-6, rates={EVERYONE: 0.05})
     people = np.array([100, 1_000, 10_000, 100_000])
     axes, found = figure.subplots(), {"people": people, "noise_multiplier": training.noise_multiplier}
-    for size in (2_000, 20_000):
-        length = training.noise_multiplier * math.sqrt(size * 50)
+    for size in (5_000, 20_000):
+        plan = dptext.SkipGram(vectors(), epsilon=training, trained_words=size).plan()
+        length = training.noise_multiplier * math.sqrt(len(plan.rows) * plan.dimension)
         ratio = found[f"{size:,}"] = length / (0.05 * math.sqrt(1000) * people)
-        axes.plot(people, ratio, label=f"{size:,} words x 50", markersize=5, **next_style(axes))
+        axes.plot(people, ratio, label=f"{size:,} words are trained", markersize=5, **next_style(axes))
     axes.axhline(1.0, color=grey(axes, 0.5), lw=0.8, label="as long as all gradients\ncan be together")
     axes.set(xscale="log", yscale="log")
     labelled(axes, "people", "length of the noise of all steps\n(epsilon 8, 1,000 steps)")

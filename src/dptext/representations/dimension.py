@@ -20,8 +20,8 @@ taken, and no fewer than 8, because chance decides what few of them keep.
 the classes' means, and w_i within the classes is noise as well: the share is sum b_i^2 / (b_i + w_i + S_k nu) over sum
 b_i. There are one fewer of them than classes; two dimensions are the least.
 
-A dimension that was chosen is as public as what the projection is fitted on. docs/mechanisms/vectors.md says how
-near it comes to the best.
+A dimension that was chosen is as public as what the projection is fitted on. docs/mechanisms/private-vectors.md says
+how near it comes to the best.
 """
 
 from __future__ import annotations

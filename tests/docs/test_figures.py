@@ -1,0 +1,239 @@
+"""The pictures show the mechanisms' own numbers, the pages say what is in them, and no mechanism lacks a page."""
+
+import importlib.util
+import io
+import math
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext.embeddings.dpsgd.participation import EVERYONE, Participation
+from dptext.representations import registry as randomizers
+from dptext.words import registry as words
+
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "mechanisms"
+PICTURE = re.compile(r"!\[([^\]]*)\]\(figures/([a-z-]+)\.svg\)")
+
+
+@cache
+def module():
+    spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "scripts" / "figures.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@cache
+def numbers(name):
+    return module().drawn(name)[1]
+
+
+def alt_texts():
+    return {name: alt for page in sorted(PAGES.glob("*.md")) for alt, name in PICTURE.findall(page.read_text())}
+
+
+NAMES = sorted(module().FIGURES)
+
+
+def test_each_picture_is_on_the_page_of_its_name_and_no_page_shows_another():
+    assert sorted(alt_texts()) == NAMES
+    for name in NAMES:
+        page = PAGES / f"{name.removesuffix('-plus')}.md"
+        assert f"(figures/{name}.svg)" in page.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_alternative_text_says_what_one_sees_with_a_number(name):
+    alt = alt_texts()[name]
+    assert 60 <= len(alt) <= 400
+    assert re.search(r"\d", alt)
+
+
+def share(value):
+    return f"{value:.0%}"
+
+
+SAID = {
+    "tem": lambda x: [
+        share(x["doctor 5"][0]),
+        share(x["monday 5"][0]),
+        share(x["monday 5"][1]),
+        share(x["doctor 2"][0]),
+    ],
+    "madlib": lambda x: [share(x["doctor 5"][0]), share(x["doctor 5"][4:].sum()), share(x["doctor 10"][0])],
+    "mahalanobis": lambda x: [share(x["doctor 5"][0])],
+    "santext": lambda x: [share(x["doctor 5"][0]), share(x["doctor 2"][0])],
+    "santext-plus": lambda x: [share(x["doctor 2"][0])],
+    "custext": lambda x: [share(x["doctor 5"][0]), share(x["doctor 5"][1])],
+    "vickrey": lambda x: [share(x["doctor 10"][0])],
+    "subset-selection": lambda x: [
+        f"{x['doctor 5'][0]:.1%}",
+        share(x["doctor 5"][2:4].sum()),
+        share(x["doctor 10"][0]),
+    ],
+    "ordered-list": lambda x: [share(x["doctor 1"][0]), share(x["monday 1"][1]), share(x["doctor 1"][1])],
+    "bags": lambda x: [f"{x['place by place'][0]:.0f} nats", f"{x['place by place'][2]:.0f} and {x['bags'][2]:.0f}"],
+    "sampler": lambda x: [f"{x['theta']:.1e}".replace("e-06", "e-6")],
+    "privunit": lambda x: [f"{x['errors']['PrivUnit'][2]:.0f} at", f"{x['errors']['PrivUnit'][5]:.1f} at"],
+    "additive-noise": lambda x: (
+        [f"{each} has" if each == "Laplace" else each for each in x["errors"]]
+        + [f"{x['errors'][each][3]:.0f}" for each in x["errors"]]
+    ),
+    "numbers": lambda x: [f"{x['errors'][each][3]:,.0f}" for each in ("Piecewise", "Hybrid", "PrivUnit")],
+    "bits": lambda x: [
+        f"{x['flips 8'][-1]:.2f}"[1:],
+        f"{x['flips 8'][0]:.2f}"[1:],
+        f"{x['SymmetricUnary'][2]:.4f}"[1:],
+        f"{x['OptimizedUnary'][2]:.4f}"[1:],
+    ],
+    "published-protocols": lambda x: [f"{x['SUE']:g} for SUE", f"{x['OME']:,.0f} for OME", f"{x['DPNR']:g} for DPNR"],
+    "private-vectors": lambda x: [
+        f"{x['8'][0][1]:.2f} in 2",
+        f"{x['8'][2][1]:.1f} in 32",
+        f"{x['8'][3][1]:.0f} in 128",
+    ],
+    "votes": lambda x: [f"{x['4'][0]:.1f} votes", f"{x['4'][4]:.0f} with 16", f"{x['1'][0]:.0f} and {x['1'][4]:.0f}"],
+    "synthesis": lambda x: [share(each) for each in x["1"][1:4]],
+    "sentences": lambda x: [
+        share(x["near"][0]),
+        f"is {x['sizes'][0]},",
+        share(x["near"][3]),
+        f"{x['bank']} utterances",
+    ],
+    "cooccurrence": lambda x: [f"{share(x['4'][1])} with 1,000", f"{share(x['4'][3])} with 10,000"],
+    "skip-gram": lambda x: [f"{x['5,000'][0]:.1f} times", f"{x['5,000'][1]:.2f} times"],
+    "hiding": lambda x: [
+        f"{share(x['no protection'][0][2])} and {share(x['no protection'][0][1])}",
+        *(f"{share(each[2])} and {share(each[1])}" for each in x["trained to hide, and noise"][:2]),
+        share(x["guess"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_numbers_in_an_alternative_text_are_those_of_the_picture(name):
+    for said in SAID[name](numbers(name)):
+        assert said in alt_texts()[name]
+
+
+EXACT = {
+    "tem": dptext.TEM,
+    "santext": dptext.SanText,
+    "santext-plus": dptext.SanTextPlus,
+    "custext": dptext.CusText,
+    "subset-selection": dptext.SubsetSelection,
+    "ordered-list": dptext.OrderedList,
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_bars_are_the_sums_of_the_probabilities_of_the_mechanism(name):
+    vectors = module().vectors()
+    epsilon, word = (0.1 if name == "ordered-list" else 5.0), "monday"
+    chances = EXACT[name](vectors, epsilon=epsilon).probabilities(word)
+    row = vectors.vocabulary.row(word)
+    far = np.linalg.norm(vectors.matrix.astype(np.float64) - vectors.matrix[row], axis=1)
+    far[row] = -1.0
+    rank = np.empty(len(far), dtype=int)
+    rank[np.argsort(far, kind="stable")] = np.arange(len(far))
+    bounds = [0, 1, 11, 101, 1_001, 10_001, len(far)]
+    expected = [chances[(rank >= low) & (rank < high)].sum() for low, high in pairwise(bounds)]
+    shown = numbers(name)[f"{word} {epsilon:g}"]
+    assert shown == pytest.approx(expected, abs=1e-9)
+    assert shown.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["madlib", "mahalanobis", "vickrey"])
+def test_bars_of_draws_add_up_to_one_and_larger_epsilons_stay_nearer(name):
+    for word in module().WORDS:
+        low, middle, high = (numbers(name)[f"{word} {epsilon:g}"] for epsilon in module().EPSILONS)
+        assert {each.sum().round(9) for each in (low, middle, high)} == {1.0}
+        assert low[0] < middle[0] < high[0]
+
+
+@pytest.mark.parametrize("name", ["privunit", "additive-noise", "numbers"])
+def test_errors_are_those_that_recommend_ranks_by(name):
+    ranked = {each.randomizer.name: each.error for each in dptext.recommend(64, 8.0, delta=1e-5).candidates}
+    place = module().BUDGETS.index(8.0)
+    for kind, errors in numbers(name)["errors"].items():
+        assert errors[place] == pytest.approx(ranked[kind], rel=1e-9)
+
+
+def test_true_epsilons_are_those_of_the_closed_forms():
+    shown, lambda_ = numbers("published-protocols"), 100.0
+    assert shown["SUE"] == pytest.approx(5.0, rel=1e-6)
+    assert shown["OUE"] == pytest.approx(500 * math.log((1 + math.exp(0.01)) / 2), rel=1e-6)
+    assert shown["OME"] == pytest.approx(250 * math.log(lambda_**3 - lambda_**2 + lambda_), rel=1e-6)
+    assert shown["DPNR"] == 50
+    assert shown["DPText"] == math.inf
+
+
+def test_the_integers_of_the_sampler_are_within_what_is_proved():
+    shown = numbers("sampler")
+    assert 0 < shown["off"].max() <= shown["theta"]
+    assert 4 * shown["theta"] < shown["slack"]
+
+
+def test_a_bag_loses_no_more_than_its_words_in_order_and_nothing_where_only_the_order_differs():
+    shown = numbers("bags")
+    assert shown["bags"][0] == pytest.approx(0.0, abs=1e-6)
+    assert (shown["bags"] <= shown["place by place"] + 1e-9).all()
+
+
+def test_the_truncated_gumbel_loses_more_than_it_prints_where_the_picture_says_so():
+    shown = numbers("truncated-gumbel")
+    beyond = shown["distance"] > 4.8
+    assert (shown["lost"][beyond] > shown["printed"][beyond]).mean() > 0.99
+    at = np.searchsorted(shown["distance"], 7.0)
+    assert (round(shown["lost"][at], -2), round(shown["printed"][at], -2)) == (8_400, 700)
+
+
+def test_a_round_of_votes_is_noisier_by_the_root_of_the_rounds():
+    for noise in numbers("votes").values():
+        assert noise / noise[0] == pytest.approx(np.sqrt([1, 2, 4, 8, 16]), rel=1e-9)
+
+
+def test_the_noise_of_skip_gram_is_what_its_plan_says():
+    pytest.importorskip("dp_accounting")
+    training = Participation(
+        noise_multiplier=numbers("skip-gram")["noise_multiplier"], steps=1000, delta=1e-6, rates={EVERYONE: 0.05}
+    )
+    assert training.guarantee().epsilon == pytest.approx(8.0, abs=0.02)
+    said = dptext.SkipGram(module().vectors(), epsilon=training).plan().signal(1_000)
+    assert numbers("skip-gram")["5,000"][1] == pytest.approx(said.agreeing / 1_000, rel=0.01)
+
+
+def test_a_picture_has_the_same_bytes_each_time_and_no_paper():
+    files = [io.BytesIO(), io.BytesIO()]
+    for file in files:
+        module().save("votes", file)
+    assert files[0].getvalue() == files[1].getvalue()
+    root = ElementTree.fromstring(files[0].getvalue())
+    assert root.tag.endswith("svg")
+    assert b"<dc:date>" not in files[0].getvalue()
+
+
+def test_every_word_mechanism_and_randomizer_is_named_on_a_page_of_its_own_kind():
+    tables = {PAGES / "index.md", PAGES / "words.md"}
+    told = "\n".join(page.read_text() for page in PAGES.glob("*.md") if page not in tables)
+    kinds = [
+        *words.MECHANISMS.values(),
+        *words.PUBLISHED_ONLY.values(),
+        *randomizers.RANDOMIZERS.values(),
+        *randomizers.PUBLISHED_ONLY.values(),
+    ]
+    assert [kind.__name__ for kind in kinds if f"`{kind.__name__}`" not in told] == []
+
+
+def test_the_index_leads_to_every_page():
+    linked = {*re.findall(r"\(([a-z-]+\.md)\)", (PAGES / "index.md").read_text()), "index.md"}
+    assert linked == {page.name for page in PAGES.glob("*.md")}
