@@ -1,0 +1,167 @@
+"""Every code block of the documentation runs, or says why it cannot.
+
+``pycon`` blocks are doctests, which pytest collects from the pages (docs/conftest.py gives them a folder). Here: the
+commands and the scripts of a page, in their order, in one folder; what has to be parsed; and what may stand in a fence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from demo_folder import place_demo
+from docs.pages import PAGES, ROOT, Block, blocks
+
+RUN = {"console", "python"}
+DOCTEST = {"pycon"}
+PARSED = {"json": json.loads, "toml": tomllib.loads}
+SHOWN = {"text"}
+
+NOT_RUN = 12
+"""So many blocks may stand unrun in all pages: each needs what no test machine has, and says so before it."""
+
+NOT_CONVERTED: set[str] = {
+    "docs/howto/files.md",
+    "docs/howto/generators.md",
+    "docs/howto/ledger.md",
+    "docs/howto/redact.md",
+    "docs/howto/report.md",
+    "docs/howto/spark.md",
+    "docs/howto/word-vectors.md",
+    "docs/mechanisms/sampler.md",
+    "docs/mechanisms/vectors.md",
+    "docs/mechanisms/words.md",
+    "docs/reference/names.md",
+}
+"""Pages that have to be rewritten yet: their blocks are the doctests that they always were."""
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _is_doctest(block: Block) -> bool:
+    return any(line.startswith(">>> ") for line in block.text.splitlines())
+
+
+def _to_run(page: Path) -> list[Block]:
+    return [each for each in blocks(page) if each.language in RUN and each.runs and not _is_doctest(each)]
+
+
+def _pages_that_run() -> list[object]:
+    found = []
+    for page in PAGES:
+        if _name(page) in NOT_CONVERTED or not (code := _to_run(page)):
+            continue
+        marks = [pytest.mark.slow] if any(each.language == "console" for each in code) else []
+        if any("pyspark" in each.text for each in code):
+            marks.append(pytest.mark.spark)
+        found.append(pytest.param(page, id=_name(page), marks=marks))
+    return found
+
+
+@pytest.mark.parametrize("page", _pages_that_run())
+def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_factory, monkeypatch) -> None:
+    code = _to_run(page)
+    if any("pyspark" in each.text for each in code):
+        pytest.importorskip("pyspark")
+    if "dptext-demo" in page.read_text(encoding="utf-8"):
+        place_demo(tmp_path_factory, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "100")
+    names: dict[str, object] = {"__name__": "__main__"}
+    shell: list[Block] = []
+    for block in [*code, None]:
+        if block is not None and block.language == "console":
+            shell.append(block)  # blocks in a row are one session: a folder that one enters holds for the next
+            continue
+        if shell:
+            _run_console(shell, tmp_path)
+            shell = []
+        if block is not None:
+            # compiled with the page's name and line, so that a traceback names them
+            source = "\n" * block.line + block.text
+            exec(compile(source, str(block.page), "exec"), names)
+
+
+def _run_console(session: list[Block], folder: Path) -> None:
+    if os.name == "nt":
+        pytest.skip("the commands are for a POSIX shell")
+    script, places = [], []
+    for block in session:
+        for line, command in _commands(block):
+            if command.strip() == "dptext demo":  # place_demo has done it
+                continue
+            places.append(f"{_name(block.page)}:{line}")
+            script += [f"echo {len(places) - 1} >&3", command]
+    if not places:
+        return
+    reached = folder.parent / f"{folder.name}.reached"
+    done = subprocess.run(
+        ["sh", "-e", "-c", f"exec 3>'{reached}'\n" + "\n".join(script)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        last = places[int(reached.read_text().split()[-1])]
+        pytest.fail(f"{last}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}", pytrace=False)
+
+
+def _commands(block: Block) -> list[tuple[int, str]]:
+    """The commands after ``$``, with the lines that a backslash or the prompt ``>`` continues; others are output."""
+    found: list[tuple[int, str]] = []
+    open_ = False
+    for number, line in enumerate(block.text.splitlines(), block.line + 1):
+        if line.startswith("$ "):
+            found.append((number, line[2:]))
+        elif found and (open_ or line.startswith("> ") or line == ">"):
+            at, command = found[-1]
+            found[-1] = (at, f"{command}\n{line if open_ else line[2:]}")
+        else:
+            continue
+        open_ = line.endswith("\\")
+    return found
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=_name(page)) for page in PAGES])
+def test_every_block_is_one_that_is_tested(page: Path) -> None:
+    if _name(page) in NOT_CONVERTED:
+        return
+    for block in blocks(page):
+        assert block.language in RUN | DOCTEST | PARSED.keys() | SHOWN, f"{block.place}: a fence of {block.language!r}"
+        assert set(block.classes) <= {"not-run"}, f"{block.place}: {block.classes}"
+        if not block.runs:
+            assert block.language == "console", f"{block.place}: only commands may stand unrun"
+            assert block.before.endswith((".", ":")), f"{block.place}: no sentence before it says why it cannot run"
+            continue
+        if block.language in DOCTEST:
+            assert _is_doctest(block), f"{block.place}: no prompt"
+        if block.language == "console":
+            assert _commands(block), f"{block.place}: no command after '$ '"
+        if block.language in SHOWN:
+            assert not _is_doctest(block), f"{block.place}: a prompt in a block that is only shown"
+        if block.language in PARSED:
+            try:
+                PARSED[block.language](block.text)
+            except ValueError as error:
+                pytest.fail(f"{block.place}: {error}", pytrace=False)
+        assert "+SKIP" not in block.text, f"{block.place}: a line that is skipped"
+
+
+def test_few_blocks_stand_unrun() -> None:
+    unrun = [block.place for page in PAGES for block in blocks(page) if not block.runs]
+    assert len(unrun) <= NOT_RUN, unrun
+
+
+def test_the_set_of_old_pages_shrinks() -> None:
+    assert {_name(page) for page in PAGES} >= NOT_CONVERTED
