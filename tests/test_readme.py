@@ -66,8 +66,6 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
     assert "KEPT BY WHAT IS SHOWN" in done.stdout  # by audit
     assert "A bound of this size says little by itself" in done.stderr  # of the bank at epsilon 6
     assert "NOT PROTECTED" in done.stderr  # of words alone
-    assert (tmp_path / "page.html").stat().st_size > 0
-    assert (tmp_path / "CARD.md").stat().st_size > 0
     pool = set(texts_in(tmp_path / "dptext-demo" / "pool.jsonl"))
     for name, number in ("shared.jsonl", 3000), ("sentences.jsonl", 6542):
         made = texts_in(tmp_path / name)
@@ -196,7 +194,7 @@ def test_the_first_pages_quote_what_the_commands_say(tmp_path):
         said = " ".join((done.stdout + " " + done.stderr).split())
         quotes = [block for kind, block in fences(page) if kind == "text"]
         assert quotes, name
-        for line in "".join(quotes).splitlines():
+        for line in "".join(quotes).replace("  ...\n", "").splitlines():
             assert " ".join(line.split()) in said, f"{name}: {line}"
 
 
