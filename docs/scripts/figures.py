@@ -357,7 +357,7 @@ def synthesis(figure: Figure) -> Numbers:
     from dptext.representations.mean_of_words import MeanOfWords
     from dptext.synthesis.planning import expected_quality
 
-    people = (30, 100, 300, 1_000, 10_000)
+    people = (100, 300, 1_000, 10_000)
     axes, found = figure.subplots(), {"people": people}
     texts, labels, encoder = list(sample_texts()[::2]), [str(each) for each in range(7)], MeanOfWords(vectors())
     for epsilon in (0.5, 1.0, 4.0):

@@ -102,7 +102,7 @@ SAID = {
         f"{x['8'][3][1]:.0f} in 128",
     ],
     "votes": lambda x: [f"{x['4'][0]:.1f} votes", f"{x['4'][4]:.0f} with 16", f"{x['1'][0]:.0f} and {x['1'][4]:.0f}"],
-    "synthesis": lambda x: [share(each) for each in x["1"][1:4]],
+    "synthesis": lambda x: [share(each) for each in x["1"][:3]],
     "sentences": lambda x: [
         share(x["near"][0]),
         f"is {x['sizes'][0]},",
