@@ -34,9 +34,6 @@ NOT_CONVERTED: set[str] = {
     "docs/howto/report.md",
     "docs/howto/spark.md",
     "docs/howto/word-vectors.md",
-    "docs/mechanisms/sampler.md",
-    "docs/mechanisms/vectors.md",
-    "docs/mechanisms/words.md",
     "docs/reference/names.md",
 }
 """Pages that have to be rewritten yet: their blocks are the doctests that they always were."""
