@@ -49,7 +49,7 @@ class Way:
 
 WAYS: Mapping[str, Way] = MappingProxyType(
     {
-        "words": Way("Words become other words", ("TEM", "SubsetSelection"), (0.5, 20.0, 4.0)),
+        "words": Way("Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0)),
         "sentences": Way("A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0)),
         "synthetic": Way("Synthetic texts for many people's texts", ("Synthesizer",), (0.1, 10.0, 1.0), DELTA),
         "vectors": Way(

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 from dptext.calibration.outcomes import Floats, distances_from
+from dptext.noise.laplace import l2_laplace
+from dptext.playground.densities import log_l2_laplace
 from dptext.playground.in_words import SAME, attacker, promised, told_apart
-from dptext.playground.overlaps import Between, overlap_of_places
-from dptext.playground.shown import Attacker, Neighbours, Piece, Shown
+from dptext.playground.overlaps import Between, overlap_of_draws, overlap_of_places, right_in_draws
+from dptext.playground.rays import DIRECTIONS, Rays
+from dptext.playground.shown import NOTE, Attacker, Neighbours, Piece, Shown
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.vulnerability import best_guesses
 from dptext.text.tokens import Kind, Token, split
+from dptext.vectors.angular import directions
 from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import ShownMechanism
+from dptext.words.mechanism import Rows, ShownMechanism, WordMechanism
 from dptext.words.registry import word_mechanism
 from dptext.words.replacing import PLACEHOLDERS
 
 __all__ = ["Words"]
 
 _LIKELIEST = 5
+_NEAR = 16  # words of either kind of nearness, among which the likeliest outputs are
 _OUTCOMES = 6
 _CANDIDATES = 50
 """Among so many words the attacker has to choose, at least."""
+_DRAWS_EACH = 40  # of each of these, where the chances are not known
+_DRAWS_OF_TWO = 2000
+_DRAWS_OF_WORD = 12
+_DRAWS_OF_ONE = 200
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,33 @@ class _Text:
         return [each.kind if each.kind is Kind.WORD or each.kind in PLACEHOLDERS else each.text for each in self.tokens]
 
 
+_Likely: TypeAlias = list[tuple[int, float]]
+"""Words by their rows, with chances."""
+
+
+class _Chances(Protocol):
+    """What is known of the outputs of a mechanism."""
+
+    how: ClassVar[str]
+    """How the chances of words are known, where they are not exact."""
+
+    def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:
+        """How likely a word stays, and what else it becomes, the likeliest first. ``near`` are words like it."""
+        ...
+
+    def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
+        """Outputs of two words, with the chances of either. ``near`` are words like them."""
+        ...
+
+    def attacker(self, candidates: list[int], knows: str) -> Attacker:
+        """The best one, who has to choose among some words."""
+        ...
+
+    def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
+        """Of two texts, by the words that differ; and what more there is to say of it."""
+        ...
+
+
 class Words:
     """What word mechanisms make of a text.
 
@@ -56,96 +97,207 @@ class Words:
 
     def __init__(self, vectors: WordVectors) -> None:
         self._vectors = vectors
-        self._table = ExactDistances(vectors.matrix)
+        self._tables = ExactDistances(vectors.matrix), ExactDistances(directions(vectors.matrix))
         self._text: _Text | None = None
+        self._nearest: dict[int, list[int]] = {}
+
+    @cached_property
+    def _rays(self) -> Rays:
+        return Rays(self._vectors.matrix, RandomBits())
 
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown:
         """See `dptext.playground.ways.Playground.show`."""
         if self._text is None or self._text.text != text:
             self._text = _Text.of(text, self._vectors)
+            self._nearest.clear()
+            self._rays.forget()
         first = self._text
-        second = _Text.of(self._near(first) if neighbour is None else neighbour, self._vectors)
+        second = _Text.of(self._near_text(first) if neighbour is None else neighbour, self._vectors)
         mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
-        assert isinstance(mechanism, ShownMechanism)
         words = [row for row in first.rows if row >= 0]
-        statement = mechanism.document_statement(len(words))
         drawn, _ = mechanism.replacing()([text] * draws, RandomBits())
-        shares = self._shares(mechanism, sorted({*words, *(row for row in second.rows if row >= 0)}))
+        candidates = self._candidates(words)
+        chances: _Chances
+        if isinstance(mechanism, ShownMechanism):
+            chances = _Known(mechanism)
+            chances.read([*candidates, *(row for row in second.rows if row >= 0)])  # together, which is sooner
+        else:
+            chances = _OfNoise(mechanism, self._rays, sorted(set(words)))
+        pieces = {row: self._piece(row, chances) for row in dict.fromkeys(words)}
         return Shown(
             way="words",
             epsilon=epsilon,
-            **promised(statement),
-            pieces=tuple(self._piece(token, row, shares) for token, row in zip(first.tokens, first.rows, strict=True)),
+            **promised(mechanism.document_statement(len(words))),
+            pieces=tuple(
+                _kept(token) if row < 0 else Piece(token.text, *pieces[row])
+                for token, row in zip(first.tokens, first.rows, strict=True)
+            ),
             draws=tuple(drawn),
-            attacker=self._attacker(mechanism, sorted(set(words)), shares),
-            neighbours=self._neighbours(first, second, shares),
+            attacker=chances.attacker(
+                candidates,
+                f"that a word is one of {len(candidates)} (those of this text and the most frequent ones, all equally "
+                "likely)",
+            ),
+            neighbours=self._neighbours(first, second, chances),
+            note=NOTE + chances.how,
         )
 
-    def _shares(self, mechanism: ShownMechanism, rows: list[int]) -> dict[int, Floats]:
-        """What each of some rows becomes, exactly."""
-        found = mechanism.distributions([self._vectors.words[row] for row in rows])
-        return dict(zip(rows, found, strict=True))
-
-    def _near(self, text: _Text) -> str:
+    def _near_text(self, text: _Text) -> str:
         """The text with its rarest known word exchanged by the nearest other one."""
         unknown = self._vectors.vocabulary.unknown_row
-        row, place = max(((row, at) for at, row in enumerate(text.rows) if row != unknown), default=(-1, 0))
-        if row < 0:
-            row, place = max(((row, at) for at, row in enumerate(text.rows)), default=(-1, 0))
+        row, place = max(((-1 if row == unknown else row, at) for at, row in enumerate(text.rows)), default=(-1, 0))
         if row < 0:
             return text.text
-        apart = distances_from(self._table, np.array([row]))[0]
-        apart[[row, unknown]] = np.inf
-        other = self._vectors.words[int(apart.argmin())]
-        return "".join(other if at == place else each.text for at, each in enumerate(text.tokens))
+        other = next(each for each in self._near(row) if each not in (row, unknown))
+        name = self._vectors.words[other]
+        return "".join(name if at == place else each.text for at, each in enumerate(text.tokens))
 
-    def _piece(self, token: Token, row: int, shares: dict[int, Floats]) -> Piece:
-        if row < 0:
-            placeholder = PLACEHOLDERS.get(token.kind)
-            return Piece(token.text, None, () if placeholder is None else ((placeholder, 1.0),))
-        others = shares[row].copy()
-        stays, others[row] = float(others[row]), 0.0
-        likeliest = _largest(others, _LIKELIEST)
-        if row == self._vectors.vocabulary.unknown_row:  # what comes out is not the word that stood here
-            return Piece(
-                token.text, 0.0, ((self._vectors.words[row], stays), *self._named(others, likeliest))[:_LIKELIEST]
-            )
-        return Piece(token.text, stays, self._named(others, likeliest))
+    def _near(self, row: int) -> list[int]:
+        """The words nearest to a word, by distance and by angle, the nearest first: what mechanisms make likely."""
+        if row not in self._nearest:
+            by_distance, by_angle = (distances_from(table, np.array([row]))[0] for table in self._tables)
+            count = min(_NEAR, len(self._vectors))
+            near = np.concatenate([np.argpartition(each, count - 1)[:count] for each in (by_distance, by_angle)])
+            near = np.unique(near)
+            self._nearest[row] = [int(each) for each in near[np.argsort(by_distance[near], kind="stable")]]
+        return self._nearest[row]
 
-    def _named(self, shares: Floats, rows: list[int]) -> tuple[tuple[str, float], ...]:
-        return tuple((self._vectors.words[row], float(shares[row])) for row in rows if shares[row] > 0)
+    def _piece(self, row: int, chances: _Chances) -> tuple[float, tuple[tuple[str, float], ...]]:
+        """How likely a word stays, and what else it becomes."""
+        stays, found = chances.of(row, [each for each in self._near(row) if each != row])
+        if row == self._vectors.vocabulary.unknown_row:  # what stays is not the word that stood here
+            stays, found = 0.0, [(row, stays), *found]
+        return stays, tuple((self._vectors.words[each], chance) for each, chance in found[:_LIKELIEST] if chance > 0)
 
-    def _attacker(self, mechanism: ShownMechanism, words: list[int], shares: dict[int, Floats]) -> Attacker:
-        fill = [row for row in range(len(self._vectors)) if row not in shares][: max(0, _CANDIDATES - len(words))]
-        known = shares | self._shares(mechanism, fill)
-        candidates = [*words, *fill]
-        prior = np.full(len(candidates), 1 / len(candidates))
-        found = best_guesses([np.array([known[row] for row in candidates])], prior)
-        return attacker(
-            f"that a word is one of {len(candidates)} (those of this text and the most frequent ones, all equally "
-            "likely)",
-            Between.exactly(found.rate),
-            found.blind,
-        )
+    def _candidates(self, words: list[int]) -> list[int]:
+        """The words of a text, and the most frequent ones."""
+        mine = set(words)
+        others = (row for row in range(len(self._vectors)) if row not in mine)
+        return [*sorted(mine), *islice(others, max(0, _CANDIDATES - len(mine)))]
 
-    def _neighbours(self, first: _Text, second: _Text, shares: dict[int, Floats]) -> Neighbours:
+    def _neighbours(self, first: _Text, second: _Text, chances: _Chances) -> Neighbours:
         if first.layout != second.layout:
             says = "Their layout differs, and the output shows the layout: every output tells which of the two it was."
             return Neighbours(first.text, second.text, 0.0, (), says)
         changed = [(one, other) for one, other in zip(first.rows, second.rows, strict=True) if one != other]
         if not changed:
             return Neighbours(first.text, second.text, 1.0, (), SAME)
-        found = overlap_of_places([(shares[one], shares[other]) for one, other in changed])
-        one, other = (shares[row] for row in changed[0])
-        top = _largest(np.maximum(one, other), _OUTCOMES)
-        named = [(self._vectors.words[row], float(one[row]), float(other[row])) for row in top]
-        left_one, left_other = (max(0.0, 1.0 - float(each[top].sum())) for each in (one, other))
-        named.append(("any other word", left_one, left_other))
-        return Neighbours(first.text, second.text, found.middle, tuple(named), told_apart(found))
+        found, more = chances.overlap(changed)
+        one, other = changed[0]
+        near = dict.fromkeys((one, other, *self._near(one)[:_NEAR], *self._near(other)[:_NEAR]))
+        rows, of_one, of_other = chances.of_two(one, other, list(near))
+        named = [
+            (self._vectors.words[row], *pair)
+            for row, pair in zip(rows, zip(of_one, of_other, strict=True), strict=True)
+        ]
+        rest = ("any other word", max(0.0, 1.0 - sum(of_one)), max(0.0, 1.0 - sum(of_other)))
+        return Neighbours(first.text, second.text, found.middle, (*named, rest), told_apart(found) + more)
 
 
-def _largest(values: Floats, count: int) -> list[int]:
-    """The rows of the largest values, the largest first."""
-    count = min(count, values.size)
-    some = np.argpartition(-values, count - 1)[:count]
-    return [int(row) for row in some[np.argsort(-values[some], kind="stable")]]
+def _kept(token: Token) -> Piece:
+    """What is no word stays, or becomes a placeholder."""
+    placeholder = PLACEHOLDERS.get(token.kind)
+    return Piece(token.text, None, () if placeholder is None else ((placeholder, 1.0),))
+
+
+@dataclass
+class _Known:
+    """The chances of a mechanism that shows its distributions: all of it exact."""
+
+    mechanism: ShownMechanism
+    shares: dict[int, Floats] = field(default_factory=dict)
+    how: ClassVar[str] = ""
+
+    def read(self, rows: Sequence[int]) -> list[Floats]:
+        """(V,) for each of some words."""
+        new = [row for row in dict.fromkeys(rows) if row not in self.shares]
+        if new:
+            words = self.mechanism.vectors.words
+            self.shares.update(zip(new, self.mechanism.distributions([words[row] for row in new]), strict=True))
+        return [self.shares[row] for row in rows]
+
+    def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:
+        """See `_Chances`."""
+        shares = self.read([row])[0]
+        found: _Likely = sorted(zip(near, shares[near].tolist(), strict=True), key=lambda each: -each[1])
+        return float(shares[row]), found
+
+    def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:
+        """See `_Chances`."""
+        first, second = self.read([one, other])
+        rows = sorted(near, key=lambda row: -max(first[row], second[row]))[:_OUTCOMES]
+        return rows, first[rows].tolist(), second[rows].tolist()
+
+    def attacker(self, candidates: list[int], knows: str) -> Attacker:
+        """The best one, by Bayes."""
+        found = best_guesses([np.array(self.read(candidates))], np.full(len(candidates), 1 / len(candidates)))
+        return attacker(knows, Between.exactly(found.rate), found.blind)
+
+    def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
+        """See `_Chances`."""
+        return overlap_of_places([(self.read([one])[0], self.read([other])[0]) for one, other in changed]), ""
+
+
+@dataclass
+class _OfNoise:
+    """The chances of Madlib, whose noisy vectors have a density: what they tell, the word that comes out tells no more
+    than.
+    """
+
+    mechanism: WordMechanism
+    rays: Rays
+    rows: list[int]
+    how: ClassVar[str] = (
+        f" How likely a word stays is averaged over {DIRECTIONS} directions of the noise; what else it becomes was "
+        f"counted in {_DRAWS_OF_WORD} draws."
+    )
+
+    def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:  # noqa: ARG002  draws find them
+        """See `_Chances`."""
+        found = [each for each in _counted(self._drawn[row]) if each[0] != row]
+        return self.rays.stays(row, self.mechanism.epsilon), found
+
+    def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:  # noqa: ARG002
+        """See `_Chances`."""
+        found = [dict(_counted(drawn)) for drawn in self._draw([one, other], _DRAWS_OF_ONE)]
+        rows = list(dict.fromkeys((*list(found[0])[: _OUTCOMES // 2], *list(found[1])[: _OUTCOMES // 2])))
+        of_one, of_other = ([each.get(row, 0.0) for row in rows] for each in found)
+        return rows, of_one, of_other
+
+    @cached_property
+    def _drawn(self) -> dict[int, Rows]:
+        return dict(zip(self.rows, self._draw(self.rows, _DRAWS_OF_WORD), strict=True))
+
+    def _draw(self, rows: list[int], draws: int) -> Rows:
+        """(n, draws) what came out for some words."""
+        inputs = np.repeat(np.array(rows, dtype=np.int64), draws)
+        return self.mechanism.sample_rows(inputs, RandomBits()).reshape(len(rows), draws)
+
+    def attacker(self, candidates: list[int], knows: str) -> Attacker:
+        """The best one who sees the noisy vector."""
+        rows = np.array(candidates)
+        logs = self._logs(np.repeat(rows, _DRAWS_EACH), rows)
+        of = "names the right one from the noisy vector, of which the word that comes out shows a part,"
+        return attacker(knows, right_in_draws(logs), 1 / rows.size, of=of)
+
+    def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
+        """Of the noisy vectors."""
+        draws = max(_DRAWS_OF_TWO // len(changed), 200)
+        logs = np.zeros((2 * draws, 2))
+        for pair in changed:
+            rows = np.array(pair)
+            logs += self._logs(np.repeat(rows, draws), rows)
+        return overlap_of_draws(
+            logs
+        ), " That is for the noisy vectors; the words that come out overlap at least as far."
+
+    def _logs(self, inputs: Rows, candidates: Rows) -> Floats:
+        """(n, m) how likely a noisy vector of each input is for each candidate."""
+        vectors, scale = self.mechanism.vectors.matrix, 1.0 / self.mechanism.epsilon
+        noise = l2_laplace(RandomBits(), inputs.size, vectors.shape[1], scale)
+        return log_l2_laplace(vectors[inputs] + noise, vectors[candidates].astype(np.float64), scale)
+
+
+def _counted(drawn: Rows) -> _Likely:
+    """What came out, the most frequent first, with its share of the draws."""
+    return [(row, count / drawn.size) for row, count in Counter(drawn.tolist()).most_common()]
