@@ -23,7 +23,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = set(PROJECT["optional-dependencies"])
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 FIRST_PAGES = [DOCS / "index.md", *sorted((DOCS / "start").glob("*.md"))]
-WALKS = ["which-way", "readable", "sentences", "words", "vectors", "embeddings"]
 
 
 def fences(page):
@@ -49,6 +48,22 @@ def run(lines, folder):
     return done
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """What `dptext demo` leaves."""
+    folder = tmp_path_factory.mktemp("demo")
+    run(["dptext demo"], folder)
+    return folder / "dptext-demo"
+
+
+def start(page, demo, folder):
+    """Run what a page types, after `dptext demo`, in a folder of its own."""
+    lines = typed(page)
+    assert lines[0] == "dptext demo"
+    shutil.copytree(demo, folder / "dptext-demo")
+    return run(lines[1:], folder)
+
+
 def sample():
     return list(dptext.read_documents(str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz"), label="intent"))
 
@@ -59,8 +74,8 @@ def texts_in(file):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
-def test_the_shell_example_runs_from_top_to_bottom(tmp_path):
-    done = run(typed(README), tmp_path)
+def test_the_shell_example_runs_from_top_to_bottom(tmp_path, demo):
+    done = start(README, demo, tmp_path)
     assert "RECOMMENDED" in done.stdout.split("texts of a bank")[0]  # by advise: a synthetic corpus
     assert done.stdout.count("verified, its SHA-256") == 2
     assert "KEPT BY WHAT IS SHOWN" in done.stdout  # by audit
@@ -183,19 +198,15 @@ def test_what_is_shown_as_having_come_out_are_public_texts():
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the pages are for a POSIX shell")
-def test_the_first_pages_quote_what_the_commands_say(tmp_path):
-    run(["dptext demo"], tmp_path)
-    for name in WALKS:
-        page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
-        lines = typed(page)
-        assert lines[0] == "dptext demo"
-        shutil.copytree(tmp_path / "dptext-demo", tmp_path / name / "dptext-demo")
-        done = run(lines[1:], tmp_path / name)
-        said = " ".join((done.stdout + " " + done.stderr).split())
-        quotes = [block for kind, block in fences(page) if kind == "text"]
-        assert quotes, name
-        for line in "".join(quotes).replace("  ...\n", "").splitlines():
-            assert " ".join(line.split()) in said, f"{name}: {line}"
+@pytest.mark.parametrize("name", ["which-way", "readable", "sentences", "words", "vectors", "embeddings"])
+def test_a_first_page_quotes_what_the_commands_say(name, tmp_path, demo):
+    page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
+    done = start(page, demo, tmp_path)
+    said = " ".join((done.stdout + " " + done.stderr).split())
+    quotes = [block for kind, block in fences(page) if kind == "text"]
+    assert quotes
+    for line in "".join(quotes).replace("  ...\n", "").splitlines():
+        assert " ".join(line.split()) in said, line
 
 
 def test_the_walks_for_contributors_lead_to_files_that_are_there():
