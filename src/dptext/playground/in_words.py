@@ -33,20 +33,28 @@ def promised(statement: PrivacyStatement) -> Promised:
 
 
 def attacker(
-    knows: str, right: Between, blind: float, *, of: str = "names the right one from what came out"
+    knows: str,
+    right: Between,
+    blind: float,
+    *,
+    does: str = "names the right one from what came out",
+    guess: str | None = None,
 ) -> Attacker:
     """The best attacker, in a sentence.
 
     Args:
-        knows: what, between "Somebody who knows" and "how text is made private".
+        knows: what, beside how the output is made.
         right: the share of their guesses that are right.
         blind: the same without an output.
-        of: what they do.
+        does: what they do.
+        guess: what they guess from the first output.
     """
     says = (
-        f"Somebody who knows how the output is made, and {knows}, {of} in {percent(right.middle)} of the cases "
+        f"Somebody who knows how the output is made, and {knows}, {does} in {percent(right.middle)} of the cases "
         f"({right.how}); blindly in {percent(blind)}."
     )
+    if guess is not None:
+        says += f" From the first output they would guess: {guess}"
     return Attacker(says, right.middle, blind)
 
 

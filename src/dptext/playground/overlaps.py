@@ -13,12 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.outcomes import Floats, probability_interval
+from dptext.privacy.randomness import RandomBits
 
-__all__ = ["Between", "mean_of_draws", "overlap", "overlap_of_draws", "overlap_of_places", "right_in_draws"]
+__all__ = [
+    "Between",
+    "likeliest",
+    "mean_of_draws",
+    "overlap",
+    "overlap_of_draws",
+    "overlap_of_places",
+    "right_in_draws",
+]
 
 _ERROR = 0.05
-_STEP = 2.0**-9  # of the grid of losses, in nats
-_MOST_LOSS = 32.0
+_MOST_LOSS = 32.0  # nats, at the ends of the grid
+_ROUNDING = 1e-9  # of the transforms
+_HARDLY = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,8 @@ def overlap_of_places(places: Sequence[tuple[Floats, Floats]]) -> Between:
     """Of two products of distributions, such as the words of a text, each drawn by itself.
 
     One place is computed exactly. Of several, the losses ln P / Q add up: their distributions under P are rounded to a
-    grid, down for the upper bound on E min(1, Q / P) and up for the lower one, and convolved.
+    grid, down for an upper bound on E min(1, Q / P) and up for a lower one, and convolved, the most telling places
+    first. Where these alone hardly overlap, the rest is left out: all together overlap no more.
 
     >>> fair, tilted = np.array([0.5, 0.5]), np.array([0.75, 0.25])
     >>> found = overlap_of_places([(fair, tilted)] * 2)
@@ -77,37 +88,61 @@ def overlap_of_places(places: Sequence[tuple[Floats, Floats]]) -> Between:
     """
     if len(places) == 1:
         return overlap(*places[0])
-    return Between(_summed(places, up=True), _summed(places, up=False))
+    ordered = sorted(places, key=lambda pair: float(np.minimum(*pair).sum()))
+    step = 2.0 ** -(9 - min(2, (len(places) - 1) // 8))
+    lower, upper = _Losses(step, up=True), _Losses(step, up=False)
+    for one, other in ordered:
+        upper.add(one, other)
+        if upper.overlap() < _HARDLY:
+            return Between(0.0, upper.overlap())
+        lower.add(one, other)
+    return Between(lower.overlap(), upper.overlap())
 
 
-def _summed(places: Sequence[tuple[Floats, Floats]], *, up: bool) -> float:
-    """E under P of min(1, e^-L), L the sum of the losses, each rounded up (a lower bound) or down (an upper one).
+class _Losses:
+    """The distribution under P of a sum of losses, each rounded up (for a lower bound) or down (for an upper one).
 
-    What lies beyond the end of the grid where rounding would leave it counts as 0 or as 1.
+    What lies beyond the end of the grid to which rounding would not lead counts as an output that only one of the two
+    can have, or as one that tells nothing.
     """
-    cells = round(_MOST_LOSS / _STEP)
-    total, lowest, beyond = np.ones(1), 0, 0.0
-    for one, other in places:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = np.where(one > 0, np.log(one) - np.log(other), 0.0)
-        at = (np.ceil if up else np.floor)(loss / _STEP)
-        outside = at > cells if up else at < -cells
-        beyond += 0.0 if up else float(one[outside].sum())
-        mass = np.where(outside, 0.0, one)
-        at = np.clip(at, -cells, cells)
-        inside = np.flatnonzero(mass > 0)
-        if not inside.size:
-            return 0.0 if up else 1.0
-        first = int(at[inside].min())
-        histogram = np.zeros(int(at[inside].max()) - first + 1)
-        np.add.at(histogram, at[inside].astype(np.int64) - first, mass[inside])
-        total, lowest = _convolved(total, histogram), lowest + first
-    losses = (np.arange(total.size) + lowest) * _STEP
-    value = float((total * np.exp(-np.maximum(losses, 0.0))).sum())
-    return max(0.0, value - _ROUNDING) if up else min(1.0, value + beyond + _ROUNDING)
 
+    def __init__(self, step: float, *, up: bool) -> None:
+        self._step, self._up, self._cells = step, up, round(_MOST_LOSS / step)
+        self._masses, self._lowest = np.ones(1), 0  # of losses from this multiple of the step on
+        self._tells_nothing = 0.0
 
-_ROUNDING = 1e-9  # of the transforms
+    def add(self, one: Floats, other: Floats) -> None:
+        """One place more."""
+        possible = one > 0
+        with np.errstate(divide="ignore"):
+            losses = np.log(one[possible]) - np.log(other[possible])
+        at = (np.ceil if self._up else np.floor)(losses / self._step)
+        limited = np.clip(at, -self._cells - 1, self._cells + 1).astype(np.int64)
+        first = int(limited.min(initial=0))
+        masses = np.asarray(np.bincount(limited - first, weights=one[possible]), dtype=np.float64)
+        inside, low = self._cut(masses, first)
+        whole, lowest = self._cut(_convolved(self._masses, inside), self._lowest + low)
+        self._masses, self._lowest = whole, lowest
+
+    def _cut(self, masses: Floats, first: int) -> tuple[Floats, int]:
+        """Losses brought into the grid."""
+        at = np.arange(masses.size) + first
+        if self._up:  # beyond the upper end: one of the two alone; below the lower end: raised to it
+            masses, at = np.where(at > self._cells, 0.0, masses), np.maximum(at, -self._cells)
+        else:  # beyond the upper end: lowered to it; below the lower end: tells nothing, whatever is added
+            self._tells_nothing += float(masses[at < -self._cells].sum())
+            masses, at = np.where(at < -self._cells, 0.0, masses), np.minimum(at, self._cells)
+        low = max(int(at[0]), -self._cells)
+        kept = np.clip(at, low, self._cells)
+        return np.asarray(np.bincount(kept - low, weights=masses), dtype=np.float64), low
+
+    def overlap(self) -> float:
+        """E of min(1, e^-L)."""
+        losses = (np.arange(self._masses.size) + self._lowest) * self._step
+        value = float((self._masses * np.exp(-np.maximum(losses, 0.0))).sum())
+        if self._up:
+            return max(0.0, value - _ROUNDING)
+        return min(1.0, value + self._tells_nothing + _ROUNDING)
 
 
 def _convolved(one: Floats, other: Floats) -> Floats:
@@ -149,3 +184,16 @@ def right_in_draws(logs: npt.NDArray[np.float64]) -> Between:
         logs: (n, k) the logarithm of the density of each output for each input; as many outputs were drawn for each.
     """
     return mean_of_draws(1.0 / np.exp(logs - logs.max(axis=1, keepdims=True)).sum(axis=1))
+
+
+def likeliest(chances: Floats, bits: RandomBits) -> npt.NDArray[np.int64]:
+    """(n,) the likeliest of k inputs for each of n outputs; of equally likely ones any.
+
+    Args:
+        chances: (n, k), or their logarithms.
+        bits: to choose among equals.
+    """
+    tied = chances >= chances.max(axis=1, keepdims=True)
+    places = bits.below(tied.sum(axis=1).astype(np.uint64)).astype(np.int64)
+    found: npt.NDArray[np.int64] = (np.cumsum(tied, axis=1) > places[:, None]).argmax(axis=1)
+    return found

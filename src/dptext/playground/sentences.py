@@ -6,9 +6,11 @@ import numpy as np
 
 from dptext.calibration.outcomes import Floats
 from dptext.playground.in_words import SAME, attacker, promised, told_apart
-from dptext.playground.overlaps import Between, overlap
+from dptext.playground.overlaps import Between, likeliest, overlap
 from dptext.playground.samples import Samples
 from dptext.playground.shown import Neighbours, Piece, Shown
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.vulnerability import best_guesses
 from dptext.representations.mean_of_words import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter
@@ -38,19 +40,23 @@ class Sentences:
         """See `dptext.playground.ways.Playground.show`."""
         rewriter = BankRewriter(self._bank, epsilon=epsilon, unit="document")
         second = self._samples.another(text) if neighbour is None else neighbour
-        one, other = rewriter.distributions([text, second])
         known = self._samples.among(text)
-        right = Between.exactly(rewriter.relinking(len(known), known))
+        one, other, *others = rewriter.distributions([text, second, *known[1:]])
+        table = np.array([one, *others])
+        right = best_guesses([table], np.full(len(known), 1 / len(known)))
+        drawn = rewriter.sample([text] * draws)
+        guess = likeliest(table[:, [self._rows[drawn[0]]]].T, RandomBits())[0]
         return Shown(
             way="sentences",
             epsilon=epsilon,
             **promised(rewriter.document_statement(1)),
             pieces=(self._piece(text, one),),
-            draws=tuple(rewriter.sample([text] * draws)),
+            draws=tuple(drawn),
             attacker=attacker(
                 f"that the text is one of {len(known)} (this one and texts of the sample, all equally likely)",
-                right,
-                1 / len(known),
+                Between.exactly(right.rate),
+                right.blind,
+                guess=known[guess],
             ),
             neighbours=self._neighbours(text, second, one, other),
         )

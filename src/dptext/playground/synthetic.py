@@ -69,7 +69,7 @@ class Synthetic:
                 "of one half",
                 Between.exactly((1 + gaussian_delta(sigma, epsilon=0.0, sensitivity=_length(mine))) / 2),
                 0.5,
-                of="says whether it is among them, and is right",
+                does="says whether it is among them, and is right",
             ),
             neighbours=self._neighbours(text, neighbour, _length(mine - theirs), sigma),
         )

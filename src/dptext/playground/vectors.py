@@ -8,7 +8,7 @@ import numpy as np
 
 from dptext.playground.densities import log_densities
 from dptext.playground.in_words import SAME, attacker, promised, told_apart
-from dptext.playground.overlaps import Between, overlap_of_draws, right_in_draws
+from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, right_in_draws
 from dptext.playground.samples import Samples
 from dptext.playground.shown import Attacker, Neighbours, Piece, Point, Shown
 from dptext.privacy.accounting import gaussian_delta
@@ -49,7 +49,7 @@ class Vectors:
         self._dimensions: dict[tuple[str, int], int] = {}
         for power in range(math.floor(math.log2(epsilons[0])), math.floor(math.log2(epsilons[1])) + 1):
             self._dimension("PrivUnit", power)
-        self._known: tuple[str, Floats] | None = None
+        self._known: tuple[str, list[str], Floats] | None = None
 
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> Shown:
         """See `dptext.playground.ways.Playground.show`."""
@@ -57,23 +57,25 @@ class Vectors:
         bits = RandomBits()
         second = self._samples.another(text) if neighbour is None else neighbour
         if self._known is None or self._known[0] != text:
-            self._known = text, np.asarray(self._encoder.encode(self._samples.among(text)), dtype=np.float64)
-        known = self._bounded(device, self._known[1])
+            among = self._samples.among(text)
+            self._known = text, among, np.asarray(self._encoder.encode(among), dtype=np.float64)
+        known = self._bounded(device, self._known[2])
         pair = self._bounded(device, np.asarray(self._encoder.encode([text, second]), dtype=np.float64))
         public = device.bound.apply(self._public)
         one, other = (
             np.asarray(device.channel.sample(np.repeat(each[None], _DRAWS_OF_TWO, axis=0), bits), dtype=np.float64)
             for each in pair
         )
-        drawn = device.encode([text] * draws)
-        nearest = np.argmax(np.asarray(drawn, dtype=np.float64) @ public.T, axis=1)
+        drawn = np.asarray(device.encode([text] * draws), dtype=np.float64)
+        nearest = np.argmax(drawn @ public.T, axis=1)
+        guess = likeliest(log_densities(device.channel, drawn[:1], known), bits)[0]
         return Shown(
             way="vectors",
             epsilon=epsilon,
             **promised(device.statement),
             pieces=(Piece(text, None),),
             draws=tuple(self._samples.public[row] for row in nearest.tolist()),
-            attacker=self._attacker(device, known, bits),
+            attacker=self._attacker(device, known, bits, self._known[1][guess]),
             neighbours=self._neighbours(device, (text, second), pair, (one, other), public),
             points=_points(pair, (one[:_POINTS], other[:_POINTS])),
         )
@@ -101,13 +103,14 @@ class Vectors:
         """Vectors as the channel sees them, before the noise."""
         return device.channel.domain.bound(device.bound.apply(vectors))
 
-    def _attacker(self, device: DeviceEncoder, known: Floats, bits: RandomBits) -> Attacker:
+    def _attacker(self, device: DeviceEncoder, known: Floats, bits: RandomBits, guess: str) -> Attacker:
         private = device.channel.sample(np.repeat(known, _DRAWS_EACH, axis=0), bits)
         right = right_in_draws(log_densities(device.channel, np.asarray(private, dtype=np.float64), known))
         return attacker(
             f"that the text is one of {len(known)} (this one and texts of the sample, all equally likely)",
             right,
             1 / len(known),
+            guess=guess,
         )
 
     def _neighbours(

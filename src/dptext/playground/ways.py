@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from dptext.checks import choice as one_of
-from dptext.checks import number, whole
+from dptext.checks import is_encodable, number, whole
 from dptext.errors import ParameterError
 from dptext.playground.samples import Samples
 from dptext.playground.shown import Shown
@@ -153,6 +153,8 @@ def load() -> Playground:
 def _checked(name: str, text: str) -> str:
     if not isinstance(text, str):
         raise ParameterError(f"{name} must be a string, got {type(text).__name__}")
+    if not is_encodable(text):
+        raise ParameterError(f"{name} must be text that UTF-8 can hold, got one with half a surrogate pair")
     if not text.strip():
         raise ParameterError(f"{name} is empty: type some words")
     if len(text) > MOST_CHARACTERS:

@@ -15,7 +15,7 @@ from dptext.calibration.outcomes import Floats, distances_from
 from dptext.noise.laplace import l2_laplace
 from dptext.playground.densities import log_l2_laplace
 from dptext.playground.in_words import SAME, attacker, promised, told_apart
-from dptext.playground.overlaps import Between, overlap_of_draws, overlap_of_places, right_in_draws
+from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, overlap_of_places, right_in_draws
 from dptext.playground.rays import DIRECTIONS, Rays
 from dptext.playground.shown import NOTE, Attacker, Neighbours, Piece, Shown
 from dptext.privacy.randomness import RandomBits
@@ -26,7 +26,7 @@ from dptext.vectors.search import ExactDistances
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import Rows, ShownMechanism, WordMechanism
 from dptext.words.registry import word_mechanism
-from dptext.words.replacing import PLACEHOLDERS
+from dptext.words.replacing import PLACEHOLDERS, Aligner
 
 __all__ = ["Words"]
 
@@ -79,8 +79,18 @@ class _Chances(Protocol):
         """Outputs of two words, with the chances of either. ``near`` are words like them."""
         ...
 
-    def attacker(self, candidates: list[int], knows: str) -> Attacker:
-        """The best one, who has to choose among some words."""
+    def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
+        """The best one, who has to choose among some words.
+
+        Args:
+            candidates: these.
+            knows: what they know.
+            guess: the text that they guess from the first output.
+        """
+        ...
+
+    def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
+        """Which of the candidates is likeliest for each output."""
         ...
 
     def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
@@ -116,6 +126,7 @@ class Words:
         mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
         words = [row for row in first.rows if row >= 0]
         drawn, _ = mechanism.replacing()([text] * draws, RandomBits())
+        _, outputs = Aligner(mechanism).pairs(text, drawn[0]) or ([], [])
         candidates = self._candidates(words)
         chances: _Chances
         if isinstance(mechanism, ShownMechanism):
@@ -137,6 +148,7 @@ class Words:
                 candidates,
                 f"that a word is one of {len(candidates)} (those of this text and the most frequent ones, all equally "
                 "likely)",
+                self._guess(first, chances.guessed(outputs, candidates)),
             ),
             neighbours=self._neighbours(first, second, chances),
             note=NOTE + chances.how,
@@ -168,6 +180,14 @@ class Words:
         if row == self._vectors.vocabulary.unknown_row:  # what stays is not the word that stood here
             stays, found = 0.0, [(row, stays), *found]
         return stays, tuple((self._vectors.words[each], chance) for each, chance in found[:_LIKELIEST] if chance > 0)
+
+    def _guess(self, text: _Text, words: list[int]) -> str:
+        """A text with other words."""
+        names = iter([self._vectors.words[row] for row in words])
+        return "".join(
+            next(names, "") if row >= 0 else PLACEHOLDERS.get(each.kind, each.text)
+            for each, row in zip(text.tokens, text.rows, strict=True)
+        )
 
     def _candidates(self, words: list[int]) -> list[int]:
         """The words of a text, and the most frequent ones."""
@@ -228,10 +248,17 @@ class _Known:
         rows = sorted(near, key=lambda row: -max(first[row], second[row]))[:_OUTCOMES]
         return rows, first[rows].tolist(), second[rows].tolist()
 
-    def attacker(self, candidates: list[int], knows: str) -> Attacker:
+    def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
+        """See `_Chances`."""
+        if not outputs:
+            return []
+        table = np.array([shares[outputs] for shares in self.read(candidates)]).T
+        return [candidates[place] for place in likeliest(table, RandomBits()).tolist()]
+
+    def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
         """The best one, by Bayes."""
         found = best_guesses([np.array(self.read(candidates))], np.full(len(candidates), 1 / len(candidates)))
-        return attacker(knows, Between.exactly(found.rate), found.blind)
+        return attacker(knows, Between.exactly(found.rate), found.blind, guess=guess)
 
     def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
         """See `_Chances`."""
@@ -273,12 +300,18 @@ class _OfNoise:
         inputs = np.repeat(np.array(rows, dtype=np.int64), draws)
         return self.mechanism.sample_rows(inputs, RandomBits()).reshape(len(rows), draws)
 
-    def attacker(self, candidates: list[int], knows: str) -> Attacker:
+    def guessed(self, outputs: list[int], candidates: list[int]) -> list[int]:
+        """The candidates nearest to the words that came out."""
+        matrix = self.mechanism.vectors.matrix.astype(np.float64)
+        found = log_l2_laplace(matrix[outputs], matrix[candidates], 1.0).argmax(axis=1)
+        return [candidates[place] for place in found.tolist()]
+
+    def attacker(self, candidates: list[int], knows: str, guess: str) -> Attacker:
         """The best one who sees the noisy vector."""
         rows = np.array(candidates)
         logs = self._logs(np.repeat(rows, _DRAWS_EACH), rows)
-        of = "names the right one from the noisy vector, of which the word that comes out shows a part,"
-        return attacker(knows, right_in_draws(logs), 1 / rows.size, of=of)
+        does = "names the right one from the noisy vector, of which the word that comes out shows a part,"
+        return attacker(knows, right_in_draws(logs), 1 / rows.size, does=does, guess=guess)
 
     def overlap(self, changed: list[tuple[int, int]]) -> tuple[Between, str]:
         """Of the noisy vectors."""
