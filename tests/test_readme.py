@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dptext
+from demo_folder import place_demo
 from dptext.representations import published
 
 ROOT = Path(__file__).parent.parent
@@ -35,35 +36,6 @@ def typed(page):
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", "\n".join(blocks), re.MULTILINE)
 
 
-def run(lines, folder):
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["sh", "-e", "-c", "\n".join(lines)],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """What `dptext demo` leaves."""
-    folder = tmp_path_factory.mktemp("demo")
-    run(["dptext demo"], folder)
-    return folder / "dptext-demo"
-
-
-def start(page, demo, folder):
-    """Run what a page types, after `dptext demo`, in a folder of its own."""
-    lines = typed(page)
-    assert lines[0] == "dptext demo"
-    shutil.copytree(demo, folder / "dptext-demo")
-    return run(lines[1:], folder)
-
-
 def sample():
     return list(dptext.read_documents(str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz"), label="intent"))
 
@@ -74,8 +46,19 @@ def texts_in(file):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
-def test_the_shell_example_runs_from_top_to_bottom(tmp_path, demo):
-    done = start(README, demo, tmp_path)
+def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
+    lines = typed(README)
+    assert lines[0] == "dptext demo"
+    place_demo(tmp_path_factory, tmp_path)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-e", "-c", "\n".join(lines[1:])],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
     assert "RECOMMENDED" in done.stdout.split("texts of a bank")[0]  # by advise: a synthetic corpus
     assert done.stdout.count("verified, its SHA-256") == 2
     assert "KEPT BY WHAT IS SHOWN" in done.stdout  # by audit
@@ -194,19 +177,6 @@ def test_what_is_shown_as_having_come_out_are_public_texts():
         pairs = [each for each in rows if each[0] in private]
         assert len(pairs) == 3
         assert made is None or all(after in made for _, after in pairs)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="the pages are for a POSIX shell")
-@pytest.mark.parametrize("name", ["which-way", "readable", "sentences", "words", "vectors", "embeddings"])
-def test_a_first_page_quotes_what_the_commands_say(name, tmp_path, demo):
-    page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
-    done = start(page, demo, tmp_path)
-    said = " ".join((done.stdout + " " + done.stderr).split())
-    quotes = [block for kind, block in fences(page) if kind == "text"]
-    assert quotes
-    for line in "".join(quotes).replace("  ...\n", "").splitlines():
-        assert " ".join(line.split()) in said, line
 
 
 def test_the_walks_for_contributors_lead_to_files_that_are_there():

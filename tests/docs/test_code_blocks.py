@@ -1,7 +1,9 @@
 """Every code block of the documentation runs, or says why it cannot.
 
 ``pycon`` blocks are doctests, which pytest collects from the pages (docs/conftest.py gives them a folder). Here: the
-commands and the scripts of a page, in their order, in one folder; what has to be parsed; and what may stand in a fence.
+commands and the scripts of a page, in their order, in one folder; what has to be parsed; what may stand in a fence; and
+that a page quotes what its commands say: each line of a ``text`` block right after commands, or after a sentence that
+names a command of ``dptext``. ``...`` stands for what was left out.
 """
 
 from __future__ import annotations
@@ -76,20 +78,37 @@ def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_fact
     monkeypatch.setenv("COLUMNS", "100")
     names: dict[str, object] = {"__name__": "__main__"}
     shell: list[Block] = []
+    said = ""
     for block in [*code, None]:
         if block is not None and block.language == "console":
             shell.append(block)  # blocks in a row are one session: a folder that one enters holds for the next
             continue
         if shell:
-            _run_console(shell, tmp_path)
+            said += _run_console(shell, tmp_path)
             shell = []
         if block is not None:
             # compiled with the page's name and line, so that a traceback names them
             source = "\n" * block.line + block.text
             exec(compile(source, str(block.page), "exec"), names)
+    words = " ".join(said.split())
+    for number, line in _quoted(page):
+        for part in line.split("..."):
+            assert " ".join(part.split()) in words, f"{_name(page)}:{number}: no command of the page says this"
 
 
-def _run_console(session: list[Block], folder: Path) -> None:
+def _quoted(page: Path) -> list[tuple[int, str]]:
+    """The lines of output that a page shows, with their numbers."""
+    found, last = [], None
+    for block in blocks(page):
+        after_commands = not block.before and last is not None and last.language == "console"
+        if block.language in SHOWN and (after_commands or "`dptext " in block.before):
+            lines = enumerate(block.text.splitlines(), block.line + 1)
+            found += lines
+        last = block
+    return found
+
+
+def _run_console(session: list[Block], folder: Path) -> str:
     if os.name == "nt":
         pytest.skip("the commands are for a POSIX shell")
     script, places = [], []
@@ -100,7 +119,7 @@ def _run_console(session: list[Block], folder: Path) -> None:
             places.append(f"{_name(block.page)}:{line}")
             script += [f"echo {len(places) - 1} >&3", command]
     if not places:
-        return
+        return ""
     reached = folder.parent / f"{folder.name}.reached"
     done = subprocess.run(
         ["sh", "-e", "-c", f"exec 3>'{reached}'\n" + "\n".join(script)],
@@ -112,6 +131,7 @@ def _run_console(session: list[Block], folder: Path) -> None:
     if done.returncode:
         last = places[int(reached.read_text().split()[-1])]
         pytest.fail(f"{last}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}", pytrace=False)
+    return f"{done.stdout}\n{done.stderr}\n"
 
 
 def _commands(block: Block) -> list[tuple[int, str]]:
