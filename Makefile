@@ -16,7 +16,7 @@ help:
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
-	@echo "make docs   build the documentation site into site/"
+	@echo "make docs   build the documentation site into site/VERSION (open site/index.html; it works without network)"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
 	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
 	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
@@ -47,7 +47,7 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 
 # A folder a version, so that pages of several stand beside one another; site/index.html leads to the newest.
 docs: $(VENV)/docs.stamp
-	$(BIN)/mkdocs build --strict --clean
+	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo
@@ -89,4 +89,4 @@ papers: $(VENV)/dev.stamp
 	$(BIN)/python -m papers.sentences.experiment --quick --data $(DATA)
 
 clean:
-	rm -rf $(VENV) .venv-bench-* dptext-demo build dist
+	rm -rf $(VENV) .venv-bench-* dptext-demo build dist site

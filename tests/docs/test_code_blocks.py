@@ -36,7 +36,6 @@ NOT_CONVERTED: set[str] = {
     "docs/howto/report.md",
     "docs/howto/spark.md",
     "docs/howto/word-vectors.md",
-    "docs/reference/names.md",
 }
 """Pages that have to be rewritten yet: their blocks are the doctests that they always were."""
 

@@ -53,9 +53,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             adaptive (at the schedule's) is for servers that do not know at which.
         schedule: of adaptive training: a name, a list with an epsilon for each epoch, or a function of the epoch's
             number; see `dptext.representations.training`. The names say whether *noise* rises or falls.
-        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs,
-            validation_fraction, patience, extra_noise: of the perceptron, see
-            `dptext.representations.networks.TrainingOptions`.
+        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs: of the
+            perceptron, see `dptext.representations.networks.TrainingOptions`.
+        validation_fraction, patience, extra_noise: of its training, see there.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of the perceptron's initial weights, batches, dropout and training noise. No privacy rests on it.
 

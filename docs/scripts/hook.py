@@ -1,0 +1,122 @@
+"""What the site is made of beside the pages of docs/: the hook of mkdocs.
+
+The pages of the reference and of the commands, files of the repository, links to all of them, a folder a version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from html import escape
+from pathlib import Path
+from posixpath import dirname, relpath
+from typing import Any
+
+import commands
+import reference
+import repository
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+VERSION = str(PROJECT["version"])
+_GENERATED = {
+    "Reference": reference.nav,
+    "Commands": commands.nav,
+    "Experiments": repository.experiments,
+    "Project": repository.nav,
+}
+_building = False
+
+
+def on_startup(command: str, **_: Any) -> None:
+    """A built site stands in the folder of its version; one that is served does not."""
+    global _building
+    _building = command == "build"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The folder of this version, and the generated parts of the table of contents."""
+    config.nav = _filled(config.nav)
+    if _building:
+        config.site_dir = str(Path(config.site_dir) / VERSION)
+        config.site_url = f"{config.site_url}{VERSION}/"
+    config.extra["version_name"] = VERSION
+    return config
+
+
+def _filled(nav: Any) -> Any:
+    """The table of contents, with ``Name: generated`` filled in."""
+    if isinstance(nav, list):
+        return [_filled(each) for each in nav]
+    if isinstance(nav, dict):
+        return {title: _GENERATED[title]() if below == "generated" else _filled(below) for title, below in nav.items()}
+    return nav
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what is generated."""
+    made: dict[str, str | Path] = {name.page: reference.content(name) for name in reference.names()}
+    made |= commands.pages()
+    made |= repository.beside_docs()
+    for place, content in made.items():
+        if isinstance(content, Path):
+            files.append(File.generated(config, place, abs_src_path=str(content)))
+        else:
+            files.append(File.generated(config, place, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Links to files of the repository lead to their pages."""
+    return repository.with_site_links(page.file.src_uri, markdown)
+
+
+_TAG = re.compile(r"<code>([^<>]+)</code>|<(/?)(a|pre|h[1-6]|autoref)\b[^>]*>")
+_TARGETS = reference.targets()
+
+
+def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
+    """Public names and pages of the documentation, where they stand as code, are links."""
+    depth, here = 0, dirname(page.file.url)
+
+    def linked(tag: re.Match[str]) -> str:
+        nonlocal depth
+        if tag[1] is None:
+            depth += -1 if tag[2] else 1
+            return tag[0]
+        said = tag[1].removesuffix("()")
+        target = _TARGETS.get(said)
+        if target is None and said.startswith(repository.DOCS):
+            target = said.removeprefix(repository.DOCS)
+        if depth or target is None:
+            return tag[0]
+        place, mark, anchor = target.partition("#")
+        file = files.get_file_from_path(place)
+        if file is None or file is page.file:
+            return tag[0]
+        return f'<a href="{escape(relpath(file.url, here or "."))}{mark}{anchor}">{tag[0]}</a>'
+
+    return _TAG.sub(linked, html)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Say beside the folders of the versions which there are, and lead to the newest."""
+    if not _building:
+        return
+    folder = Path(config.site_dir).parent
+    there = [each.parent.name for each in folder.glob("*/index.html")]
+    versions = sorted(there, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
+    said = json.dumps(versions)
+    (folder / "versions.json").write_text(f"{said}\n", encoding="utf-8")
+    # a page from a disk may run a script beside it, and not read a file
+    (folder / "versions.js").write_text(f"window.dptextVersions = {said};\n", encoding="utf-8")
+    newest = f"{versions[0]}/index.html"
+    (folder / "index.html").write_text(
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>dptext</title>\n'
+        f'<meta http-equiv="refresh" content="0; url={newest}">\n<p><a href="{newest}">dptext {versions[0]}</a></p>\n',
+        encoding="utf-8",
+    )
