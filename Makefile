@@ -56,7 +56,7 @@ demo: $(VENV)/demo.stamp
 TESTS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test: $(VENV)/dev.stamp
-	$(TESTS) -m "not (statistical or papers or slow or spark)"
+	$(TESTS) -m "not (statistical or papers or slow or spark or browser)"
 
 test-all: $(VENV)/dev.stamp
 	$(TESTS)

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 MARKED = {
     "tests/papers": "papers",
     "tests/spark": "spark",
+    "tests/browser": "browser",
     "tests/faults": "slow",
     "tests/audits/test_zoo.py": "slow",
     "docs/howto/report.md": "slow",

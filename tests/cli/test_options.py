@@ -66,7 +66,7 @@ def test_a_command_alone_is_the_same_as_among_all():
         alone = typer.main.get_command(program([name, "--help"])).commands
         assert list(alone) == [name]
         assert alone[name].help == everything[name].help
-    assert len(everything) == 13
+    assert len(everything) == 14
 
 
 @dataclass(frozen=True, kw_only=True)

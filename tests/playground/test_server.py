@@ -1,0 +1,235 @@
+"""The playground's server: who may ask, what it answers, and what it does not say."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import httpx
+import pytest
+
+from dptext.errors import MissingExtraError, ParameterError, StorageError
+from dptext.playground.server import HEADERS, MOST_BYTES, Server, app
+from dptext.playground.shown import Attacker, Neighbours, Piece, Shown
+from dptext.playground.ways import WAYS
+
+TOKEN = "0123456789abcdef"
+ORIGIN = "http://127.0.0.1:8123"
+SECRET = "zebulon"
+ASKED = {"way": "words", "text": SECRET, "epsilon": 2.0}
+
+
+class Fake:
+    """A model that remembers what it was asked, and takes its time if it is told to."""
+
+    samples = (("A title", "a text"),)
+
+    def __init__(self):
+        self.asked, self.goes_on = [], threading.Event()
+        self.goes_on.set()
+
+    def show(self, way, text, epsilon, choice=None, neighbour=None, draws=3):
+        self.asked.append(epsilon)
+        self.goes_on.wait(10)
+        if epsilon == 13:
+            raise ParameterError("epsilon must not be 13")
+        if epsilon == 14:
+            raise RuntimeError(text)
+        return Shown(
+            way, epsilon, "p", "s", True, (Piece(text, 0.5, (("a", 0.5),)),), ("a",), Attacker("x", 0.5, 0.1),
+            Neighbours("a", "b", 0.5, (("a", 0.5, 0.5),), "x"),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    return Fake()
+
+
+@pytest.fixture
+def ask(model):
+    """``ask(method, path, ...)``: one request to the application, without a network."""
+    served = _with_port(app(model, TOKEN), 8123)
+
+    def asked(method, path, **given):
+        async def go():
+            transport = httpx.ASGITransport(served)
+            async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+                return await client.request(method, path, **given)
+
+        return asyncio.run(go())
+
+    return asked
+
+
+def _with_port(served, port):
+    async def wrapped(scope, receive, send):
+        await served({**scope, "server": ("127.0.0.1", port)}, receive, send)
+
+    return wrapped
+
+
+def test_page_and_its_parts(ask):
+    for path, kind in (("", "text/html"), ("style.css", "text/css"), ("playground.js", "text/javascript")):
+        answer = ask("GET", f"/{TOKEN}/{path}")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith(kind)
+    offered = ask("GET", f"/{TOKEN}/ways").json()
+    assert [each["name"] for each in offered["ways"]] == list(WAYS)
+    assert offered["samples"] == [{"title": "A title", "text": "a text"}]
+    assert "not released" in offered["note"]
+
+
+def test_page_loads_nothing_from_elsewhere():
+    class References(HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.found = []
+
+        def handle_starttag(self, tag, attributes):
+            self.found += [value for name, value in attributes if name in ("src", "href")]
+            assert not any(name.startswith("on") or name == "style" for name, _ in attributes)
+
+    static = files("dptext.playground") / "static"
+    parser = References()
+    parser.feed((static / "index.html").read_text("utf-8"))
+    assert sorted(parser.found) == ["data:,", "playground.js", "style.css"]
+    script = (static / "playground.js").read_text("utf-8")
+    for word in ("innerHTML", "insertAdjacent", "document.write", "eval(", "localStorage", "sessionStorage", ".cookie"):
+        assert word not in script
+    assert "url(" not in (static / "style.css").read_text("utf-8")
+
+
+def test_a_text_is_shown(ask, model):
+    answer = ask("POST", f"/{TOKEN}/show", json={**ASKED, "choice": "TEM", "neighbour": "b", "draws": 2})
+    assert answer.status_code == 200
+    assert answer.json() == json.loads(json.dumps(model.show(**ASKED).as_json()))
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/", {}, 404),
+        ("/wrong/", {}, 404),
+        (f"/{TOKEN}", {}, 404),
+        (f"/{TOKEN}0/", {}, 404),
+        (f"/{TOKEN[:-1]}/", {}, 404),
+        ("/%e2%82%ac/", {}, 404),
+        (f"/{TOKEN}/other", {}, 404),
+        (f"/{TOKEN}/../server.py", {}, 404),
+        (f"/{TOKEN}/show", {}, 405),
+        (f"/{TOKEN}/", {"host": "elsewhere.test:8123"}, 403),
+        (f"/{TOKEN}/", {"host": "127.0.0.1"}, 403),
+        (f"/{TOKEN}/", {"host": "127.0.0.1:8124"}, 403),
+        (f"/{TOKEN}/", {"origin": "http://elsewhere.test"}, 403),
+        (f"/{TOKEN}/", {"origin": "null"}, 403),
+        (f"/{TOKEN}/", {"origin": "http://127.0.0.1:9"}, 403),
+        (f"/{TOKEN}/", {"sec-fetch-site": "cross-site"}, 403),
+        (f"/{TOKEN}/", {"sec-fetch-site": "same-site"}, 403),
+        (f"/{TOKEN}/", {"sec-fetch-site": "none"}, 200),
+        (f"/{TOKEN}/", {"host": "localhost:8123", "origin": "http://localhost:8123"}, 200),
+    ],
+)
+def test_who_may_ask(ask, path, headers, status):
+    answer = ask("GET", path, headers=headers)
+    assert answer.status_code == status
+    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+    assert "set-cookie" not in answer.headers
+    if status != 200:
+        assert TOKEN not in answer.text and "<" not in answer.text
+
+
+def test_another_site_sends_nothing(ask, model):
+    for headers in (
+        {"origin": "http://elsewhere.test"},
+        {"host": "elsewhere.test:8123"},
+        {"sec-fetch-site": "same-site"},
+    ):
+        assert ask("POST", f"/{TOKEN}/show", json=ASKED, headers=headers).status_code == 403
+    assert (
+        ask("POST", f"/{TOKEN}/show", content=json.dumps(ASKED), headers={"content-type": "text/plain"}).status_code
+        == 415
+    )
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "says"),
+    [
+        (SECRET, 422, "expected JSON"),
+        ("[" * 20_000, 422, "expected JSON"),
+        (json.dumps([SECRET]), 422, "expected a JSON object"),
+        (json.dumps({**ASKED, SECRET: 1}), 422, "no other fields than way, text"),
+        (json.dumps({"text": SECRET}), 422, "missing: way, epsilon"),
+        (json.dumps({**ASKED, "epsilon": 13}), 422, "epsilon must not be 13"),
+        (json.dumps({**ASKED, "epsilon": 14}), 500, "a fault of the program: RuntimeError"),
+        (json.dumps({**ASKED, "text": SECRET * MOST_BYTES}), 413, f"at most {MOST_BYTES:,} bytes"),
+    ],
+)
+def test_errors_are_said_without_the_text(ask, caplog, capfd, content, status, says):
+    answer = ask("POST", f"/{TOKEN}/show", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == status
+    assert says in answer.json()["error"]
+    assert SECRET not in answer.text + caplog.text + "".join(capfd.readouterr())
+
+
+def test_of_requests_that_wait_the_newest_is_answered(model):
+    model.goes_on.clear()
+    served = _with_port(app(model, TOKEN), 8123)
+
+    async def go():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=ORIGIN) as client:
+            sent = []
+            for epsilon in (1, 2, 3, 4):
+                sent.append(asyncio.create_task(client.post(f"/{TOKEN}/show", json={**ASKED, "epsilon": epsilon})))
+                await asyncio.sleep(0.05)
+            page = await client.get(f"/{TOKEN}/")  # the page does not wait for the model
+            model.goes_on.set()
+            return page.status_code, [each.status_code for each in await asyncio.gather(*sent)]
+
+    assert asyncio.run(go()) == (200, [200, 409, 409, 200])
+    assert model.asked == [1, 4]
+
+
+def test_server_listens_on_this_machine_alone_and_says_nothing(model, caplog, capfd):
+    server = Server(model)
+    other = Server(model)
+    assert server.address.startswith(f"http://127.0.0.1:{server.port}/")
+    assert len(server.address.split("/")[3]) == 48 and server.address.split("/")[3] != other.address.split("/")[3]
+    other._socket.close()
+    with server.in_background() as address:
+        assert httpx.post(address + "show", json=ASKED, trust_env=False).status_code == 200
+        assert httpx.post(address + "show", json={**ASKED, "epsilon": 14}, trust_env=False).status_code == 500
+        with pytest.raises(StorageError, match=r"cannot listen on '127.0.0.1"):
+            Server(model, port=server.port)
+        assert _refuses(socket.gethostbyname(socket.gethostname()), server.port)
+    assert _refuses("127.0.0.1", server.port)
+    assert "".join(capfd.readouterr()) == "" and caplog.text == ""
+
+
+def _refuses(host, port):
+    if host.startswith("127.") and host != "127.0.0.1":
+        host = "127.0.0.2"
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+        except OSError:
+            return True
+        if host != "127.0.0.1":
+            return False
+    return False
+
+
+def test_port_is_one(model):
+    with pytest.raises(ParameterError, match="port must be from 1 to 65535, got 0"):
+        Server(model, port=0)
+
+
+def test_missing_extra_is_said(model, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "starlette", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[playground\]"'):
+        Server(model)
