@@ -7,12 +7,13 @@ SAMPLE ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo docs test test-all lint audit faults bench papers spark clean help
+.PHONY: demo docs test test-all browser-test lint audit faults bench papers spark clean help
 
 help:
 	@echo "make demo   set up, make readable synthetic texts from a bundled sample, explain the promise"
 	@echo "make test   set up and run the fast tests: every mechanism, promise and command (minutes)"
 	@echo "make test-all  all tests: also the statistical and the slow ones, the papers' and those of Spark"
+	@echo "make browser-test  the playground, and the site that make docs built, in a headless Chromium"
 	@echo "make lint   formatter, linter, type checker, import linter"
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
@@ -60,6 +61,10 @@ test: $(VENV)/dev.stamp
 
 test-all: $(VENV)/dev.stamp
 	$(TESTS)
+
+# Fails, instead of skipping, where Playwright or Chromium is missing. Pictures of the pages go to build/screenshots.
+browser-test: $(VENV)/docs.stamp
+	DPTEXT_BROWSER=required OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

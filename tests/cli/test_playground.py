@@ -25,7 +25,7 @@ def test_prints_an_address_serves_and_stops(number):
 
 def test_refuses_what_it_cannot_do(capsys, monkeypatch):
     assert main(["playground", "--port", "70000"]) == 2
-    assert "from 1 to 65535, got 70000" in capsys.readouterr().err
+    assert "from 1024 to 65535, got 70000" in capsys.readouterr().err
     assert main(["playground", "--host", "0.0.0.0"]) == 2
     assert "--host" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "uvicorn", None)

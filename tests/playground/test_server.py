@@ -225,7 +225,7 @@ def _refuses(host, port):
 
 
 def test_port_is_one(model):
-    with pytest.raises(ParameterError, match="port must be from 1 to 65535, got 0"):
+    with pytest.raises(ParameterError, match="port must be from 1024 to 65535, got 0"):
         Server(model, port=0)
 
 

@@ -146,8 +146,8 @@ class Server:
         _check_installed()
         import uvicorn
 
-        if port is not None and not 1 <= port <= 65535:
-            raise ParameterError(f"port must be from 1 to 65535, got {port}")
+        if port is not None and not 1024 <= port <= 65535:
+            raise ParameterError(f"port must be from 1024 to 65535, got {port}")
         token = RandomBits().take(_TOKEN_BYTES).hex()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
