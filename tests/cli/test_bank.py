@@ -134,10 +134,10 @@ def test_a_bank_does_not_take_the_place_of_what_it_is_made_of(work, run):
 def test_the_page_shows_what_the_command_says(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "mechanisms" / "sentences.md").read_text(encoding="utf-8")
-    [command, shown] = re.search(r"^\$ (dptext bank .*?)\n(.*?)```", page, re.DOTALL | re.MULTILINE).groups()
+    [command, shown] = re.search(r"^\$ (dptext bank (?:.*\\\n)*.*)\n((?:(?!```).*\n)*)", page, re.MULTILINE).groups()
     os.mkdir("dptext-demo")
     bundled = str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz")
     write("dptext-demo/pool.jsonl", [each.text for each in dptext.read_documents(bundled)][1::2])  # as the demo does
-    code, _, err = run(*shlex.split(command)[1:])
+    code, _, err = run(*shlex.split(command.replace("\\\n", " "))[1:])
     assert code == 0
     assert err.startswith(shown)
