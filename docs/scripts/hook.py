@@ -104,10 +104,13 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
+    """Say which versions there are."""
+    if _building:
+        write_versions(Path(config.site_dir).parent)
+
+
+def write_versions(folder: Path) -> None:
     """Say beside the folders of the versions which there are, and lead to the newest."""
-    if not _building:
-        return
-    folder = Path(config.site_dir).parent
     there = [each.parent.name for each in folder.glob("*/index.html")]
     versions = sorted(there, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
     said = json.dumps(versions)

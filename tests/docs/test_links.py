@@ -1,0 +1,81 @@
+"""Links between files that people read in a clone, and the addresses that the project gives out."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
+
+from docs.pages import DOCS, PAGES, ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+URLS = PROJECT["project"]["urls"]
+READ = [
+    *PAGES,
+    *(
+        ROOT / name
+        for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "THIRD_PARTY.md", "benchmarks/README.md")
+    ),
+    *sorted((ROOT / "papers").glob("*/README.md")),
+]
+GENERATED = ("docs/commands/", "docs/mechanisms/figures/")
+"""Folders of the site that stand in no clone."""
+
+
+def script(name: str):
+    """A module of docs/scripts, which is no package."""
+    if (loaded := sys.modules.get(f"docs_scripts_{name}")) is not None:
+        return loaded
+    spec = importlib.util.spec_from_file_location(f"docs_scripts_{name}", DOCS / "scripts" / f"{name}.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", [pytest.param(each, id=each.relative_to(ROOT).as_posix()) for each in READ])
+def test_links_lead_to_files_that_are_there(page: Path) -> None:
+    path = page.relative_to(ROOT).as_posix()
+    for link, meant in script("repository").links(path, page.read_text(encoding="utf-8")):
+        if not meant.startswith(GENERATED):
+            assert (ROOT / meant).exists(), f"{path}: {link}"
+
+
+def test_no_link_is_found_in_code() -> None:
+    text = "a [b](c.md)\n\n```text\n[d](e.md)\n```\n\n`[f](g.md)` ![h](i.png)\n"
+    assert [link for link, _ in script("repository").links("docs/x.md", text)] == ["c.md", "i.png"]
+
+
+def test_links_out_of_the_docs_become_links_of_the_site() -> None:
+    text = "[p](../../papers/tem/README.md#x) [m](tem.md) [o](https://x.org/a) [s](../../examples/scikit_learn.py)"
+    assert script("repository").with_site_links("papers/tem.md", text) == (
+        "[p](../repository/papers/tem/README.md#x) [m](tem.md) [o](https://x.org/a) "
+        "[s](../repository/examples/scikit_learn.py.md)"
+    )
+    text = "[m](../../docs/mechanisms/tem.md) ![f](results/figure.png)"
+    assert script("repository").with_site_links("repository/papers/tem/README.md", text) == (
+        "[m](../../../mechanisms/tem.md) ![f](results/figure.png)"
+    )
+
+
+def test_mkdocs_and_the_package_give_the_same_addresses() -> None:
+    said = dict(
+        re.findall(r"^(site_url|repo_url): (\S+)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert said == {"site_url": URLS["Documentation"], "repo_url": URLS["Repository"]}
+    assert URLS["Changelog"].startswith(URLS["Repository"])
+
+
+def test_the_description_of_the_package_has_no_relative_link() -> None:
+    description = ProjectMetadata(str(ROOT), PluginManager()).core.readme
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", description)
+    assert len(links) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 10
+    assert [each for each in links if not each.startswith(("https://", "#"))] == []
+    assert f"]({URLS['Repository']}/blob/main/docs/start/" in description
+    assert re.findall(r"(?:src|href)=", description) == []

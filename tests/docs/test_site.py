@@ -1,0 +1,194 @@
+"""The built site: every link and anchor, a page for each public name and option, nothing loaded from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import dptext
+from docs.pages import ROOT
+from docs.test_links import PROJECT, script
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("mkdocs")
+pytest.importorskip("mkdocstrings")
+
+VERSION = PROJECT["project"]["version"]
+LOADS = {
+    "script": "src",
+    "img": "src",
+    "source": "src",
+    "iframe": "src",
+    "video": "src",
+    "audio": "src",
+    "embed": "src",
+}
+
+
+class Html(HTMLParser):
+    """What a page links, loads and can be linked at."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag == "link" and given.get("rel") not in ("canonical", "prev", "next", "alternate", "edit"):
+            self.loads.append(given["href"])
+        if tag in LOADS and LOADS[tag] in given:
+            self.loads.append(given[LOADS[tag]])
+        if "srcset" in given:
+            self.loads += [each.split()[0] for each in given["srcset"].split(",")]
+
+
+@cache
+def read(path: Path) -> Html:
+    return Html(path)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The site, built once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    done = folder.with_suffix(".done")
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        while not done.exists():
+            time.sleep(0.5)
+    else:
+        built = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+            cwd=ROOT,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "1"},
+            capture_output=True,
+            text=True,
+        )
+        said = "".join(line for line in built.stderr.splitlines(True) if not line.startswith("INFO"))
+        done.write_text(said if built.returncode else "", encoding="utf-8")
+    assert done.read_text(encoding="utf-8") == ""
+    return folder / VERSION
+
+
+@pytest.fixture(scope="session")
+def pages(site) -> list[Html]:
+    # the page for what is not found is for a server, and has its addresses
+    return [read(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
+
+
+def target(page: Html, link: str) -> tuple[Path, str]:
+    parts = urlsplit(link)
+    path = (page.path.parent / unquote(parts.path)).resolve() if parts.path else page.path
+    return path / "index.html" if path.is_dir() else path, unquote(parts.fragment)
+
+
+def test_every_link_leads_to_a_page_and_to_an_anchor_on_it(pages) -> None:
+    dead, followed = [], 0
+    for page in pages:
+        for link in page.links:
+            if urlsplit(link).scheme:
+                continue
+            path, anchor = target(page, link)
+            followed += 1
+            if not path.is_file() or (anchor and path.suffix == ".html" and anchor not in read(path).anchors):
+                dead.append(f"{page.path.name}: {link}")
+    assert sorted(set(dead)) == []
+    assert followed > 5000
+
+
+def test_nothing_is_loaded_from_outside(pages, site) -> None:
+    for page in pages:
+        for load in page.loads:
+            parts = urlsplit(load)
+            assert parts.scheme in ("", "data"), f"{page.path.name} loads {load}"
+            assert parts.netloc == "", f"{page.path.name} loads {load}"
+            assert parts.scheme or target(page, load)[0].is_file(), f"{page.path.name} lacks {load}"
+        text = page.path.read_text(encoding="utf-8")
+        assert 'class="mermaid"' not in text  # drawn by a script from outside
+        assert 'data-md-component="source"' not in text  # asks the repository's host for figures
+    for sheet in site.rglob("*.css"):
+        assert re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//", sheet.read_text(encoding="utf-8")) == [], (
+            sheet.name
+        )
+
+
+def test_every_public_name_has_a_page_with_its_anchor(site) -> None:
+    for name in dptext._HOME:
+        assert f"dptext.{name}" in read(site / "reference" / f"{name}.html").anchors
+    listed = list(script("reference").names())
+    assert {each.path for each in listed} > {f"dptext.{name}" for name in dptext._HOME}
+    for each in listed:
+        assert each.path in read((site / each.page).with_suffix(".html")).anchors
+
+
+def test_what_the_table_of_modules_says_is_what_they_say() -> None:
+    reference = script("reference")
+    said = reference.NAMES.read_text(encoding="utf-8")
+    for each in reference.names():
+        if each.group == reference.IN_MODULES:
+            home, _, last = each.path.rpartition(".")
+            found = reference._module(each.path) or getattr(reference.import_module(home), last)
+            first = found.__doc__.strip().splitlines()[0].replace("|", "\\|")
+            assert f"| `{each.path}` | {first} |" in said
+
+
+def test_every_command_and_option_stands_on_its_page(site) -> None:
+    commands = script("commands")
+    seen = 0
+    for path, command, context in commands._walk():
+        if path == "dptext":
+            continue
+        page = read(site / "commands" / f"{path.split()[1]}.html")
+        text = page.path.read_text(encoding="utf-8")
+        assert commands._anchor(path) in page.anchors
+        assert path in text
+        for each in commands.parameters(command, context):
+            for option in [*each.opts, *each.secondary_opts]:
+                assert not option.startswith("-") or re.search(rf"<code>{option}(?![\w-])", text), (path, option)
+            seen += 1
+    assert seen > 250
+
+
+def test_the_search_finds_the_mechanisms(site) -> None:
+    said = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    index = json.loads(said.removeprefix("var __index = "))["docs"]
+    assert {"reference/TEM.html", "mechanisms/tem.html"} <= {
+        each["location"].partition("#")[0] for each in index if "TEM" in each["title"]
+    }
+    assert not [each for each in index if each["location"].startswith("repository/src/")]  # code is not searched
+
+
+def test_the_front_door_leads_to_the_newest_version(site) -> None:
+    door = site.parent
+    assert json.loads((door / "versions.json").read_text(encoding="utf-8")) == [VERSION]
+    assert f"url={VERSION}/index.html" in (door / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_version_that_stands_there_is_kept_and_sorted_as_numbers(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "scripts"))
+    hook = script("hook")
+    for version in "0.9.0", "0.10.0":
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "index.html").touch()
+    hook.write_versions(tmp_path)
+    assert json.loads((tmp_path / "versions.json").read_text(encoding="utf-8")) == ["0.10.0", "0.9.0"]
+    assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
