@@ -77,6 +77,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 _TAG = re.compile(r"<code>([^<>]+)</code>|<(/?)(a|pre|h[1-6]|autoref)\b[^>]*>")
 _TARGETS = reference.targets()
+_INDEX = "reference/names.md"
+"""The page where functions too are links: elsewhere `report` may be a command."""
 
 
 def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
@@ -89,7 +91,7 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
             depth += -1 if tag[2] else 1
             return tag[0]
         said = tag[1].removesuffix("()")
-        target = _TARGETS.get(said)
+        target = _TARGETS.get(f"dptext.{said}" if page.file.src_uri == _INDEX else said, _TARGETS.get(said))
         if target is None and said.startswith(repository.DOCS):
             target = said.removeprefix(repository.DOCS)
         if depth or target is None:

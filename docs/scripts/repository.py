@@ -137,5 +137,5 @@ def nav() -> list[object]:
 
 
 def experiments() -> list[object]:
-    """The table of contents of the experiments."""
-    return [{path.split("/")[1]: on_site(path)} for path in EXPERIMENTS]
+    """The table of contents of the experiments, by the headings of their pages."""
+    return [on_site(path) for path in EXPERIMENTS]

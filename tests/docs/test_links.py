@@ -24,7 +24,7 @@ READ = [
     ),
     *sorted((ROOT / "papers").glob("*/README.md")),
 ]
-GENERATED = ("docs/commands/", "docs/mechanisms/figures/")
+GENERATED = ("docs/commands/", "docs/mechanisms/figures/", "docs/notebooks/")
 """Folders of the site that stand in no clone."""
 
 
