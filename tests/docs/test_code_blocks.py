@@ -28,15 +28,7 @@ SHOWN = {"text"}
 NOT_RUN = 12
 """So many blocks may stand unrun in all pages: each needs what no test machine has, and says so before it."""
 
-NOT_CONVERTED: set[str] = {
-    "docs/howto/files.md",
-    "docs/howto/generators.md",
-    "docs/howto/ledger.md",
-    "docs/howto/redact.md",
-    "docs/howto/report.md",
-    "docs/howto/spark.md",
-    "docs/howto/word-vectors.md",
-}
+NOT_CONVERTED: set[str] = set()
 """Pages that have to be rewritten yet: their blocks are the doctests that they always were."""
 
 
