@@ -47,7 +47,7 @@ def as_page(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]
 
 def write_pages() -> None:
     """Put a page for each notebook into the site."""
-    import mkdocs_gen_files  # noqa: PLC0415  there while mkdocs runs
+    import mkdocs_gen_files
 
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         page, pictures = as_page(json.loads(path.read_text(encoding="utf-8")), path.stem)
