@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -59,14 +60,20 @@ def _pages_that_run() -> list[object]:
 @pytest.mark.parametrize("page", _pages_that_run())
 def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_factory, monkeypatch) -> None:
     code = _to_run(page)
-    if any("pyspark" in each.text for each in code):
+    on_spark = any("pyspark" in each.text for each in code)
+    if on_spark:
         pytest.importorskip("pyspark")
+        if shutil.which("java") is None:
+            pytest.skip("Spark needs Java")
     if "dptext-demo" in page.read_text(encoding="utf-8"):
         place_demo(tmp_path_factory, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "100")
+    if on_spark:  # in a process of its own: a session of Spark is one of its process, and tests have theirs
+        _run_scripts([each for each in code if each.language == "python"], tmp_path)
+        code = [each for each in code if each.language != "python"]
     names: dict[str, object] = {"__name__": "__main__"}
     shell: list[Block] = []
     said = ""
@@ -97,6 +104,13 @@ def _quoted(page: Path) -> list[tuple[int, str]]:
             found += lines
         last = block
     return found
+
+
+def _run_scripts(scripts: list[Block], folder: Path) -> None:
+    (folder / "page.py").write_text("\n".join(each.text for each in scripts), encoding="utf-8")
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run([sys.executable, "page.py"], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{scripts[0].place}: exit code {done.returncode}\n{done.stderr[-2000:]}"
 
 
 def _run_console(session: list[Block], folder: Path) -> str:
