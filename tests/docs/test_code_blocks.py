@@ -29,9 +29,6 @@ SHOWN = {"text"}
 NOT_RUN = 12
 """So many blocks may stand unrun in all pages: each needs what no test machine has, and says so before it."""
 
-NOT_CONVERTED: set[str] = set()
-"""Pages that have to be rewritten yet: their blocks are the doctests that they always were."""
-
 
 def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
@@ -48,7 +45,7 @@ def _to_run(page: Path) -> list[Block]:
 def _pages_that_run() -> list[object]:
     found = []
     for page in PAGES:
-        if _name(page) in NOT_CONVERTED or not (code := _to_run(page)):
+        if not (code := _to_run(page)):
             continue
         marks = [pytest.mark.slow] if any(each.language == "console" for each in code) else []
         if any("pyspark" in each.text for each in code):
@@ -157,8 +154,6 @@ def _commands(block: Block) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=_name(page)) for page in PAGES])
 def test_every_block_is_one_that_is_tested(page: Path) -> None:
-    if _name(page) in NOT_CONVERTED:
-        return
     for block in blocks(page):
         assert block.language in RUN | DOCTEST | PARSED.keys() | SHOWN, f"{block.place}: a fence of {block.language!r}"
         assert set(block.classes) <= {"not-run"}, f"{block.place}: {block.classes}"
@@ -183,7 +178,3 @@ def test_every_block_is_one_that_is_tested(page: Path) -> None:
 def test_few_blocks_stand_unrun() -> None:
     unrun = [block.place for page in PAGES for block in blocks(page) if not block.runs]
     assert len(unrun) <= NOT_RUN, unrun
-
-
-def test_the_set_of_old_pages_shrinks() -> None:
-    assert {_name(page) for page in PAGES} >= NOT_CONVERTED
