@@ -81,6 +81,17 @@ def test_another_layout_is_told_from_every_output(vectors):
     assert shown(vectors, "cat dog", neighbour="Cat DOG").neighbours.overlap == 1.0
 
 
+def test_texts_whose_outputs_look_alike_are_of_one_layout(vectors):
+    """A space is put between two words that touch; numbers become one placeholder."""
+    assert shown(vectors, "don't, 7", neighbour="do n't, 1234").neighbours.overlap == 1.0
+
+
+def test_the_neighbour_that_is_offered_has_the_layout_of_the_text(vectors):
+    for text in ("cat's dog", "the cat's", "cat, 7 dogs"):
+        found = shown(vectors, text).neighbours
+        assert found.first == text != found.second and 0 < found.overlap < 1
+
+
 @pytest.mark.parametrize("choice", ["TEM", "SubsetSelection", "Madlib"])
 def test_a_huge_epsilon_shows_all_and_a_tiny_one_nothing(vectors, choice):
     huge = shown(vectors, "cat dog", 20.0, choice, neighbour="cat tax")

@@ -31,6 +31,8 @@ from dptext.words.replacing import PLACEHOLDERS, Aligner
 __all__ = ["Words"]
 
 _LIKELIEST = 5
+_ANY_WORD = "\0word\0"
+_TRIED = 20  # words that are exchanged, to find a neighbour
 _NEAR = 16  # words of either kind of nearness, among which the likeliest outputs are
 _OUTCOMES = 6
 _CANDIDATES = 50
@@ -56,9 +58,20 @@ class _Text:
         return cls(text, tokens, [row(each.text) if each.kind is Kind.WORD else -1 for each in tokens])
 
     @property
-    def layout(self) -> list[str]:
-        """What the output shows whatever comes out."""
-        return [each.kind if each.kind is Kind.WORD or each.kind in PLACEHOLDERS else each.text for each in self.tokens]
+    def words(self) -> list[int]:
+        """The rows of its words, in order."""
+        return [row for row in self.rows if row >= 0]
+
+    @property
+    def layout(self) -> str:
+        """What the output shows whatever comes out: all but the words, with a space where two replaced tokens touch."""
+        found, touching = [], False
+        for token in self.tokens:
+            replaced = token.kind is Kind.WORD or token.kind in PLACEHOLDERS
+            found.append(" " if replaced and touching else "")
+            found.append(_ANY_WORD if token.kind is Kind.WORD else PLACEHOLDERS.get(token.kind, token.text))
+            touching = replaced
+        return "".join(found)
 
 
 _Likely: TypeAlias = list[tuple[int, float]]
@@ -124,14 +137,14 @@ class Words:
         first = self._text
         second = _Text.of(self._near_text(first) if neighbour is None else neighbour, self._vectors)
         mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
-        words = [row for row in first.rows if row >= 0]
+        words = first.words
         drawn, _ = mechanism.replacing()([text] * draws, RandomBits())
         _, outputs = Aligner(mechanism).pairs(text, drawn[0]) or ([], [])
         candidates = self._candidates(words)
         chances: _Chances
         if isinstance(mechanism, ShownMechanism):
             chances = _Known(mechanism)
-            chances.read([*candidates, *(row for row in second.rows if row >= 0)])  # together, which is sooner
+            chances.read([*candidates, *second.words])  # together, which is sooner
         else:
             chances = _OfNoise(mechanism, self._rays, sorted(set(words)))
         pieces = {row: self._piece(row, chances) for row in dict.fromkeys(words)}
@@ -157,12 +170,16 @@ class Words:
     def _near_text(self, text: _Text) -> str:
         """The text with its rarest known word exchanged by the nearest other one."""
         unknown = self._vectors.vocabulary.unknown_row
-        row, place = max(((-1 if row == unknown else row, at) for at, row in enumerate(text.rows)), default=(-1, 0))
-        if row < 0:
-            return text.text
-        other = next(each for each in self._near(row) if each not in (row, unknown))
-        name = self._vectors.words[other]
-        return "".join(name if at == place else each.text for at, each in enumerate(text.tokens))
+        places = sorted((-row, at) for at, row in enumerate(text.rows) if row not in (-1, unknown))
+        for _, place in places[:_TRIED]:
+            for other in self._near(text.rows[place]):
+                parts = [each.text for each in text.tokens]
+                parts[place] = self._vectors.words[other]
+                found = _Text.of("".join(parts), self._vectors)
+                # where no space parts words, another word may run together with the next one
+                if other not in (text.rows[place], unknown) and found.layout == text.layout:
+                    return found.text
+        return text.text
 
     def _near(self, row: int) -> list[int]:
         """The words nearest to a word, by distance and by angle, the nearest first: what mechanisms make likely."""
@@ -197,9 +214,12 @@ class Words:
 
     def _neighbours(self, first: _Text, second: _Text, chances: _Chances) -> Neighbours:
         if first.layout != second.layout:
-            says = "Their layout differs, and the output shows the layout: every output tells which of the two it was."
+            says = (
+                "Their layout differs (how many words there are, and what stands between them). The output shows the "
+                "layout, so that nothing is promised between them: nearly every output tells which of the two it was."
+            )
             return Neighbours(first.text, second.text, 0.0, (), says)
-        changed = [(one, other) for one, other in zip(first.rows, second.rows, strict=True) if one != other]
+        changed = [(one, other) for one, other in zip(first.words, second.words, strict=True) if one != other]
         if not changed:
             return Neighbours(first.text, second.text, 1.0, (), SAME)
         found, more = chances.overlap(changed)
