@@ -76,6 +76,8 @@ def targets() -> dict[str, str]:
                 path = f"{name.path}.{each}"
                 if f"dptext.{each}" not in _at_top():
                     found[path] = f"{name.page}#{path}"
+                    if each[0].isupper():
+                        found.setdefault(each, found[path])
     return found
 
 
