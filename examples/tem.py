@@ -1,0 +1,29 @@
+"""TEM (Carvalho, Vasiloudis, Feyisetan 2021): a text word by word, and what its epsilon bounds.
+
+Run it with: python examples/tem.py   (pip install "dptext[glove]")
+"""
+
+import dptext
+
+TEXT = "My doctor in Berlin was friendly, but the waiting room was cold."
+
+
+def main() -> None:
+    """The paper's promise holds. It counts distances between words, so print what it is for a text as well."""
+    words = dptext.load_vectors("glove-6b-50d", limit=20_000)
+    for epsilon in (2.0, 4.0, 8.0):
+        mechanism = dptext.TEM(words, epsilon=epsilon)
+        private = dptext.privatize([TEXT], mechanism)
+        doctor = mechanism.probabilities("doctor")[words.words.index("doctor")]
+        print(f"printed epsilon {epsilon:g}, true epsilon {epsilon:g} per unit of distance between two words;")
+        print(f"  for two words however far apart {mechanism.statement.epsilon:.1f}; 'doctor' stays in {doctor:.0%}")
+        print(f"  {private.texts[0]}")
+
+    # The same mechanism with one number for the whole text: what protects leaves random words.
+    budgeted = dptext.TEM(words, epsilon=8.0, document_epsilon=12.0, max_words=12)
+    private = dptext.privatize([TEXT], budgeted)
+    print(f"for the text: {private.statement.guarantee}\n  {private.texts[0]}")
+
+
+if __name__ == "__main__":
+    main()
