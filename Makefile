@@ -7,7 +7,7 @@ SAMPLE ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: demo docs test test-all browser-test lint audit faults bench papers spark clean help
+.PHONY: demo docs dist installed test test-all browser-test lint audit faults bench papers spark clean help
 
 help:
 	@echo "make demo   set up, make readable synthetic texts from a bundled sample, explain the promise"
@@ -18,6 +18,7 @@ help:
 	@echo "make audit  try to refute every mechanism, and a zoo of broken ones that must be refuted"
 	@echo "make faults fail, kill and interrupt runs at every operation on their files; SAMPLE=100: at so many of each"
 	@echo "make docs   build the documentation site into site/VERSION (open site/index.html; it works without network)"
+	@echo "make dist   build the wheel and the source archive into dist/; make installed tries the wheel in an empty environment"
 	@echo "make bench  speed and memory beside a peer (benchmarks/README.md)"
 	@echo "make spark  add Spark to the environment of the tests, where Java is (400 MB; without it its tests are skipped)"
 	@echo "make papers the quick form of the papers' experiments (papers/*/README.md); DATA=folder, ../shared/data by default"
@@ -49,6 +50,19 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 # A folder a version, so that pages of several stand beside one another; site/index.html leads to the newest.
 docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+
+# What an index would get; `make installed` tries it where nothing else is: a command, and a page's example.
+dist: $(VENV)/dev.stamp
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+INSTALLED := build/installed
+installed: dist
+	rm -rf $(INSTALLED)
+	$(PYTHON) -m venv $(INSTALLED)
+	$(INSTALLED)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt "$$(echo dist/*.whl)[glove]"
+	cd $(INSTALLED) && bin/dptext demo --folder tried
+	cd $(INSTALLED) && bin/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE ../../docs/mechanisms/tem.md
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo

@@ -7,13 +7,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from filelock import FileLock
 
 import dptext
 from docs.pages import ROOT
@@ -66,26 +66,21 @@ def read(path: Path) -> Html:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The site, built once for all processes of the tests."""
+    """What `make docs` built, where ``DPTEXT_SITE`` names it; else built once for all processes of the tests."""
+    if "DPTEXT_SITE" in os.environ:
+        return Path(os.environ["DPTEXT_SITE"])
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
-    done = folder.with_suffix(".done")
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        while not done.exists():
-            time.sleep(0.5)
-    else:
-        built = subprocess.run(
-            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-            cwd=ROOT,
-            env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "1"},
-            capture_output=True,
-            text=True,
-        )
-        said = "".join(line for line in built.stderr.splitlines(True) if not line.startswith("INFO"))
-        done.write_text(said if built.returncode else "", encoding="utf-8")
-    assert done.read_text(encoding="utf-8") == ""
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "index.html").exists():
+            built = subprocess.run(
+                [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+                cwd=ROOT,
+                env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "1"},
+                capture_output=True,
+                text=True,
+            )
+            assert built.returncode == 0, "".join(x for x in built.stderr.splitlines(True) if not x.startswith("INFO"))
     return folder / VERSION
 
 
