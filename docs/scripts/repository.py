@@ -51,12 +51,15 @@ def links(path: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def on_site(path: str) -> str:
-    """Where in the site's sources a file of the repository is."""
+    """Where in the site's sources a file of the repository is; a folder is one page, its README or a list."""
+    if path == "README.md":
+        return "index.md"
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
     if (ROOT / path).is_dir():
-        inside = f"{path}/README.md"
-        return PLACE + (inside if (ROOT / inside).is_file() else f"{path}/index.md")
+        return f"{PLACE}{path}.md"
+    if path.endswith("/README.md"):
+        return f"{PLACE}{dirname(path)}.md"
     if (ROOT / path).suffix in _CODE:
         return f"{PLACE}{path}.md"
     return PLACE + path
@@ -67,7 +70,10 @@ def from_site(page: str) -> str:
     if not page.startswith(PLACE):
         return DOCS + page
     path = page.removeprefix(PLACE)
-    return path if (ROOT / path).exists() else path.removesuffix(".md")
+    if (ROOT / path).exists():
+        return path
+    path = path.removesuffix(".md")
+    return f"{path}/README.md" if (ROOT / path).is_dir() else path
 
 
 def with_site_links(page: str, text: str) -> str:
@@ -85,9 +91,9 @@ def _moved(page: str, path: str, link: str) -> str:
         return link
     name, mark, anchor = link.partition("#")
     meant = normpath(join(dirname(path), name))
-    if (meant.startswith(DOCS) and page.startswith(PLACE)) or not meant.startswith(DOCS):
-        return relpath(on_site(meant), dirname(page) or ".") + mark + anchor
-    return link
+    if meant.startswith(DOCS) and not page.startswith(PLACE):
+        return link
+    return relpath(on_site(meant), dirname(page) or ".") + mark + anchor
 
 
 def beside_docs() -> dict[str, str | Path]:
@@ -104,7 +110,7 @@ def beside_docs() -> dict[str, str | Path]:
     while waiting:
         path = waiting.pop()
         place = on_site(path)
-        if path.startswith((DOCS, "..")) or place in found or not (ROOT / path).exists():
+        if path.startswith((DOCS, "..")) or path == "README.md" or place in found or not (ROOT / path).exists():
             continue
         found[place] = made = _page(path)
         if isinstance(made, str):
