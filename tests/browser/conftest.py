@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-REQUIRED = os.environ.get("DPTEXT_BROWSER") == "required"  # make browser-test
+from browser.required import missing
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = (
     "--no-sandbox",
@@ -20,21 +21,15 @@ ARGUMENTS = (
 SCREENSHOTS = Path(os.environ.get("OUT") or Path(__file__).parents[2] / "build" / "screenshots")
 
 
-def _missing(reason):
-    if REQUIRED:
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
 def browser():
     """Chromium, or a skipped test that says what to install."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        _missing('Playwright is not installed: pip install "dptext[browser]"')
+        missing('Playwright is not installed: pip install "dptext[browser]"')
     if CHROMIUM is None:
-        _missing("no Chromium on PATH: install the package chromium of the system (Debian: apt-get install chromium)")
+        missing("no Chromium on PATH: install the package chromium of the system (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=list(ARGUMENTS))
         yield found
@@ -75,7 +70,7 @@ def _note_failed(request, complaints):
 
 
 def _note_foreign(address, origin, complaints):
-    if not address.startswith(("data:", "blob:")) and _origin(address) != origin:
+    if not address.startswith(("data:", "blob:", "about:")) and _origin(address) != origin:
         complaints.append(f"asked another host: {address}")
 
 

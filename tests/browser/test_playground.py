@@ -38,7 +38,9 @@ def until(page, found, argument=None):
 
 def shown(page):
     """Wait until the page shows what its controls say."""
-    until(page, "asking === null && !wanted && state.shown?.epsilon === state.epsilon[state.way]")
+    until(
+        page, "state.shown !== null && asking === null && !wanted && state.shown.epsilon === state.epsilon[state.way]"
+    )
 
 
 def slide(page, step):

@@ -1,0 +1,134 @@
+"""The documentation site that `make docs` built, as its readers open it: from a disk and from a server."""
+
+import threading
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from browser.required import missing
+
+SITE = Path(__file__).parents[2] / "site"
+BUILT = sorted(SITE.glob("*/index.html"), key=lambda each: each.stat().st_mtime)[-1:]
+FOLDER = BUILT[0].parent if BUILT else SITE
+PAGES = sorted(str(each.relative_to(FOLDER)) for each in FOLDER.rglob("*.html")) if BUILT else []
+ALIKE = ("reference", "repository", "commands")
+"""Folders of generated pages: of each one page is opened, of all the links are followed."""
+OPENED = [each for each in PAGES if not each.startswith((*ALIKE, "404"))] + [
+    next((each for each in PAGES if each.startswith(f"{folder}/")), "index.html") for folder in ALIKE
+]
+
+PICTURED = (
+    "index.html",
+    "start/words.html",
+    "start/playground.html",
+    "mechanisms/tem.html",
+    "understand/epsilon.html",
+    "papers/index.html",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    if not BUILT:
+        missing("the site is not built: run make docs")
+
+
+@pytest.fixture(scope="module")
+def served():
+    """The address of the site on a server."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{FOLDER.name}/"
+        server.shutdown()
+
+
+@pytest.fixture(params=["file", "http"])
+def root(request, served):
+    return served if request.param == "http" else f"{FOLDER.as_uri()}/"
+
+
+def test_pages_open_from_a_disk_and_fit_a_telephone(open_page):
+    root = f"{FOLDER.as_uri()}/"
+    page = open_page(root + "index.html", viewport={"width": 360, "height": 800}, color_scheme="light")
+    assert [each for each in OPENED if not _fits(page, root + each, "default")] == []
+
+
+def _fits(page, address, scheme):
+    page.goto(address)
+    assert page.locator("h1").first.text_content().strip(), address
+    assert page.evaluate("document.body.dataset.mdColorScheme") == scheme, address
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(("width", "scheme", "named"), [(360, "light", "default"), (1440, "dark", "slate")])
+def test_pages_open_from_a_server(open_page, served, picture, width, scheme, named):
+    page = open_page(served + "index.html", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    for each in PICTURED:
+        assert _fits(page, served + each, named), each
+        picture(page, f"site-{each.removesuffix('.html').replace('/', '-')}-{width}-{scheme}")
+
+
+def test_links_lead_to_pages_and_places():
+    found = {each: _Read.of(FOLDER / each) for each in PAGES}
+    dead = []
+    for name, page in found.items():
+        for link in page.links:
+            there = urlsplit(link)
+            if there.scheme or there.netloc or name == "404.html":
+                continue
+            target = (FOLDER / name).parent / unquote(there.path) if there.path else FOLDER / name
+            if target.is_dir():
+                target /= "index.html"
+            target = target.resolve()
+            if not target.exists():
+                dead.append(f"{name}: {link}")
+            elif there.fragment and target.suffix == ".html" and target.is_relative_to(FOLDER):
+                places = found[str(target.relative_to(FOLDER))].places
+                if unquote(there.fragment) not in places and not there.fragment.startswith("__"):
+                    dead.append(f"{name}: {link}")
+    assert dead == []
+
+
+class _Read(HTMLParser):
+    """The links of a page, and the places to which others may lead."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.places = set(), set()
+
+    @classmethod
+    def of(cls, path):
+        found = cls()
+        found.feed(path.read_text("utf-8"))
+        return found
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("id", "name") and value:
+                self.places.add(value)
+            elif name in ("href", "src") and value:
+                self.links.add(value)
+
+
+def test_search_finds_a_mechanism(open_page, root):
+    page = open_page(root + "index.html")
+    links = page.locator(".md-search-result__link")
+    field = page.locator("input.md-search__input")
+    field.click()
+    for _ in range(20):  # what is typed before the index is read finds nothing
+        field.fill("")
+        field.press_sequentially("TEM")
+        page.wait_for_timeout(500)
+        if links.count():
+            break
+    found = links.evaluate_all("found => found.map(each => each.getAttribute('href'))")
+    assert any("tem" in each.lower() for each in found)
