@@ -49,7 +49,7 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 
 # A folder a version, so that pages of several stand beside one another; site/index.html leads to the newest.
 docs: $(VENV)/docs.stamp
-	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --clean
 
 # What an index would get; `make installed` tries it where nothing else is: a command, and a page's example.
 dist: $(VENV)/dev.stamp

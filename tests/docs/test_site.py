@@ -76,7 +76,7 @@ def site(tmp_path_factory) -> Path:
             built = subprocess.run(
                 [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
                 cwd=ROOT,
-                env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "1"},
+                env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"},
                 capture_output=True,
                 text=True,
             )
