@@ -156,21 +156,21 @@ def test_one_class_of_many_that_is_told_apart_is_a_success():
 
 @pytest.mark.statistical
 def test_noise_is_a_false_alarm_as_seldom_as_said():
-    """2.5% of 300 for each number, whatever the folds, and areas spread as their intervals say (1e-6 each).
+    """2.5% of 150 for each number, whatever the folds, and areas spread as their intervals say (1e-6 each).
 
     The twin takes folds for independent: everybody teaches and is judged, so its variance is half of what it is.
     """
     alarms, spread, labels = np.zeros(3), 0.0, np.arange(120) % 2
-    for seed in range(300):
+    for seed in range(150):
         noise = np.random.default_rng(seed).normal(size=(120, 3))
         found = attribute_inference(noise, labels, attackers="linear", folds=2 + 3 * (seed % 2), seed=seed)
         alarms += [each.succeeded for each in found]
         score = found[2].score
         spread += (score.value - 0.5) ** 2 / ((score.high - score.low) / 2 / stats.norm.isf(0.025)) ** 2
     for each in alarms:
-        assert stats.binomtest(int(each), 300, 0.025, alternative="greater").pvalue > 1e-6
-    assert stats.chi2.sf(spread, 300) > 1e-6
-    assert stats.chi2.sf(2 * spread, 300) < 1e-6
+        assert stats.binomtest(int(each), 150, 0.025, alternative="greater").pvalue > 1e-6
+    assert stats.chi2.sf(spread, 150) > 1e-6
+    assert stats.chi2.sf(2 * spread, 150) < 1e-6
 
 
 def spoilt(rows, how, generator):
