@@ -1,11 +1,8 @@
-"""A rank of a training, started by the tests as torchrun would: ``python rank.py NUMBER COUNT MEETING JOB OUT``."""
+"""A rank of a training, as torchrun would start it: the tests fork its processes from one that has imported this."""
 
-import json
 import os
 import signal
-import sys
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import torch.distributed as distributed
@@ -15,10 +12,7 @@ from dptext.embeddings.dpsgd.ranks import TorchRanks
 from dptext.errors import DptextError
 
 
-def main():
-    number, count = int(sys.argv[1]), int(sys.argv[2])
-    meeting, out = sys.argv[3], Path(sys.argv[5])
-    job = json.loads(Path(sys.argv[4]).read_text())
+def train(number, count, meeting, out, job):
     distributed.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=number, world_size=count, timeout=timedelta(seconds=600)
     )
@@ -42,7 +36,3 @@ def main():
     np.save(out / f"{number}.npy", model.vectors_.matrix)
     (out / f"{number}.json").write_text(model.statement_.to_json())
     distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
