@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about N points of each scenario")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at the same time")
     parser.add_argument("--twin", default="", metavar="NAME", help="break the runs in a known way, to be found")
+    parser.add_argument("--twins", action="store_true", help="break them in each known way, and say which was found")
     parser.add_argument("--list", action="store_true", help="print the operations of an undisturbed run")
     arguments = parser.parse_args()
     if _FOLDER not in os.environ:
@@ -46,6 +47,8 @@ def main() -> int:
     from faults.twins import TWINS
 
     write_vectors(folder / "vectors.txt")
+    if arguments.twins:
+        return _all_twins(folder, arguments)
     scenarios = [each for each in SCENARIOS if arguments.only in each.name]
     if arguments.twin:
         twin = TWINS[arguments.twin]
@@ -77,6 +80,31 @@ def main() -> int:
     return 1 if wrong or not count else 0
 
 
+def _all_twins(folder: Path, arguments: argparse.Namespace) -> int:
+    """How many points each twin has wrong, one after the other in processes of their own; 0 when each has some."""
+    from faults.scenarios import SCENARIOS
+    from faults.twins import TWINS
+
+    _warm(folder, [each for each in SCENARIOS if each.name in {twin.scenario for twin in TWINS.values()}])
+    missed = 0
+    for name, twin in TWINS.items():
+        scenarios = [each for each in SCENARIOS if each.name == twin.scenario]
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            code = 2
+            with suppress(BaseException):
+                twin.apply()
+                arguments.at = twin.at
+                found = list(_in_processes(folder, scenarios, arguments, warm=False))
+                wrong = sum(bool(each["problems"]) for each in found)
+                print(f"{name}: {len(found)} points, {wrong} of them wrong", flush=True)
+                code = 0 if wrong else 1
+            os._exit(code)
+        missed += os.waitpid(child, 0)[1] != 0
+    return 1 if missed else 0
+
+
 def _again_with_library() -> int:
     """This program again, with the library between it and the system, in a folder that goes at the end."""
     memory = Path("/dev/shm")
@@ -96,9 +124,12 @@ def _place(folder: Path, job: int) -> Path:
     return place
 
 
-def _in_processes(folder: Path, scenarios: Sequence[Scenario], arguments: argparse.Namespace) -> Iterator[Any]:
+def _in_processes(
+    folder: Path, scenarios: Sequence[Scenario], arguments: argparse.Namespace, *, warm: bool = True
+) -> Iterator[Any]:
     """What each point gives, from processes that share the points."""
-    _warm(folder, scenarios)
+    if warm:
+        _warm(folder, scenarios)
     read, write = os.pipe()
     children = []
     for job in range(arguments.jobs):
@@ -160,7 +191,8 @@ def _chosen(points: list[Point], arguments: argparse.Namespace) -> list[Point]:
     if arguments.at:
         how, _, what = arguments.at.partition(":")
         return [each for each in points if each.how == how and (what in each.what or what == str(each.at))]
-    return points[:: max(1, len(points) // arguments.sample)] if arguments.sample else points
+    step = max(1, len(points) // arguments.sample) if arguments.sample else 1
+    return points[step // 2 :: step]
 
 
 if __name__ == "__main__":
