@@ -41,7 +41,7 @@ def _normal(weights):
 
 
 def _santext(seed, error):
-    return dptext.audit(dptext.SanText(_vectors(20_000), epsilon=EPSILON), error=error, seed=seed)
+    return dptext.audit(dptext.SanText(_vectors(5_000), epsilon=EPSILON), error=error, seed=seed)
 
 
 def santext_without_half(seed, _error):
