@@ -126,7 +126,9 @@ SAMPLED = [pytest.param(name, marks=pytest.mark.statistical) for name in ("vickr
 @pytest.mark.parametrize("name", ["santext", "santext+", "custext", "orderedlist", *SAMPLED])
 @pytest.mark.usefixtures("same_draws")
 def test_every_mechanism_of_the_registry_can_be_calibrated(name, glove):
-    vectors = dptext.load_vectors(glove, limit=40 if name == "vickrey" else 120)  # its neighbours are found draw by draw
+    vectors = dptext.load_vectors(
+        glove, limit=40 if name == "vickrey" else 120
+    )  # its neighbours are found draw by draw
     found = dptext.calibrate(vectors, name, keep_rate=0.5)
     assert abs(found.reached - 0.5) <= 0.05
 

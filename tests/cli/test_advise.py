@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from advice.conftest import SECRET, made_up_rows
+from dptext.advice import advice
 from dptext.cli import main
 from dptext.cli.app import program
 
@@ -49,8 +50,25 @@ def parsed(command):
     return group.commands[words[0]].make_context(words[0], words[1:])
 
 
+@pytest.fixture
+def advised_once(monkeypatch):
+    """Equal questions are answered once: JSON and page are two forms of one advice."""
+    real, found = advice.advise, {}
+
+    def advise(*sources, **how):
+        asked = repr((sources, sorted(how.items())))
+        if asked not in found:
+            found[asked] = real(*sources, **how)
+        return found[asked]
+
+    monkeypatch.setattr(advice, "advise", advise)
+    yield
+    assert len(found) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("answers", [(), *ANSWERS])
+@pytest.mark.usefixtures("advised_once")
 def test_every_command_parses_and_no_value_is_printed(notes, run, answers):
     code, out, err = run("advise", "notes.jsonl", "--json", "--seed", "1", *answers)
     assert code == 0
