@@ -62,6 +62,7 @@ def test_a_public_name_of_an_earlier_version_is_the_new_one_and_warns(old):
     assert old not in dir(dptext)
 
 
+@pytest.mark.slow
 def test_the_room_that_was_called_as_a_function_is_now_can_still_be_called():
     code = "import dptext, dptext.report.corpus\ndptext.report('there is no such file')"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)

@@ -6,9 +6,12 @@ import pytest
 
 from golden.made import FILES, HERE
 
+LONG = {"commands.txt", "pages.txt"}  # sixty commands, some of which train and attack
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in FILES]
+
 
 @pytest.mark.filterwarnings("ignore:delta")
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_people_read_is_what_it_was(name):
     kept, made = ((text.splitlines()) for text in ((HERE / name).read_text("utf-8"), FILES[name]()))
     changes = list(difflib.unified_diff(kept, made, "kept", "made", lineterm="", n=1))
