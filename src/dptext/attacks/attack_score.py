@@ -66,14 +66,7 @@ class AttackScore(Showing):
     def plot(self, axes: Any = None) -> Any:
         """Draw the number with its interval beside the baseline, as one more row of the axes.
 
-        Args:
-            axes: of matplotlib, maybe with other attacks on them; None: of a new figure.
-
-        Returns:
-            The axes.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
+        Returns the axes of matplotlib: those given, which may show other attacks, or new ones (extra ``report``).
         """
         axes, score = checked_axes(axes, height=2.2), self.score
         name = self.attack.replace(" (", "\n(")

@@ -170,6 +170,9 @@ def audit(
         seed: for the choice of inputs and for draws; None for fresh randomness.
         progress: a bar, as `dptext.progress` says.
 
+    Returns:
+        A `Verdict`: ``outcome``, ``loss`` that was shown, ``allowed`` by the claim, ``refuted``.
+
     Raises:
         ParameterError: the claim is not about one word, one such text or one vector, or promises nothing; it speaks of
             a metric that only its caller knows, and there is no ``distance``, or of groups or places, and there are no

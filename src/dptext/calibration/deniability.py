@@ -307,14 +307,7 @@ class Deniability(Showing):
     def plot(self, axes: Any = None) -> Any:
         """Draw how far replacements go where words lie close together and where they do not: a dot a word.
 
-        Args:
-            axes: of matplotlib, maybe with other mechanisms on them; None: of a new figure.
-
-        Returns:
-            The axes.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
+        Returns the axes of matplotlib: those given, which may show other mechanisms, or new ones (extra ``report``).
         """
         axes = checked_axes(axes)
         draw_density(axes, self)

@@ -109,14 +109,7 @@ class BankCalibration(Showing):
     def plot(self, axes: Any = None) -> Any:
         """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism.
 
-        Args:
-            axes: of matplotlib; None: of a new figure.
-
-        Returns:
-            The axes.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
+        Returns the axes of matplotlib: those given, or new ones (extra ``report``).
         """
         axes, rewriter = checked_axes(axes), self.rewriter
         family = _Family(rewriter.bank, rewriter.unit, rewriter.max_sentences)

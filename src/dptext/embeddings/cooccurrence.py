@@ -142,7 +142,7 @@ class Plan(ReleasePlan):
 
 
 class Cooccurrence(Shareable, Showing):
-    """Word vectors from the texts of users, by one noisy release of what words stand beside what words.
+    """Word vectors from the texts of users, by one noisy release of which words stand beside which.
 
     Every user's texts become one matrix, from their own texts and public numbers alone, which is clipped to a norm by
     `dptext.noise.clipped_sums.clipped_matrices`; the matrices are added up, and so is Gaussian noise, once, on
@@ -153,7 +153,7 @@ class Cooccurrence(Shareable, Showing):
     Euclidean length when a user comes or goes (checked in integers, for every user), sigma is that of the
     analytic Gaussian mechanism for sensitivity 1 (Balle and Wang 2018, Theorem 8), and the noise is exact. With levels
     of epsilon a user of level l has C_l instead, and (epsilon_l, delta): `dptext.privacy.budgets.PersonalBudgets`.
-    Under substitution the same release costs more, 18.65 instead of 8 at delta 1e-6; the statement has the number.
+    Under substitution the same release costs more, 18.66 instead of 8 at delta 1e-6; the statement has the number.
     Assumptions: vocabulary, public vectors, levels and all arguments are public or were released under statements that
     are composed in; a person writes under one name, which nobody else has; the corpus is not empty, and that is
     public; at most 2^28 users.
@@ -178,7 +178,7 @@ class Cooccurrence(Shareable, Showing):
         public_users: a public number that the number of users does not exceed, for the check of delta (of all that is
             composed in): `dptext.privacy.public_users.DeltaWarning`.
         processes: how many cut texts into words; the release does not depend on it.
-        seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
+        seed: for tests and papers: nothing is promised against anybody who knows it. None: cryptographic randomness.
 
     Attributes:
         vectors_: `WordVectors` with the statement.

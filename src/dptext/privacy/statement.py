@@ -87,7 +87,7 @@ class PrivacyStatement(Showing):
         exposed: what the output shows as it was; the promise does not cover it.
         slack: nats by which finite arithmetic may exceed the guarantee's epsilon, proved.
         claimed_epsilon: the number that a paper prints, where it is another one.
-        seeded: True when a seed made the noise repeatable: whoever knows it can undo the release.
+        seeded: True when a seed made the noise repeatable: anybody who knows it can undo the release.
         data_sha256: digest of the file that this statement speaks of.
         release_id: random name of this release.
         supersedes: release_id of the statement that this one corrects, if any.

@@ -58,9 +58,9 @@ def privatize(
         epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
         text: of a table, the column that holds the text. A missing one (None, NaN, null) stays missing.
         keep: of a table, columns to keep; their values are exposed as they are. All others are dropped, and so is all
-            that a table carries besides the values of its rows (`dptext.strip_metadata` says what). None is refused
-            here, and none is warned of: a program that names a column means it. The commands refuse those that look
-            like identifiers, and `dptext.text.identifying.look_at` says which do, and why.
+            that a table carries besides the values of its rows (`dptext.strip_metadata` says what). The commands refuse
+            columns that look like identifiers; this function does not.
+            `dptext.text.identifying.look_at` says which do, and why.
         user: of a table, the column that says who wrote a text. The promise is one for each text, and those of a person
             add up: `Release.most_texts` says for the owner alone how many one has, `Release.for_user` what they are
             promised.
@@ -76,7 +76,7 @@ def privatize(
 
     Raises:
         DataError: an entry is not a string (its place is named); a kept column is of a type whose parts are not known.
-        ParameterError: another kind of table; a column that it has not; the text among those to keep; a name of a
+        ParameterError: another kind of table; a column that it lacks; the text among those to keep; a name of a
             mechanism without epsilon, or a mechanism beside one.
         MissingExtraError: pyarrow is not installed (kept columns of polars).
 

@@ -90,7 +90,7 @@ def report(
     progress: bool | None = None,
     **asked: Any,
 ) -> Report:
-    """Look at a release, and put what was found on one page: its promise, audits, attacks, use and fairness.
+    """Look at a release, and put what was found on one page: its promise, audits, attacks, utility and fairness.
 
     Args:
         private: private texts, a .parquet of vectors, or a synthetic corpus, with the statement beside it; or the

@@ -116,14 +116,7 @@ class Recommendation(Showing):
     def plot(self, axes: Any = None) -> Any:
         """Draw the expected squared error by dimension, of the best randomizer of each, for vectors of length 1.
 
-        Args:
-            axes: of matplotlib, maybe with other budgets on them; None: of a new figure.
-
-        Returns:
-            The axes.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
+        Returns the axes of matplotlib: those given, which may show other budgets, or new ones (extra ``report``).
         """
         axes = checked_axes(axes)
         points = sorted([*self.narrower, (self.dimension, self.candidates[0].error)])

@@ -47,19 +47,19 @@ class BankRewriter(TextMechanism):
     **Guarantee** (local; substitution). *Of a sentence* (``unit="sentence"``): epsilon, pure, for any two sentences. A
     document of n of them loses n epsilon at most, against documents with the same number of sentences, which is shown.
     *Of a document* (``unit="document"``): epsilon, pure, for **any** two documents. With ``max_sentences`` = n always n
-    sentences come out, with epsilon / n each: what follows the n-th is cut, what is missing is the empty text, which
+    sentences come out, with epsilon / n each: sentences after the n-th are cut, missing ones are the empty text, which
     goes through the mechanism like any other. Without it one text stands for the whole document.
-    *Proof.* S(x) has k members whatever x is, and depends on x and the public bank alone: a part loses at most epsilon
+    *Proof.* S(x) has k members for every x, and depends on x and the public bank alone: a part loses at most epsilon
     (`SubsetSelection`). The parts of a document are drawn independently, so their losses add up; how many they are
     is equal for neighbours. There is no slack.
     Assumptions: the bank and its encoder are public and were fixed without a look at the private texts.
 
-    **That a text stands in the bank is no loss.** It may come out as it is, and so it may for every other input, at
-    most e^epsilon times less often. What would tell is a bank that was made or pruned with the private texts at hand.
+    **A private text that is also in the bank loses no more than others.** It may come out as it is, but so it may for
+    every other input, at most e^epsilon times less often. A bank that was made or pruned by the private texts breaks
+    this.
 
-    **What it does not promise.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: who knows the texts
-    that an output can have come from often finds the right one (`relinking`). And the words are the bank's: see
-    `dptext.TextBank`.
+    **What it does not promise.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: an attacker who knows
+    the candidates often finds the right one (`relinking`). And the words are the bank's: see `dptext.TextBank`.
 
     Args:
         bank: public.

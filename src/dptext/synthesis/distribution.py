@@ -415,14 +415,7 @@ class TextDistribution(Showing):
         """Draw how far the description stands out of its noise: the numbers that were released, the largest first,
         beside what noise alone would look like. Of labels the first ones; it costs nothing, as everything here.
 
-        Args:
-            axes: of matplotlib; None: of a new figure.
-
-        Returns:
-            The axes.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
+        Returns the axes of matplotlib: those given, or new ones (extra ``report``).
         """
         axes = checked_axes(axes)
         strengths = -np.sort(-np.abs(self.matrix[:, 1:]) / self.sigma, axis=1)

@@ -117,7 +117,7 @@ class Synthesizer(Showing):
 
     Every person's documents become one matrix (`dptext.synthesis.moments`): for each label how many there are, and
     where they lie in a public feature space. It has Euclidean length 1, all labels together. The matrices are added
-    up, and so is Gaussian noise, once, on all numbers. What comes out, a `TextDistribution`, weighs public texts, or
+    up, and Gaussian noise is added once, to all numbers. The result, a `TextDistribution`, weighs public texts, or
     texts that a language model writes, by how likely they are among these people's: that is post-processing, as often
     as one likes.
 
@@ -143,7 +143,7 @@ class Synthesizer(Showing):
         public_users: a public number that the number of people does not exceed, for the check of delta:
             `dptext.privacy.public_users.DeltaWarning`.
         cache: the folder in which vectors of public pools are kept; None: the user's cache; False: nowhere.
-        seed: for tests and papers: it voids the promise for whoever knows it. None: cryptographic randomness.
+        seed: for tests and papers: nothing is promised against anybody who knows it. None: cryptographic randomness.
 
     Raises:
         ParameterError: an argument out of range.

@@ -50,7 +50,8 @@ class TEM(SelectingMechanism):
     ends after the n-th (``beyond="drop"``).
 
     Args:
-        epsilon: nats a unit of distance.
+        vectors: public word vectors, as `dptext.load_vectors` takes them.
+        epsilon: nats per unit of distance.
         metric: ``"euclidean"``, ``"angular"`` (radians), ``"manhattan"``, ``"chebyshev"``, ``"poincare"`` (vectors
             inside the unit ball), or a function ((n, d), (m, d)) float64 -> (n, m); see `dptext.vectors.metrics`.
             That a function is a metric is an assumption of the statement; a sample of triples can refute it.
@@ -66,7 +67,7 @@ class TEM(SelectingMechanism):
     Raises:
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
             budget without ``max_words``; two of threshold, pure epsilon and budget; a metric that is not offered, or is
-            none (cosine "distance").
+            not one (cosine "distance").
         DataError: vectors outside the unit ball under ``"poincare"``.
 
     >>> from dptext import load_vectors
