@@ -38,7 +38,7 @@ def pages() -> dict[str, str]:
     rows = []
     for path, command, context in _walk():
         if path == "dptext":
-            start = f"# Command line\n\n{_prose(command.help)}\n\n| command | what it does |\n|---|---|\n"
+            start = f"---\ntitle: Command line\n---\n\n# Command line\n\n{_prose(command.help)}\n\n| command | what it does |\n|---|---|\n"
             own = _table("For the program itself", command, context, path, 2)
             continue
         name, below = path.split()[1], path.count(" ") > 1
@@ -52,9 +52,11 @@ def pages() -> dict[str, str]:
 
 
 def _section(path: str, command: Any, context: Any, level: int) -> str:
-    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    usage = re.sub(r"\{(\w+)(?:\.{3})?\}", r"\1", " ".join([path, *command.collect_usage_pieces(context)]))
     text = f"{'#' * level} {path} {{ #{_anchor(path)} }}\n\n{_prose(command.help)}\n\n```text\n{usage}\n```\n\n"
-    return text + _table("Arguments and options", command, context, path, level + 1)
+    if getattr(command, "commands", None):  # nothing of its own
+        return text
+    return text + _table("" if level > 1 else "Arguments and options", command, context, path, level + 1)
 
 
 def _table(title: str, command: Any, context: Any, path: str, level: int) -> str:
@@ -70,9 +72,8 @@ def _table(title: str, command: Any, context: Any, path: str, level: int) -> str
         rows.append(f'| <span id="{anchor}"></span>{shown} | {_cell(said)} |\n')
     if not rows:
         return ""
-    return (
-        f"{'#' * level} {title} {{ #{_anchor(path)}-options }}\n\n| name | what it is |\n|---|---|\n{''.join(rows)}\n"
-    )
+    heading = f"{'#' * level} {title} {{ #{_anchor(path)}-options }}\n\n" if title else ""
+    return f"{heading}| name | what it is |\n|---|---|\n{''.join(rows)}\n"
 
 
 def _wordings(words: str) -> list[str]:
@@ -100,4 +101,4 @@ def _escaped(text: str) -> str:
 
 def nav() -> list[object]:
     """The table of contents of the commands."""
-    return [{"Overview": "commands/index.md"}, *({page[9:-3]: page} for page in pages() if "index" not in page)]
+    return ["commands/index.md", *({page[9:-3]: page} for page in pages() if "index" not in page)]

@@ -70,8 +70,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+_BOOSTS = {"howto/": 3, "start/": 3, "understand/": 3, "index.md": 2, "notebooks/": 0.2, "repository/": 0.02}
+"""What stands first in a search: pages that say what to do, before long reports of experiments."""
+
+
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Links to files of the repository lead to their pages."""
+    """Links to files of the repository lead to their pages; the search ranks a page by its folder."""
+    boost = next((each for start, each in _BOOSTS.items() if page.file.src_uri.startswith(start)), 1)
+    page.meta.setdefault("search", {"boost": boost})
     return repository.with_site_links(page.file.src_uri, markdown)
 
 

@@ -47,6 +47,7 @@ def content(name: Name) -> str:
         own = [each for each in getattr(module, "__all__", ()) if f"dptext.{each}" not in _at_top()]
         options["members"] = f"[{', '.join(own)}]"
         options["show_root_members_full_path"] = "false"
+        options["inherited_members"] = "false"  # what its classes share would stand there many times
     lines = "".join(f"        {key}: {value}\n" for key, value in options.items())
     return f"---\ntitle: {name.short}\n---\n\n::: {name.path}\n    options:\n{lines}"
 
