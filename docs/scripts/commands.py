@@ -38,7 +38,8 @@ def pages() -> dict[str, str]:
     rows = []
     for path, command, context in _walk():
         if path == "dptext":
-            start = f"---\ntitle: Command line\n---\n\n# Command line\n\n{_prose(command.help)}\n\n| command | what it does |\n|---|---|\n"
+            start = f"---\ntitle: Command line\n---\n\n# Command line\n\n{_prose(command.help)}\n\n"
+            start += "| command | what it does |\n|---|---|\n"
             own = _table("For the program itself", command, context, path, 2)
             continue
         name, below = path.split()[1], path.count(" ") > 1
