@@ -31,10 +31,13 @@ MARKED = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of `MARKED`: one rule for a folder instead of a decorator for each of its tests."""
+    markers = {
+        path: [marker for place, marker in MARKED.items() if path.is_relative_to(ROOT / place)]
+        for path in {item.path for item in items}
+    }
     for item in items:
-        for place, marker in MARKED.items():
-            if item.path.is_relative_to(ROOT / place):
-                item.add_marker(marker)
+        for marker in markers[item.path]:
+            item.add_marker(marker)
 
 
 @pytest.fixture(scope="session")

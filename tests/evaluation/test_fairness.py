@@ -63,7 +63,7 @@ def test_a_small_group_that_is_all_right_is_not_shown_to_be_served_better(rows):
     A gap is shown in at most 5 per cent (a false alarm has a probability below 1e-6). The twin resamples people: a
     small group that is all right never varies.
     """
-    generator, trials, alarms, twin = np.random.default_rng(21), 300, 0, 0
+    generator, trials, alarms, twin = np.random.default_rng(21), 150, 0, 0
     groups = np.repeat(["small", "large"], [30, 1000])
     for _ in range(trials):
         right = generator.random(1030) < 0.95

@@ -14,6 +14,7 @@ from dptext.words.tem import TEM, threshold_for
 
 EPSILON = 5.0
 FALSE_ALARM = 1e-6
+TWIN_ROWS = 100  # pairs of so many words are enough to reject what is broken
 
 
 def distances(vectors, rows):
@@ -105,13 +106,15 @@ def test_no_pair_loses_more_than_promised(mechanism, far, logs, rows):
 def test_algorithm_two_is_the_same_distribution_and_its_wrong_bottom_is_rejected(mechanism, far, logs, rows):
     right = log_algorithm_two(far, EPSILON, mechanism.threshold, lambda size, within: size - within)
     assert np.abs(logs - right).max() <= mechanism.slack
-    wrong = log_algorithm_two(far, EPSILON, mechanism.threshold, lambda size, within: size / within)
-    assert np.abs(logs - wrong).max() > mechanism.slack
-    assert worst_excess(wrong, far[:, rows], EPSILON, mechanism.threshold) > mechanism.slack
+    some = slice(0, TWIN_ROWS)
+    wrong = log_algorithm_two(far[some], EPSILON, mechanism.threshold, lambda size, within: size / within)
+    assert np.abs(logs[some] - wrong).max() > mechanism.slack
+    assert worst_excess(wrong, far[some][:, rows[some]], EPSILON, mechanism.threshold) > mechanism.slack
 
 
 @pytest.mark.slow
 def test_a_float32_cumulative_sum_is_rejected(mechanism, far, rows):
+    rows, far = rows[:TWIN_ROWS], far[:TWIN_ROWS]
     weights = np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)).astype(np.float32)
     summed = np.cumsum(weights, axis=1, dtype=np.float32)
     really = np.diff(summed, axis=1, prepend=np.float32(0)) / summed[:, -1:]
