@@ -68,6 +68,8 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/dptext demo
 
 # Each worker of the tests has one core: what BLAS and OpenMP start beside it would wait for the others' cores.
+# what was compiled is kept, also where the environment says otherwise: the tests start hundreds of processes
+export PYTHONDONTWRITEBYTECODE :=
 TESTS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test: $(VENV)/dev.stamp

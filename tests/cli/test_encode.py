@@ -40,12 +40,12 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(name, count, start=0, words=2):
+def write(name, count, start=0, word=""):
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     known = ["the", "man", "of", "city", "war", "music", "water", "year"]
     with open(name, "w") as stream:
         for n in range(start, start + count):
-            text = f"{' '.join(known[n // 8 ** (place % 6) % 8] for place in range(words))} of {MARKER} said that {n}"
+            text = f"{known[n % 8]} {known[n // 8 % 8]} of {MARKER} said that {n} {word}".strip()
             stream.write(json.dumps({"text": text, "id": n, "author": f"a{n % 2}", "label": n % 2}) + "\n")
 
 
@@ -312,7 +312,7 @@ def test_bad_rows_are_told_and_listed(work, encode):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors):
-    write("big.jsonl", 7_000, words=80)
+    write("big.jsonl", 4_000, word="z" * 600)  # several blocks of a million characters
     command = [sys.executable, "-m", "dptext", "encode", "big.jsonl", "-o", "out.parquet", "--seed", "1"]
     command += ["--epsilon", "8", "--encoder", vectors, "--keep", "id!", "--dimension", "4"]
     with held(*command[3:]) as process:

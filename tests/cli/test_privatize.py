@@ -17,6 +17,8 @@ from dptext.files.streams import file_digest
 from stopping import held
 
 MARKER = "qsecretq"
+BIG = 4_000
+LONG = "z" * 600  # rows with such a word are several blocks of a million characters, and few words to replace
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +35,12 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(name, count, start=0):
+def write(name, count, start=0, word=""):
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     with open(name, "w") as stream:
         for n in range(start, start + count):
-            stream.write(
-                json.dumps({"text": f"the man of {MARKER} said that {n}", "id": n, "author": f"a{n % 2}"}) + "\n"
-            )
+            text = f"the man of {MARKER} said that {n} {word}".strip()
+            stream.write(json.dumps({"text": text, "id": n, "author": f"a{n % 2}"}) + "\n")
 
 
 def read(name):
@@ -202,7 +203,7 @@ def test_many_unknown_words_are_told_to_the_owner_alone(work, privatize):
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes):
-    write("big.jsonl", 100_000)
+    write("big.jsonl", BIG, word=LONG)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--seed", "1"]
     command += ["--epsilon", "4", "--vectors", vectors, "--keep", "id!", "--processes", processes]
     with held(*command[3:]) as process:
@@ -220,7 +221,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes)
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "documents that were done already" in done.stderr
-    assert [row["id"] for row in read("out.jsonl")] == list(range(100_000))
+    assert [row["id"] for row in read("out.jsonl")] == list(range(BIG))
     assert not [name for name in os.listdir() if name.startswith(".")]
 
 
@@ -348,7 +349,7 @@ def test_two_processes_at_the_same_rows_one_wins(work, vectors):
 @pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
 def test_a_killed_run_is_charged_once(work, vectors):
     ledger("create", "l.db", "--releases", 1)
-    write("big.jsonl", 100_000)
+    write("big.jsonl", BIG, word=LONG)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
     command += ["--epsilon", "4", "--vectors", vectors]
     with held(*command[3:]) as process:
@@ -363,7 +364,7 @@ def test_a_killed_run_is_charged_once(work, vectors):
 @pytest.mark.slow
 def test_starting_over_gives_back_what_was_only_reserved(work, vectors):
     ledger("create", "l.db", "--releases", 1)
-    write("big.jsonl", 100_000)
+    write("big.jsonl", BIG, word=LONG)
     command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
     command += ["--epsilon", "4", "--vectors", vectors]
     with held(*command[3:]) as process:

@@ -191,17 +191,17 @@ def test_kill_9_at_any_moment_loses_nothing(work, glove, processes, suffix):
     """The long form, 20 kills of a run over 100,000 documents, is benchmarks/resume.py."""
     small = dptext.load_vectors(glove, limit=300)
     dptext.save_vectors(small, "small.txt")
-    write(work / "in.jsonl", rows(20_000))
+    write(work / "in.jsonl", rows(6_000))
     (work / "run.py").write_text(KILLED)
     out, whole = f"out{suffix}", f"whole{suffix}"
     spool = work / f".{out}.rows"
-    whole_size = 1_500_000 if suffix == ".jsonl" else 300_000
+    whole_size = 450_000 if suffix == ".jsonl" else 90_000
     for share in (0.0, 0.3, 0.6):
 
         def is_there(least=share * whole_size):
             return spool.exists() and spool.stat().st_size > least
 
-        killed("run.py", out, processes, when=is_there, after=80)
+        killed("run.py", out, processes, when=is_there, after=24)
         assert not (work / out).exists()
     for name in (out, whole):
         subprocess.run([sys.executable, "run.py", name, str(processes)], check=True)
