@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dptext.playground.ways import WAYS, load
+from dptext.playground.ways import WAYS, Playground
 
 MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 
@@ -17,7 +17,7 @@ MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 def address(browser):
     from dptext.playground.server import Server
 
-    with Server(load()).in_background() as found:
+    with Server(Playground()).in_background() as found:
         yield found
 
 

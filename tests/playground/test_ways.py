@@ -9,7 +9,7 @@ import pytest
 
 from dptext.errors import DptextError
 from dptext.playground.shown import NOTE
-from dptext.playground.ways import MOST_CHARACTERS, WAYS, load
+from dptext.playground.ways import MOST_CHARACTERS, WAYS, Playground
 
 SECRET = "Zxqvy"
 CHOICES = [(way, choice) for way, each in WAYS.items() for choice in each.choices]
@@ -17,7 +17,7 @@ CHOICES = [(way, choice) for way, each in WAYS.items() for choice in each.choice
 
 @pytest.fixture(scope="module")
 def playground():
-    return load()
+    return Playground()
 
 
 @pytest.mark.parametrize(("way", "choice"), CHOICES)

@@ -25,9 +25,9 @@ def playground(
 ) -> None:
     """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release."""
     from dptext.playground.server import Server
-    from dptext.playground.ways import WAYS, load
+    from dptext.playground.ways import WAYS, Playground
 
-    model = load()
+    model = Playground()
     server = Server(model, port=port)
     if output.as_json:
         print_json({"address": server.address})

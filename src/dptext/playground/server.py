@@ -14,14 +14,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
 from dptext.errors import DptextError, ParameterError, StorageError, extras
-from dptext.playground.shown import NOTE, Shown
-from dptext.playground.ways import MOST_CHARACTERS, WAYS
+from dptext.playground.shown import NOTE
+from dptext.playground.ways import MOST_CHARACTERS, WAYS, Playground
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["HEADERS", "MOST_BYTES", "Model", "Server", "app"]
+__all__ = ["HEADERS", "MOST_BYTES", "Server", "app"]
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 * 1024
@@ -54,28 +54,7 @@ _FIELDS = ("way", "text", "epsilon", "choice", "neighbour", "draws")
 _NEEDED = ("way", "text", "epsilon")
 
 
-class Model(Protocol):
-    """What the page shows (`dptext.playground.ways.Playground`)."""
-
-    @property
-    def samples(self) -> tuple[tuple[str, str], ...]:
-        """(title, text): public texts to try."""
-        ...
-
-    def show(
-        self,
-        way: str,
-        text: str,
-        epsilon: float,
-        choice: str | None = None,
-        neighbour: str | None = None,
-        draws: int = 3,
-    ) -> Shown:
-        """What a text becomes."""
-        ...
-
-
-def app(playground: Model, token: str) -> Callable[..., Any]:
+def app(playground: Playground, token: str) -> Callable[..., Any]:
     """The page and its model as an ASGI application, behind `HEADERS` and its checks of the address.
 
     Args:
@@ -142,7 +121,7 @@ class Server:
         MissingExtraError: the extra ``playground`` is not installed.
     """
 
-    def __init__(self, playground: Model, *, port: int | None = None) -> None:
+    def __init__(self, playground: Playground, *, port: int | None = None) -> None:
         _check_installed()
         import uvicorn
 
@@ -264,7 +243,7 @@ async def _plain(send: Any, status: int, text: str) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-def _offered(playground: Model) -> dict[str, Any]:
+def _offered(playground: Playground) -> dict[str, Any]:
     """What the page needs before it shows anything."""
     return {
         "ways": [
@@ -278,7 +257,7 @@ def _offered(playground: Model) -> dict[str, Any]:
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """The arguments of `Model.show`; no message holds what was sent."""
+    """The arguments of `Playground.show`; no message holds what was sent."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

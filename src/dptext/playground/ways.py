@@ -21,7 +21,7 @@ from dptext.playground.shown import Shown
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "Playground", "Way", "load"]
+__all__ = ["MOST_CHARACTERS", "MOST_DRAWS", "WAYS", "Playground", "Way"]
 
 MOST_CHARACTERS = 2000
 """A text may have so many."""
@@ -64,7 +64,10 @@ class _Showing(Protocol):
 
 
 class Playground:
-    """What a text becomes, in each of the ways. Safe to use from several threads, which wait for one another."""
+    """What a text becomes, in each of the ways, on the vectors and the sample that the extra ``playground`` brings.
+
+    Safe to use from several threads, which wait for one another.
+    """
 
     def __init__(self) -> None:
         self._loaded: dict[str, _Showing] = {}
@@ -143,11 +146,6 @@ class Playground:
         from dptext.playground.vectors import Vectors
 
         return Vectors(self._vectors, self._texts, WAYS["vectors"].epsilons[:2], DELTA)
-
-
-def load() -> Playground:
-    """The playground, on the vectors and the sample that come with the extra ``playground``."""
-    return Playground()
 
 
 def _checked(name: str, text: str) -> str:
