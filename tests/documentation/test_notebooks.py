@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from docs.pages import DOCS, ROOT
+from documentation.pages import DOCS, ROOT
 
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 VARIES = "varies"

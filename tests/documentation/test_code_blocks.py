@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from demo_folder import place_demo
-from docs.pages import PAGES, ROOT, Block, blocks
+from documentation.pages import PAGES, ROOT, Block, blocks
 
 RUN = {"console", "python"}
 DOCTEST = {"pycon"}

@@ -12,7 +12,7 @@ import pytest
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
-from docs.pages import DOCS, PAGES, ROOT
+from documentation.pages import DOCS, PAGES, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 URLS = PROJECT["project"]["urls"]

@@ -16,8 +16,8 @@ import pytest
 from filelock import FileLock
 
 import dptext
-from docs.pages import ROOT
-from docs.test_links import PROJECT, script
+from documentation.pages import ROOT
+from documentation.test_links import PROJECT, script
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("mkdocs")
