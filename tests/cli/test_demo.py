@@ -33,6 +33,9 @@ def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
     sample.place()
     assert len({row["user"] for row in rows(sample.private_file)}) == 6542
     assert {name for row in rows(sample.pool_file) for name in row} == {"text"}
+    held_out, private = rows(sample.test_file), rows(sample.private_file)
+    assert list(held_out[0]) == list(private[0])  # so that a report takes it as --held-out with --user
+    assert len({row["user"] for row in held_out + private}) == 6542 + 700
     sample.place()  # it is its own
 
 

@@ -112,12 +112,9 @@ class _Sample:
             StorageError: it cannot be written.
         """
         rows = {
-            self.private_file: [
-                {"user": f"user {number}", "intent": each.intent, "text": each.text}
-                for number, each in enumerate(self.people, 1)
-            ],
+            self.private_file: _of_users(self.people, first=1),
             self.pool_file: [{"text": each.text} for each in self.public],
-            self.test_file: [{"intent": each.intent, "text": each.text} for each in self.test],
+            self.test_file: _of_users(self.test, first=len(self.people) + 1),
         }
         path = self.folder
         try:
@@ -133,6 +130,13 @@ class _Sample:
                     stream.write(content)
         except OSError as error:
             raise StorageError.of("write", path, error) from None
+
+
+def _of_users(utterances: Sequence[_Utterance], *, first: int) -> list[dict[str, str]]:
+    return [
+        {"user": f"user {number}", "intent": each.intent, "text": each.text}
+        for number, each in enumerate(utterances, first)
+    ]
 
 
 def _bundled(name: str) -> list[_Utterance]:
