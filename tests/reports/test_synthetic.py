@@ -175,6 +175,11 @@ def test_without_the_pool_it_is_not_compared_with_it(folder):
     assert "public pool</th>" not in found.html()
 
 
+def test_its_own_label_may_be_named(folder):
+    found = report(folder, label="topic")
+    assert "No model was trained: that takes real texts to test it on (--original)." in found.notes
+
+
 def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
     made = make(tmp_path)
     edit(statement_path(made), sigma=0.9)
@@ -184,7 +189,9 @@ def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
 
 
 def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
-    with pytest.raises(ParameterError, match="leave label and group out"):
+    with pytest.raises(ParameterError, match=r"known \(topic\): leave label and group out"):
+        report(folder, label="who", group="stars")
+    with pytest.raises(ParameterError, match="leave group out"):
         report(folder, label="topic", group="stars")
     with pytest.raises(ParameterError, match="held_out needs original"):
         report(folder, held_out=folder / "held.jsonl")

@@ -49,7 +49,12 @@ class QuestionOptions:
     ] = None
     text: options.Text = "text"
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What models are trained to name: is the release still useful?")
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="What models are trained to name: is the release still useful? Not needed of a synthetic corpus, "
+            "which knows its labels.",
+        ),
     ] = None
     attribute: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What an attacker wants to know of who wrote a row.")
@@ -72,8 +77,8 @@ class QuestionOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Of a synthetic corpus: a file like --original, of people who had no part: models are tested on it, "
-            "and the release is attacked.",
+            help="Of a synthetic corpus: a file with the columns of --original, of people who had no part: models are "
+            "tested on it, and the release is attacked.",
         ),
     ] = None
     rows: Annotated[int, typer.Option(metavar="N", help="Look at this many rows at most, chosen at random.")] = 3000

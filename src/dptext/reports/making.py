@@ -38,14 +38,14 @@ class Question:
         original: what it was made from, row by row (of a corpus: the private file); None: not at hand, or not to be
             looked at.
         text: the column of the text, in both files.
-        label: a column to train models on: what is the release still good for?
+        label: a column to train models on: what is the release still good for? A synthetic corpus knows its own.
         attribute: a column that an attacker wants to know.
         group: a column that says to which group a row's person belongs.
         user: a column that says whose row each is.
         public: of a synthetic corpus, the files of the public pool.
         public_text: the column of the text there.
         distribution: of a synthetic corpus, the folder of its description; None: the one beside it.
-        held_out: of a synthetic corpus, a file like the original of people who had no part in it.
+        held_out: of a synthetic corpus, a file with the columns of the original, of people who had no part in it.
         rows: look at this many rows at most, chosen at random.
         vectors: name or path of the public word vectors, if they are not where they were.
         bank: of texts of a bank, its folder.

@@ -107,10 +107,16 @@ class OfSynthetic(Making):
 
     def _refuse_columns(self) -> None:
         given = [name for name in ("label", "attribute", "group") if getattr(self.asked, name) is not None]
+        own = self._distribution.labels.columns
+        if self.asked.label in own:  # the models learn its own labels in any case
+            given.remove("label")
         if given:
+            labels = f"its labels are known ({', '.join(own)})" if own else "it has no labels"
             raise ParameterError(
-                f"a synthetic corpus has no row of anybody, and its labels are known: leave {' and '.join(given)} out"
+                f"a synthetic corpus has no row of anybody, and {labels}: leave {' and '.join(given)} out"
             )
+        if self.asked.label is not None and self.asked.original is None:
+            self.notes.append("No model was trained: that takes real texts to test it on (--original).")
 
     # -- what is looked at ----------------------------------------------------------------------------------
 
