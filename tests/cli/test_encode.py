@@ -241,6 +241,7 @@ def test_a_seed_is_said(work, encode):
         (["in.jsonl", "-o", "o.parquet", "--keep", "vector"], 2, "cannot be named 'vector'"),
         (["in.jsonl", "-o", "o.parquet", "--keep", "stars"], 1, "expected a column 'stars'"),
         (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such", "--epsilon", "8"], 2, "no-such"),
+        (["in.jsonl", "-o", "o.parquet", "--encoder", "no-such"], 2, "'no-such' is no folder that --save wrote"),
         (["in.jsonl", "-o", "o.parquet", "--user", "who"], 1, "expected a column 'who'"),
         (["-", "--format", ".jsonl", "-o", "o.parquet", "--ledger", "l"], 2, "a ledger reads the input twice"),
         (["in.jsonl", "-o", "o.parquet", "--bound", "clip"], 2, "choose another bound"),

@@ -374,9 +374,12 @@ def build_randomizer(asked: EncoderOptions) -> Randomizer:
             it needs one.
     """
     if asked.epsilon is None:
+        unsaved = (
+            "" if asked.encoder == EncoderOptions.encoder else f"{asked.encoder!r} is no folder that --save wrote: "
+        )
         raise ParameterError(
-            "say what a text may lose: --epsilon 8 (nats); dptext advise FILE says what that would be good for, and "
-            "encode --compare 2,4,8 --public FILE --public-label COLUMN measures it on public texts"
+            f"{unsaved}say what a text may lose: --epsilon 8 (nats); dptext advise FILE says what that would be good "
+            "for, and encode --compare 2,4,8 --public FILE --public-label COLUMN measures it on public texts"
         )
     settings = options.parse_settings(asked.settings)
     build = _randomizer_named(asked.randomizer or "PrivUnit")
