@@ -129,3 +129,23 @@ def test_what_madlib_shows_of_the_noisy_vector_is_no_less_than_its_words_show(ve
     mechanism = Madlib(vectors, epsilon=2.0)
     of_words = guess_rate(mechanism, weights=np.ones(len(vectors)), draws=20_000, seed=1)
     assert shown(vectors, "cat", 2.0, "Madlib").attacker.right > of_words.low - 0.1
+
+
+@pytest.mark.parametrize("text", ["?!... --- ,;:", "123 456 7.5"])
+def test_a_text_without_words_is_promised_nothing(vectors, text):
+    """Its punctuation comes out as it stands, whatever the bound between texts of one layout says."""
+    found = shown(vectors, text)
+    assert not found.protects and "nothing is promised" in found.promise and "does not protect" in found.strength
+    assert shown(vectors, "cat", epsilon=0.01, choice="SubsetSelection").protects
+
+
+def test_a_text_is_not_called_its_own_neighbour(vectors):
+    assert "no neighbour is offered" in shown(vectors, "qzxv").neighbours.says
+    assert "nobody can tell them apart" in shown(vectors, "qzxv", neighbour="wvrrk").neighbours.says
+    assert "nobody can tell them apart" in shown(vectors, "cat", neighbour="cat").neighbours.says
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 8.0])
+def test_chances_of_a_word_under_madlib_are_at_most_one(vectors, epsilon):
+    for each in shown(vectors, "cat dog fox tax fee law red blue qzxv", epsilon, "Madlib").pieces:
+        assert (each.stays or 0.0) + sum(chance for _, chance in each.becomes) <= 1.0 + 1e-12

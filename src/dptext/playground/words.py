@@ -14,7 +14,7 @@ import numpy as np
 from dptext.calibration.outcomes import Floats, distances_from
 from dptext.noise.laplace import l2_laplace
 from dptext.playground.densities import log_l2_laplace
-from dptext.playground.in_words import SAME, attacker, promised, told_apart
+from dptext.playground.in_words import SAME, Promised, attacker, promised, told_apart
 from dptext.playground.overlaps import Between, likeliest, overlap_of_draws, overlap_of_places, right_in_draws
 from dptext.playground.rays import DIRECTIONS, Rays
 from dptext.playground.shown import NOTE, Attacker, Neighbours, Piece, Shown
@@ -30,6 +30,12 @@ from dptext.words.replacing import PLACEHOLDERS, Aligner
 
 __all__ = ["Words"]
 
+_NO_WORD: Promised = {
+    "promise": "this text has no word, and words alone are hidden: nothing is promised for it.",
+    "strength": "It comes out as it stands, but for placeholders. That does not protect.",
+    "protects": False,
+}
+_NO_OTHER = "No word of this text is known, or there is none: no neighbour is offered. Type another second text."
 _LIKELIEST = 5
 _ANY_WORD = "\0word\0"
 _TRIED = 20  # words that are exchanged, to find a neighbour
@@ -151,7 +157,7 @@ class Words:
         return Shown(
             way="words",
             epsilon=epsilon,
-            **promised(mechanism.document_statement(len(words))),
+            **(promised(mechanism.document_statement(len(words))) if words else _NO_WORD),
             pieces=tuple(
                 _kept(token) if row < 0 else Piece(token.text, *pieces[row])
                 for token, row in zip(first.tokens, first.rows, strict=True)
@@ -163,7 +169,7 @@ class Words:
                 "likely)",
                 self._guess(first, chances.guessed(outputs, candidates)),
             ),
-            neighbours=self._neighbours(first, second, chances),
+            neighbours=self._neighbours(first, second, chances, none=neighbour is None and second.text == text),
             note=NOTE + chances.how,
         )
 
@@ -212,7 +218,7 @@ class Words:
         others = (row for row in range(len(self._vectors)) if row not in mine)
         return [*sorted(mine), *islice(others, max(0, _CANDIDATES - len(mine)))]
 
-    def _neighbours(self, first: _Text, second: _Text, chances: _Chances) -> Neighbours:
+    def _neighbours(self, first: _Text, second: _Text, chances: _Chances, *, none: bool) -> Neighbours:
         if first.layout != second.layout:
             says = (
                 "Their layout differs (how many words there are, and what stands between them). The output shows the "
@@ -221,7 +227,7 @@ class Words:
             return Neighbours(first.text, second.text, 0.0, (), says)
         changed = [(one, other) for one, other in zip(first.words, second.words, strict=True) if one != other]
         if not changed:
-            return Neighbours(first.text, second.text, 1.0, (), SAME)
+            return Neighbours(first.text, second.text, 1.0, (), _NO_OTHER if none else SAME)
         found, more = chances.overlap(changed)
         one, other = changed[0]
         near = dict.fromkeys((one, other, *self._near(one)[:_NEAR], *self._near(other)[:_NEAR]))
@@ -301,8 +307,10 @@ class _OfNoise:
 
     def of(self, row: int, near: list[int]) -> tuple[float, _Likely]:  # noqa: ARG002  draws find them
         """See `_Chances`."""
-        found = [each for each in _counted(self._drawn[row]) if each[0] != row]
-        return self.rays.stays(row, self.mechanism.epsilon), found
+        stays = self.rays.stays(row, self.mechanism.epsilon)
+        drawn = self._drawn[row]
+        others = _counted(drawn[drawn != row])
+        return stays, [(other, (1.0 - stays) * share) for other, share in others]  # with the chance to stay at most 1
 
     def of_two(self, one: int, other: int, near: list[int]) -> tuple[list[int], list[float], list[float]]:  # noqa: ARG002
         """See `_Chances`."""
