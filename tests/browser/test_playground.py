@@ -184,6 +184,17 @@ def test_problems_are_said_and_go_away(page):
     assert page.get_by_role("alert").is_hidden()
 
 
+def test_a_busy_server_is_said(page):
+    page.evaluate("fetch = async () => new Response('Busy', { status: 503 })")
+    page.get_by_label("Text", exact=True).fill("cats")
+    page.get_by_role("alert").get_by_text("The server answered 503").wait_for()
+
+
+def test_characters_are_counted_as_the_limit_counts_them(page):
+    write(page, "\N{CAT} and \N{DOG}")
+    assert page.locator("#counted").inner_text().startswith("7 of at most")
+
+
 def test_nothing_is_kept_and_nothing_is_in_the_address(page, address):
     write(page, "zebulon likes rain")
     assert page.context.cookies() == []

@@ -86,8 +86,8 @@ async function send() {
       setTimeout(() => ask(), 200); // another window of this page was later
       return;
     }
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error);
+    const found = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Error(found.error ?? `The server answered ${answer.status}, say because it is busy. Try again.`);
     state.shown = found;
     say(null);
     show(found);
@@ -146,7 +146,7 @@ function setText(text) {
 }
 
 function count() {
-  byId("counted").textContent = `${byId("text").value.length} of at most ${state.limit} characters`;
+  byId("counted").textContent = `${[...byId("text").value].length} of at most ${state.limit} characters`;
 }
 
 function connect() {
