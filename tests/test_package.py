@@ -5,6 +5,7 @@ import importlib
 import json
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -98,3 +99,14 @@ def test_every_public_name_is_in_the_docs_with_its_first_line(name):
 def test_a_name_that_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("dptext.nothing.at_all")
+
+
+def test_the_source_archive_holds_what_the_tests_and_the_site_are_made_of():
+    root = Path(__file__).parent.parent
+    included = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["sdist"]
+    assert all((root / name).exists() for name in included["include"])
+    if not (root / ".git").exists():
+        pytest.skip("this is no clone")
+    listed = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout
+    tracked = {line.split("/")[0] for line in listed.splitlines()}
+    assert {name for name in tracked if not name.startswith(".")} == {*included["include"], "pyproject.toml"}
