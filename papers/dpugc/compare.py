@@ -65,7 +65,7 @@ class Compared(Models):
             return super().of(model, corpus, run)
         name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
         held = corpus.digest, self.public.fingerprint, self._pairs, self._steps, behaviour()
-        stored = self._stored(name, held, lambda: {"matrix": self._trained(model, run)})
+        stored = self.stored(name, held, lambda: {"matrix": self._trained(model, run)})
         return WordVectors(self.public.words, stored["matrix"], source=name)
 
     @cache  # noqa: B019 (a handful of plans, for as long as the experiment lasts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -27,14 +27,22 @@ _ANY = 8.0  # an epsilon for what does not depend on it
 Cells = npt.NDArray[np.int64]
 
 
-def plan_of(public: WordVectors, epsilon: float | None = None, *, vocabulary: PrivateVocabulary | None = None) -> Plan:
-    """All that is public. Without an epsilon: for what does not depend on it."""
-    return Cooccurrence(public, epsilon=epsilon or _ANY, delta=DELTA, vocabulary=vocabulary).plan()
+def plan_of(
+    public: WordVectors,
+    epsilon: float | Mapping[str, float] | None = None,
+    *,
+    vocabulary: PrivateVocabulary | None = None,
+    level: str | None = None,
+) -> Plan:
+    """All that is public. Without an epsilon: for what does not depend on it. With several: ``level`` names the
+    attribute that says which is whose."""
+    return Cooccurrence(public, epsilon=epsilon or _ANY, delta=DELTA, vocabulary=vocabulary, level=level).plan()
 
 
 def total_of(plan: Plan, documents: Iterable[Document]) -> Cells:
     """What the people's matrices add up to: the same for every epsilon, and private."""
-    with users_of(documents, plan.words, unit=plan.unit, most_words=plan.most_words) as users:
+    level = plan.levels.attribute
+    with users_of(documents, plan.words, unit=plan.unit, level=level, most_words=plan.most_words) as users:
         return plan.total(users)
 
 

@@ -97,7 +97,7 @@ class Models:
             return self._public[model.kind]
         name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
         held = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else behaviour()
-        stored = self._stored(name, held, lambda: _arrays(self._made(model, corpus, run)))
+        stored = self.stored(name, held, lambda: _arrays(self._made(model, corpus, run)))
         return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
 
     def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
@@ -108,11 +108,14 @@ class Models:
             model, corpus, run: what is made; the model is one of the release.
             of: a name for the words.
         """
+        plan = plan_of(self.without(words), model.epsilon, vocabulary=given_words(words))
+        return self._released(plan, model, corpus, run, of=f" new {of}")
+
+    def without(self, words: Sequence[str]) -> WordVectors:
+        """The public vectors of all other words."""
         gone = set(words)
         kept = [row for row, word in enumerate(self.public.words) if word not in gone]
-        public = load_vectors(([self.public.words[row] for row in kept], self.public.matrix[kept]))
-        plan = plan_of(public, model.epsilon, vocabulary=given_words(words))
-        return self._released(plan, model, corpus, run, of=f" new {of}")
+        return load_vectors(([self.public.words[row] for row in kept], self.public.matrix[kept]))
 
     def _released(self, plan: Plan, model: Model, corpus: Corpus, run: int, *, of: str = "") -> WordVectors:
         """Private, with less noise or none, or of nobody; the plan has the noise that the epsilon asks for."""
@@ -125,9 +128,9 @@ class Models:
     def _total(self, plan: Plan, corpus: Corpus, of: str) -> Cells:
         held = corpus.digest, plan.words.words, plan.features.fingerprint, behaviour()
         name = f"total-{corpus.name}{of}".replace(" ", "_")
-        return self._stored(name, held, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
+        return self.stored(name, held, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
 
-    def _stored(self, name: str, held: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def stored(self, name: str, held: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Arrays from a file that is called after what they depend on, made where there is none."""
         file = self._folder / f"{name}-{hashlib.sha256(repr(held).encode()).hexdigest()[:12]}.npz"
         if not file.exists():

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.models import Model, Models
 from papers.dpugc.new_words import taken_away
 
 from dptext import Document, WordVectors
+from dptext.attacks.neighbours import NO_ROW, secret_ranks
 from dptext.errors import DataError
 from dptext.text.tokens import fold
 
@@ -173,18 +173,13 @@ def ranks_of(vectors: WordVectors, pairs: Sequence[Pair], *, blind: int) -> list
     ``blind``, and half of the secrets.
     """
     unknown = vectors.vocabulary.unknown_row
-    points = vectors.matrix.astype(np.float64)
-    lengths = np.linalg.norm(points, axis=1)
-    points /= np.where(lengths > 0, lengths, 1.0)[:, None]
-    found = []
-    for pair in pairs:
-        secrets = [each.secret for each in pairs if each.kind == pair.kind]
-        name, *rows = (vectors.vocabulary.row(fold(word)) for word in (pair.name, pair.secret, *secrets))
-        if unknown in (name, rows[0]) or not (lengths[name] and lengths[rows[0]]):
-            found.append((blind, len(secrets) // 2 + 1))
-            continue
-        cosines = points @ points[name]
-        cosines[[name, unknown]] = -np.inf
-        nearer = cosines > cosines[rows[0]]
-        found.append((int(nearer.sum()) + 1, int(nearer[rows[1:]].sum()) + 1))
-    return found
+    names, secrets = (
+        [row if row != unknown else NO_ROW for word in words for row in [vectors.vocabulary.row(fold(word))]]
+        for words in ([pair.name for pair in pairs], [pair.secret for pair in pairs])
+    )
+    kinds = [pair.kind for pair in pairs]
+    ranks = secret_ranks(vectors.matrix, names, secrets, kinds=kinds, left_out=[unknown], seed=1)
+    return [
+        (int(among), int(place)) if known else (blind, kinds.count(pair.kind) // 2 + 1)
+        for pair, known, among, place in zip(pairs, ranks.known, ranks.among_words, ranks.among_secrets, strict=True)
+    ]

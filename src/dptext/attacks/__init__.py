@@ -16,6 +16,7 @@ from dptext.attacks.membership import (
     score_membership,
     shadow_membership,
 )
+from dptext.attacks.neighbours import nearest_secrets, secret_ranks, with_secrets_told
 from dptext.attacks.recovery import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
 from dptext.attacks.sums import gaussian_ceiling, sum_membership
 
@@ -34,9 +35,12 @@ __all__ = [
     "linkage_of_scores",
     "loss_membership",
     "nearest_recovery",
+    "nearest_secrets",
     "random_halves",
     "score_membership",
+    "secret_ranks",
     "sequence_likelihoods",
     "shadow_membership",
     "sum_membership",
+    "with_secrets_told",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import textwrap
 from collections.abc import Sequence
@@ -18,14 +19,18 @@ from dptext.attacks import (
     bayes_recovery,
     linkage,
     nearest_recovery,
+    nearest_secrets,
+    with_secrets_told,
 )
 from dptext.attacks.learners import ATTACKERS
+from dptext.attacks.neighbours import NO_ROW
 from dptext.attacks.sums import gaussian_ceiling
 from dptext.calibration.deniability import zipf_weights
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.redaction import RedactedList
-from dptext.errors import DataError, ParameterError
+from dptext.embeddings.refinement import public_base
+from dptext.errors import DataError, DptextError, ParameterError
 from dptext.release.redaction import read_terms
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.file_attacks import (
@@ -46,6 +51,9 @@ from dptext.reports.mechanisms import is_of_bank
 from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter
 from dptext.synthesis.distribution import read_description
+from dptext.text.tokens import fold
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.word_vectors import WordVectors
 
 __all__ = ["attack"]
 
@@ -333,6 +341,135 @@ def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
             _say(line)
 
 
+@attack.command("neighbours")
+@options.collected
+def neighbours_command(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Word vectors learned from people.")],
+    pairs: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Names and their secrets, a row each: planted, or known to stand in the texts."
+        ),
+    ],
+    name: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the word that is asked for.")] = "name",
+    secret: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column of the word that must not be found.")
+    ] = "secret",  # noqa: S107 (a column)
+    kind: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Which secrets an attacker chooses among. Default: all are of one kind."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many of the nearest words the attacker may name.")] = 10,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH", help="What was known before. Default: the public vectors that the statement names."
+        ),
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Vectors of the same texts without protection, on which the attack must succeed. Default: FOLDER with "
+            "each secret moved to its name.",
+        ),
+    ] = None,
+    seed: options.AnalysisSeed = None,
+    output: options.Output,
+) -> None:
+    """Which secret belongs to a name? The nearest one, by the vectors alone.
+
+    The pairs are their owner's: what is computed from them is not covered by the promise. No word is printed.
+    """
+    if not folder.is_dir() or folder_kind(folder) is not FolderKind.VECTORS:
+        raise ParameterError(
+            f"{folder.name or folder} is no folder of word vectors: name one that dptext embed or dptext.save_vectors "
+            "wrote"
+        )
+    shared = load_vectors(folder)
+    rows = read_rows(pairs, text=secret, columns=(name, *([] if kind is None else [kind])), vector=None)
+    asked = _Pairs(
+        names=[str(each) for each in rows.columns[name]],
+        secrets=[str(each) for each in rows.texts],
+        kinds=None if kind is None else [str(each) for each in rows.columns[kind]],
+        how={"top": top, "seed": seed},
+    )
+    output.say(f"Asking {len(shared):,} words for the secrets of {rows.size:,} names ...")
+    before = _known_before(shared, public)
+    scores = asked.scores(shared, public=None if before is None else _same_words(shared, before))
+    if before is not None:
+        with contextlib.suppress(ParameterError):  # it knows none of these words
+            scores += asked.scores(before, attack="neighbours (public vectors alone)")
+    told = asked.told(shared) if control is None else load_vectors(control)
+    checked = asked.scores(told, attack="neighbours (control: secrets told)")
+    _answer(
+        [*scores, *checked],
+        did=(
+            "The attacker had the vectors alone. For each name they took the secret whose vector is nearest, of all "
+            "secrets of its kind, and the nearest of all words."
+        ),
+        meaning=_meaning_of_neighbours(scores, checked, shared),
+        output=output,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pairs:
+    """Names and their secrets."""
+
+    names: list[str]
+    secrets: list[str]
+    kinds: list[str] | None
+    how: dict[str, Any]
+
+    def rows(self, vectors: WordVectors) -> tuple[list[int], list[int]]:
+        """Of names and of secrets."""
+        return _rows_of(vectors, self.names), _rows_of(vectors, self.secrets)
+
+    def scores(self, vectors: WordVectors, **more: Any) -> list[AttackScore]:
+        """Of the attack on these vectors."""
+        left_out = [vectors.vocabulary.unknown_row]
+        return nearest_secrets(
+            vectors.matrix, *self.rows(vectors), kinds=self.kinds, left_out=left_out, **self.how, **more
+        )
+
+    def told(self, vectors: WordVectors) -> WordVectors:
+        """The control."""
+        return WordVectors(vectors.words, with_secrets_told(vectors.matrix, *self.rows(vectors)))
+
+
+def _rows_of(vectors: WordVectors, words: Sequence[str]) -> list[int]:
+    found = (vectors.vocabulary.row(fold(word)) for word in words)
+    return [NO_ROW if row == vectors.vocabulary.unknown_row else row for row in found]
+
+
+def _known_before(shared: WordVectors, named: str | None) -> WordVectors | None:
+    """The public vectors that training began with, prepared as it prepares them; None: there are none, or they are not
+    where the statement says."""
+    found = None if named is None else load_vectors(named)
+    said = {} if shared.statement is None else shared.statement.parameters
+    source, digest = said.get("public_vectors"), said.get("public_vectors_sha256")
+    if named is None and isinstance(source, str):
+        new = said.get("new_words")
+        words = len(shared) - (new if isinstance(new, int) else 0)
+        with contextlib.suppress(DptextError):
+            tried = (load_vectors(source, limit=limit) for limit in (words - 1, words))
+            found = next((each for each in tried if each.fingerprint == digest), None)
+    if found is None:
+        return None
+    base = public_base(found.matrix, found.vocabulary.unknown_row)
+    return WordVectors(found.words, base.astype(np.float32), source=found.source)
+
+
+def _same_words(shared: WordVectors, before: WordVectors) -> Any:
+    """(V, d) the public vectors of the words of FOLDER; 0 where there is none."""
+    rows = np.array([before.vocabulary.row(word) for word in shared.words])
+    found = before.matrix[rows].copy()
+    found[rows == before.vocabulary.unknown_row] = 0.0
+    return found
+
+
 # -- the answer ------------------------------------------------------------------------------------------------
 
 
@@ -418,6 +555,35 @@ def _meaning_of_recovery(scores: Sequence[AttackScore]) -> list[str]:
         lines.append("An attacker who also reads the sentence around a word does better.")
     elif len(scores) > 1:
         lines.append("These words are not as frequent as assumed: that is why taking them as they stand does as well.")
+    return [*lines, _STRONGER]
+
+
+def _meaning_of_neighbours(
+    scores: Sequence[AttackScore], control: Sequence[AttackScore], shared: WordVectors
+) -> list[str]:
+    nearest, in_list, *_ = scores
+    lines = [f"Of all pairs {nearest.detail}."]
+    if not any(each.succeeded for each in control):
+        lines.append("The control found nothing either: these are too few pairs to see anything.")
+        return lines
+    if nearest.succeeded or in_list.succeeded:
+        lines.append(
+            f"Of 100 names the nearest secret is theirs for {100 * nearest.score.value:,.0f}, blindly for "
+            f"{100 * nearest.baseline:,.0f}."
+        )
+        known = next((each for each in scores if "public vectors alone" in each.attack), None)
+        bits = next((each for each in scores if each.measure.startswith("bits")), None)
+        if known is not None and bits is not None and not bits.succeeded:
+            lines.append("Public vectors alone say as much: the texts of these people added nothing to it.")
+    else:
+        lines.append("The attacker did no better than at random, where the control shows that they could have.")
+    if shared.statement is None:
+        lines.append("Nothing is promised to who wrote the texts: these vectors have no statement.")
+    else:
+        lines.append(
+            f"The promise is to one {shared.statement.unit}. What many of them tell is hidden by no promise to one: "
+            "how many told a pair decides, and how much else they wrote."
+        )
     return [*lines, _STRONGER]
 
 

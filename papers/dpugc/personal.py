@@ -1,0 +1,433 @@
+"""A budget for each person (paper 000, dpUGC, part three: its algorithm 1-b). See README.md.
+
+Command: ``python -m papers.dpugc.personal [--data ../shared/data] [--quick] [--report]``
+
+Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from papers.blogs import Blogger, bloggers
+from papers.dpugc.corpus import Corpus, corpus_of, held_out
+from papers.dpugc.intervals import crossed
+from papers.dpugc.mechanism import DELTA, behaviour, given_words, plan_of, released, total_of
+from papers.dpugc.models import Model, Models, processed
+from papers.dpugc.new_words import NewWords
+from papers.dpugc.personal_report import write_report
+from papers.dpugc.trained import behaviour as behaviour_of_training
+from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, ColdStart, with_levels
+from papers.running import options_of, say_by_name
+
+from dptext import Document, SkipGram, WordVectors, load_vectors
+from dptext.embeddings.dpsgd.participation import personal_participation
+from dptext.embeddings.skipgram import SkipGramPlan
+from dptext.evaluation.sweep import sweep
+from dptext.evaluation.utility import words_of
+from dptext.privacy.randomness import NoiseKey
+from dptext.users.grouping import users_of
+from dptext.users.store import UserStore, stored_users
+
+__all__ = ["SYSTEMS", "Personal", "Releases", "System"]
+
+HERE = Path(__file__).resolve().parent
+VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
+PARTS = ("cold_start", "release", "training")
+LEAST, LARGEST = min(LEVELS.values()), max(LEVELS.values())
+STEPS, PAIRS = 20, 500  # of a training from public vectors, as in part two: who is in it most is in every step
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class System:
+    """How people are protected.
+
+    Attributes:
+        epsilons: of everybody, or by level; None: no noise.
+        by: whose level is which (`papers.dpugc.wishes`); None: all are treated alike.
+        only: the others have no part.
+        silent: half of the people do not say their level: it is "guessed" from their texts, on the server, or they get
+            the "strictest"; None: all say theirs.
+    """
+
+    epsilons: float | Mapping[str, float] | None
+    by: str | None = None
+    only: str | None = None
+    silent: str | None = None
+
+    @property
+    def most(self) -> float | None:
+        """The largest epsilon: the noise is that for it."""
+        return max(self.epsilons.values()) if isinstance(self.epsilons, Mapping) else self.epsilons
+
+    def promised(self, level: str) -> float:
+        """The true epsilon of people of a level who say so; infinite without noise, 0 where they have no part."""
+        if self.only not in (None, level):
+            return 0.0
+        if isinstance(self.epsilons, Mapping):
+            return self.epsilons[level]
+        return float("inf") if self.epsilons is None else self.epsilons
+
+
+SYSTEMS = {
+    "the least for all": System(LEAST),
+    "the largest for all": System(LARGEST),
+    "no noise": System(None),
+    **{f"levels, by {by}": System(LEVELS, by) for by in BY},
+    **{f"the liberal alone, by {by}": System(LARGEST, by, only="liberal") for by in BY},
+    "levels, half strictest, by age": System(LEVELS, "age", silent="strictest"),
+    "levels, half guessed, by age": System(LEVELS, "age", silent="guessed"),
+}
+"""At equal minimum: *the least for all*. At equal noise: *the largest for all*."""
+
+
+class Releases:
+    """Vectors of these systems where some words have no public ones, for `NewWords`: by one release, or by training.
+
+    Use it as a context manager: the texts lie in a file without a name while it is open.
+
+    Args:
+        models: what is kept.
+        corpus: of the people.
+        levels: by system that has some, the level of each person.
+        trained: whether by skip-gram.
+    """
+
+    def __init__(
+        self, models: Models, corpus: Corpus, levels: Mapping[str, Mapping[str, str]], *, trained: bool
+    ) -> None:
+        self.public, self._models, self._corpus, self._levels = models.public, models, corpus, levels
+        self._trained = trained
+        self._open = ExitStack()
+        self._stores: dict[Any, UserStore] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
+        """Vectors where these words have no public ones: as `Models.lacking`."""
+        del corpus  # there is one
+        kind = "trained" if self._trained else "released"
+        name = f"{kind}-{model.kind}-{run}-{of}".replace(" ", "_").replace(",", "")
+        held = self._held(model.kind), words, self.public.fingerprint, behaviour(), self._trained
+        if self._trained:
+            held = (*held, behaviour_of_training(), STEPS, PAIRS)
+        stored = self._models.stored(name, held, lambda: self._made(words, model, run, of))
+        return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
+
+    def _made(self, words: Sequence[str], model: Model, run: int, of: str) -> dict[str, Any]:
+        made = (
+            self._by_training(words, model.kind, run) if self._trained else self._released(words, model.kind, run, of)
+        )
+        return {"words": np.array(made.words), "matrix": made.matrix}
+
+    def _released(self, words: Sequence[str], kind: str, run: int, of: str) -> WordVectors:
+        system = SYSTEMS[kind]
+        vocabulary = given_words(words)
+        level = LEVEL if isinstance(system.epsilons, Mapping) else None
+        plan = plan_of(self._models.without(words), system.epsilons, vocabulary=vocabulary, level=level)
+        whose = kind if system.by is not None else "all alike"
+        held = self._held(kind), plan.words.words, plan.features.fingerprint, behaviour()
+        name = f"personal-total-{whose}-{of}".replace(" ", "_").replace(",", "")
+        total = self._models.stored(name, held, lambda: {"cells": total_of(plan, self._documents(kind))})["cells"]
+        sigma = 0.0 if system.most is None else plan.budgets.sigma
+        return released(plan, total, sigma=sigma, run=run)
+
+    def _by_training(self, words: Sequence[str], kind: str, run: int) -> WordVectors:
+        plan = self.training_plan(words, kind)
+        training = plan.training(self._store(plan, kind), plan.start(), NoiseKey(run))
+        for step in range(STEPS):
+            training.step(step)
+        return WordVectors(plan.words.words, plan.finish(training.settled(STEPS)))
+
+    def training_plan(self, words: Sequence[str], kind: str) -> SkipGramPlan:
+        """All that is decided before a text is read (but for the number of users, which counts as public here)."""
+        epsilons = SYSTEMS[kind].epsilons
+        how: dict[str, Any] = {"public_users": len({each.user for each in self._documents(kind)}), "pairs": PAIRS}
+        if isinstance(epsilons, Mapping):
+            how["epsilon"] = personal_participation(epsilons, delta=DELTA, steps=STEPS, sampling_rate=1.0)
+            how["level"] = LEVEL
+        else:
+            how |= {"epsilon": epsilons, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0}
+            how |= {"mode": "clipped"} if epsilons is None else {}
+        return SkipGram(self._models.without(words), vocabulary=given_words(words), **how).plan()
+
+    def _store(self, plan: SkipGramPlan, kind: str) -> UserStore:
+        key = plan.trained.words, self._held(kind), tuple(plan.participation.rates)
+        if key not in self._stores:
+            users = self._open.enter_context(
+                users_of(self._documents(kind), plan.trained, level=plan.levels.attribute, seed=1)
+            )
+            self._stores[key] = self._open.enter_context(stored_users(users, plan.participation.code))
+        return self._stores[key]
+
+    def _held(self, kind: str) -> tuple[Any, ...]:
+        """What the texts of a system are."""
+        system = SYSTEMS[kind]
+        levels = None if system.by is None else tuple(sorted(self._levels[kind].items()))
+        return self._corpus.digest, system.only, levels
+
+    def _documents(self, kind: str) -> list[Document]:
+        system = SYSTEMS[kind]
+        if system.by is None:
+            return self._corpus.documents
+        levels = self._levels[kind]
+        found = with_levels(self._corpus.documents, levels)
+        return [each for each in found if system.only in (None, levels[str(each.user)])]
+
+
+@dataclass(frozen=True, eq=False)
+class Personal:
+    """What cells of this part share.
+
+    Attributes:
+        releases: vectors.
+        new_words: what is measured for all.
+        people: who has a part.
+        levels: what people want, by ``by``.
+        runs: seeds of the runs of what is random.
+        resamples: of the intervals.
+    """
+
+    releases: Releases
+    new_words: NewWords
+    people: Sequence[Blogger]
+    levels: Mapping[str, Mapping[str, str]]
+    runs: Sequence[int]
+    resamples: int = 1000
+
+    def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+        """For all: pairs that hold a new word, and the ranks of the true words. For people of a level: *fit*.
+
+        The fit of a person: the mean cosine of what was learned of the new words with their true public vectors, each
+        word as often as they use it (0 where nothing was learned); the mean over draws. Its interval is over people
+        and runs.
+        """
+        found = self.new_words.cell({"model": settings["model"], "epsilon": settings["epsilon"]}, seed)
+        fits = self._fits(settings)
+        found |= self._estimate("fit", fits)
+        wanted = np.array([self.levels[settings["by"]][person.user] for person in self._known])
+        for level in LEVELS:
+            found |= self._estimate(f"fit of {level}", fits[:, wanted == level])
+        system = SYSTEMS[settings["model"]]
+        return found | {f"epsilon of {level}": min(system.promised(level), 1e9) for level in LEVELS}
+
+    def _fits(self, settings: Mapping[str, Any]) -> Floats:
+        """(runs, people)."""
+        model = Model(settings["model"], settings["epsilon"])
+        runs = self.runs if model.is_random else [1]
+        public = processed(self.releases.public)
+        found = []
+        for run in runs:
+            by_draw = []
+            for draw, words in self.new_words.words.items():
+                vectors = self.releases.lacking(words, model, self.new_words.corpus, run, of=str(draw))
+                learned = np.stack([vectors[word] for word in words]).astype(np.float64)
+                true = np.stack([public[word] for word in words]).astype(np.float64)
+                lengths = np.linalg.norm(learned, axis=1) * np.linalg.norm(true, axis=1)
+                cosines = (learned * true).sum(axis=1) / np.where(lengths > 0, lengths, 1.0)
+                by_draw.append(self._uses[draw] @ cosines)
+            found.append(np.mean(by_draw, axis=0))
+        return np.array(found)
+
+    @cached_property
+    def _known(self) -> list[Blogger]:
+        """Those who use a new word of each draw."""
+        there = [
+            all(any(word in counts for word in words) for words in self.new_words.words.values())
+            for counts in self._counts
+        ]
+        return [person for person, known in zip(self.people, there, strict=True) if known]
+
+    @cached_property
+    def _uses(self) -> dict[int, Floats]:
+        """By draw: (people, words) how often somebody uses a word, of all their new words."""
+        whose = {person.user for person in self._known}
+        counted = [c for person, c in zip(self.people, self._counts, strict=True) if person.user in whose]
+        found = {}
+        for draw, words in self.new_words.words.items():
+            table = np.array([[counts[word] for word in words] for counts in counted], dtype=np.float64)
+            found[draw] = table / table.sum(axis=1, keepdims=True)
+        return found
+
+    @cached_property
+    def _counts(self) -> list[Counter[str]]:
+        wanted = {word for words in self.new_words.words.values() for word in words}
+        found: dict[str, Counter[str]] = {person.user: Counter() for person in self.people}
+        for document in self.new_words.corpus.documents:
+            found[str(document.user)].update(word for word in words_of(document.text or "") if word in wanted)
+        return [found[person.user] for person in self.people]
+
+    def _estimate(self, name: str, values: Floats) -> dict[str, float]:
+        if not values.size:  # of a few people none may want this
+            return {name: 0.0, f"{name} low": -1.0, f"{name} high": 1.0}
+        found = crossed(
+            lambda people, runs: float(values[np.ix_(runs, people)].mean()),
+            values.shape[1],
+            len(values),
+            of="people",
+            resamples=self.resamples,
+        )
+        return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is done."""
+
+    every: int = 1  # bloggers: one in so many
+    held_out: int = 500
+    draws: tuple[int, ...] = (1, 2, 3)  # of new words, for the one release
+    runs: tuple[int, ...] = (1, 2, 3, 4, 5)
+    trained: tuple[str, ...] = ("the least for all", "the largest for all", *(f"levels, by {by}" for by in BY))
+    training_draws: tuple[int, ...] = (1,)
+    training_runs: tuple[int, ...] = (1, 2, 3)
+    margins: tuple[float, ...] = (0.0, 0.1, 0.2)
+    device: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    resamples: int = 2000
+
+
+QUICK = Plan(
+    every=10,
+    held_out=100,
+    draws=(1,),
+    runs=(1, 2),
+    trained=("levels, by age",),
+    training_runs=(1,),
+    margins=(0.0,),
+    device=(1.0,),
+    resamples=100,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    if not options.report:
+        run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
+        for part in options.parts:
+            getattr(run, part)()
+    write_report(options.out, readme=None if options.quick else options.readme)
+    print(options.out / "personal.md")
+
+
+class Run:
+    """The parts of the experiment over one set of bloggers."""
+
+    def __init__(self, plan: Plan, people: Sequence[Blogger], data: Path, out: Path) -> None:
+        self.plan, self.data, self.out = plan, data, out
+        everybody = people[:: plan.every]
+        self.volunteers, self.people = held_out(everybody, plan.held_out)
+        self.cold = ColdStart(self.volunteers, self.people, everybody, plan.resamples)
+        self.models = Models(load_vectors(VECTORS, limit=WORDS_LIMIT), out / "work")
+        self.corpus = corpus_of("people with levels", self.people)
+        self.constants = {
+            "vectors": self.models.public.fingerprint,
+            "people": len(self.people),
+            "volunteers": len(self.volunteers),
+            "texts": self.corpus.digest,
+            "levels": ", ".join(f"{name} {epsilon:g}" for name, epsilon in LEVELS.items()),
+            "resamples": plan.resamples,
+        }
+        out.mkdir(parents=True, exist_ok=True)
+
+    def cold_start(self) -> None:
+        """Levels of people who say nothing."""
+        settings: list[dict[str, Any]] = []
+        for by in BY:
+            for source in (PROFILE, TEXTS):
+                settings += [{"by": by, "source": source, "margin": m, "epsilon": None} for m in self.plan.margins]
+            settings += [{"by": by, "source": DEVICE, "margin": 0.0, "epsilon": e} for e in self.plan.device]
+        self._cells("cold_start", self.cold.cell, settings)
+
+    def release(self) -> None:
+        """One noisy release to people with levels, beside one epsilon for all."""
+        settings = _settings(SYSTEMS)
+        for part in self._parts(self.plan.draws, self.plan.runs, trained=False):
+            constants = {"mechanism": behaviour(), "draws": len(self.plan.draws), "runs": len(self.plan.runs)}
+            self._cells("personal", part.cell, settings, **constants)
+
+    def training(self) -> None:
+        """The same by training."""
+        settings = _settings(self.plan.trained)
+        for part in self._parts(self.plan.training_draws, self.plan.training_runs, trained=True):
+            constants = {"mechanism": behaviour_of_training(), "draws": len(self.plan.training_draws)}
+            constants |= {"runs": len(self.plan.training_runs), "steps": STEPS, "pairs": PAIRS}
+            self._cells("personal_training", part.cell, settings, **constants)
+
+    def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:
+        wanted = {by: self.cold.wishes(by).levels for by in BY}
+        levels = {
+            kind: self._said(wanted[system.by], system) for kind, system in SYSTEMS.items() if system.by is not None
+        }
+        with Releases(self.models, self.corpus, levels, trained=trained) as releases:
+            new_words: Any = NewWords(
+                releases,  # type: ignore[arg-type]  # it has what NewWords asks for
+                self.corpus,
+                self.data / "wordsim",
+                draws=draws,
+                runs=runs,
+                resamples=self.plan.resamples,
+            )
+            yield Personal(releases, new_words, self.people, wanted, runs, self.plan.resamples)
+
+    def _said(self, wanted: Mapping[str, str], system: System) -> dict[str, str]:
+        """What the release takes for the level of each person."""
+        own = {person.user: wanted[person.user] for person in self.people}
+        silent = sorted(own)[::2] if system.silent else []  # numbers of people, in the order of letters
+        if system.silent == "guessed":
+            assert system.by is not None
+            guessed = self.cold.guessed_levels(system.by)
+            return own | {user: guessed[user] for user in silent}
+        return own | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
+
+    def _cells(
+        self, name: str, run: Callable[..., dict[str, float]], settings: Sequence[dict[str, Any]], **constants: Any
+    ) -> None:
+        sweep(
+            run,
+            settings,
+            [1],
+            path=self.out / f"{name}.jsonl",
+            name=f"dpugc {name}",
+            constants=self.constants | constants,
+            not_compared=("self",),
+            progress=say_by_name,
+            stop_at_error=True,
+        )
+
+
+def _settings(kinds: Iterable[str]) -> list[dict[str, Any]]:
+    """Each system with whose level is which: both where all are treated alike, for what each level has of it."""
+    return [
+        {"model": kind, "by": by, "epsilon": SYSTEMS[kind].most}
+        for by in BY
+        for kind in kinds
+        if SYSTEMS[kind].by in (None, by)
+    ]
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Word vectors learned from people, each with a budget of their own.")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the blogs and wordsim/")
+    parser.add_argument("--quick", action="store_true", help="one blogger in ten, two runs: does it run?")
+    parser.add_argument("--report", action="store_true", help="tables from the rows that are there")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    return options_of(parser, arguments, HERE)
+
+
+if __name__ == "__main__":
+    main()

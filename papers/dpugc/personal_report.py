@@ -1,0 +1,130 @@
+"""Tables of part three, from its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from papers.dpugc.training_results import Found
+from papers.dpugc.wishes import BY, DEVICE, LEVELS
+from papers.running import write_between
+
+from dptext.errors import DataError
+from dptext.estimates import Estimate
+from dptext.evaluation.sweep_file import Setting
+
+__all__ = ["write_report"]
+
+START, END = "<!-- tables of part three: written by the experiment -->", "<!-- end of the tables of part three -->"
+ORDER = (
+    *("the least for all", "the liberal alone", "levels", "levels, half strictest", "levels, half guessed"),
+    *("the largest for all", "no noise"),
+)
+RELEASES = {"personal": "One noisy release (`Cooccurrence`)", "personal_training": "Training (`SkipGram`)"}
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """``personal.md`` beside the rows; the tables also into the README.
+
+    Raises:
+        DataError: there are no rows.
+    """
+    found = {name: Found(out / f"{name}.jsonl") for name in (*RELEASES, "cold_start")}
+    if not any(found.values()):
+        raise DataError(f"no rows in {str(out)!r}: run the experiment first")
+    parts = [
+        released_table(found[name], title, by)
+        for name, title in RELEASES.items()
+        if found[name]
+        for by in BY
+        if found[name].of(by=by)
+    ]
+    if found["cold_start"]:
+        parts.append(cold_start_table(found["cold_start"]))
+    seconds = sum(each.seconds for each in found.values())
+    parts.append(f"{sum(len(each.rows) for each in found.values())} cells in {seconds / 60:.0f} minutes by the clock.")
+    text = "\n\n".join(parts) + "\n"
+    (out / "personal.md").write_text(text, encoding="utf-8")
+    write_between(readme, START, END, text)
+
+
+def released_table(found: Found, title: str, by: str) -> str:
+    """Each system with what it promises, for all and for the people of each level."""
+    lines = _head("system", "true epsilon of a user", "MEN", "median rank", "fit: all", *(f"fit: {n}" for n in LEVELS))
+    lines.append(_line("no vector", "0", "0.000", "10,000", *["0.000"] * (1 + len(LEVELS))))
+    for name in ORDER:
+        kind = next((k for k in (name, f"{name}, by {by}") if found.of(model=k, by=by)), None)
+        if kind is None:
+            continue
+        [row] = found.of(model=kind, by=by)
+        promised = [row.numbers[f"epsilon of {level}"] for level in LEVELS]
+        rank = found.estimate("median rank", model=kind, by=by)
+        lines.append(
+            _line(
+                name,
+                _promise(promised, name),
+                _three(found.estimate("MEN", model=kind, by=by)),
+                "" if rank is None else f"{rank.value:,.0f} [{rank.low:,.0f}, {rank.high:,.0f}]",
+                _three(found.estimate("fit", model=kind, by=by)),
+                *(_three(found.estimate(f"fit of {level}", model=kind, by=by)) for level in LEVELS),
+            )
+        )
+    constants = found.constants
+    return (
+        f"**{title}, levels by {by}**, {constants['people']:,} people, {constants['draws']} draw(s) of 500 new words, "
+        f"{constants['runs']} runs: Spearman's correlation on MEN's pairs with a new word, the median rank of the true "
+        "word among 20,000, and *fit*: the mean cosine with the true vectors of the new words that people use, over "
+        "all people and over those who want a level [95% over pairs, words or people, and runs].\n\n" + "\n".join(lines)
+    )
+
+
+def cold_start_table(found: Found) -> str:
+    """Errors of predicted levels."""
+    lines = _head("levels", "read off", "margin", "RMSE of the mean", "RMSE", "right", "too much", "too little")
+    for by in BY:
+        rows = found.of(by=by)
+        if not rows:
+            continue
+        first: dict[str, Setting] = dict(rows[0].settings)
+        blind = found.estimate("right, the strictest for all", **first)
+        mean = _three(found.estimate("RMSE of the mean", **first))
+        if blind is not None:
+            little = f"{1 - blind.value:.3f}"
+            lines.append(
+                _line(f"by {by}", "nothing: the strictest for all", "", mean, "", _three(blind), "0.000", little)
+            )
+        for row in rows:
+            who: dict[str, Setting] = dict(row.settings)
+            source = str(who["source"])
+            if source == DEVICE:
+                source = f"texts, sent by a device with epsilon {float(str(who['epsilon'])):g}"
+            names = ("RMSE", "right", "too much", "too little")
+            margin = f"{float(str(who['margin'])):g}"
+            lines.append(_line("", source, margin, "", *(_three(found.estimate(name, **who)) for name in names)))
+    constants = found.constants
+    return (
+        f"**Levels of people who say nothing.** Fitted on {constants['volunteers']} volunteers, of "
+        f"{constants['people']:,} others: error of the predicted concern (0 to 1) beside that of the volunteers' mean, "
+        "and the share of people whose level comes out right, with more epsilon than they want (*too much*) or less "
+        "[95% over people].\n\n" + "\n".join(lines)
+    )
+
+
+def _promise(epsilons: list[float], name: str) -> str:
+    if all(each >= 1e9 for each in epsilons):
+        return "no promise"
+    if len(set(epsilons)) == 1:
+        return f"{epsilons[0]:g}"
+    said = " / ".join("0 (left out)" if each == 0 else f"{each:g}" for each in epsilons)
+    return said + (f"; who does not say: {max(epsilons):g}" if "guessed" in name else "")
+
+
+def _three(found: Estimate | None) -> str:
+    return "" if found is None else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _head(*names: str) -> list[str]:
+    return [_line(*names), "|---|---" + "|---:" * (len(names) - 2) + "|"]
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,251 @@
+"""Neighbours of a name: what shared word vectors tell of the words that stood beside it.
+
+The attacker has the vectors and nothing else. They know a name that somebody writes (or writes under) and some words
+one of which is that person's secret, such as diseases or passwords, and take the one whose vector is nearest to that of
+the name by cosine (figure 1 of Vu, Tran and Jiang 2019). A blind attacker is right for one name in k, of k secrets; and
+of n words the secret is among the first m of the list in m / n of the cases.
+
+Whom to ask about: pairs that were planted into the texts before the vectors were learned, which says what the vectors
+tell of any such pair; or pairs that are known to stand in the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.attacks.attack_score import AttackScore
+from dptext.attacks.ranking import rank_scores
+from dptext.attacks.rows import as_codes, as_rows, unit_rows
+from dptext.checks import whole
+from dptext.errors import ParameterError
+from dptext.estimates import CONFIDENCE, mean_over_runs, share
+from dptext.privacy.randomness import RandomBits
+
+__all__ = ["NO_ROW", "SecretRanks", "nearest_secrets", "secret_ranks", "with_secrets_told"]
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+NO_ROW = -1
+"""In place of the row of a word that has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class SecretRanks:
+    """Where each secret stands on the list of its name, by cosine; 1 is the nearest. 0 where `known` is False.
+
+    Attributes:
+        known: (pairs,) whether both words have a vector with a direction: otherwise nothing can be asked.
+        among_words: (pairs,) the rank among all words but the name.
+        among_secrets: (pairs,) the rank among the secrets of its kind.
+        choices: (pairs,) how many different secrets its kind has.
+        words: how many words there are to choose from.
+    """
+
+    known: npt.NDArray[np.bool_]
+    among_words: Ids
+    among_secrets: Ids
+    choices: Ids
+    words: int
+
+
+def secret_ranks(
+    vectors: npt.ArrayLike,
+    names: Sequence[int] | Ids,
+    secrets: Sequence[int] | Ids,
+    *,
+    kinds: Iterable[Hashable] | None = None,
+    left_out: Sequence[int] = (),
+    seed: int | None = None,
+) -> SecretRanks:
+    """The ranks of secrets among the neighbours of their names.
+
+    Args:
+        vectors: (V, d) of words.
+        names: (pairs,) the row of each name; `NO_ROW` where it has none.
+        secrets: (pairs,) the row of the secret that belongs to it; `NO_ROW`.
+        kinds: (pairs,) among the secrets of which kind an attacker chooses, such as "disease"; None: all are of one.
+        left_out: rows that are no words, such as that of ``"<unk>"``.
+        seed: of ties, which are broken at random as an attacker must.
+
+    Raises:
+        ParameterError: no pair, rows that are not there, NaN; the argument is named.
+    """
+    points = unit_rows(_dense(vectors))
+    name, secret = (_rows(what, ids, len(points)) for what, ids in (("names", names), ("secrets", secrets)))
+    if name.size != secret.size:
+        raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
+    kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
+    directed = points.any(axis=1)
+    there = (name != NO_ROW) & (secret != NO_ROW)
+    known = there & directed[name] & directed[secret]
+    bits = RandomBits(seed)
+    among_words, among_secrets, choices = (np.zeros(name.size, dtype=np.int64) for _ in range(3))
+    out = np.array(sorted({*left_out}), dtype=np.int64)
+
+    def of_words(start: int, stop: int) -> Floats:
+        rows = np.flatnonzero(known)[start:stop]
+        found: Floats = points[name[rows]] @ points.T
+        found[:, out] = -np.inf
+        found[np.arange(rows.size), name[rows]] = -np.inf
+        return found
+
+    if known.any():
+        among_words[known] = 1 + rank_scores(of_words, secret[known], len(points), bits)
+    for each in np.unique(kind).tolist():
+        mine = np.flatnonzero(known & (kind == each))
+        candidates = np.unique(secret[(kind == each) & (secret != NO_ROW)])
+        choices[kind == each] = candidates.size
+        if mine.size:
+            cosines = points[name[mine]] @ points[candidates].T
+            true = np.searchsorted(candidates, secret[mine])
+            ranks = rank_scores(lambda start, stop, c=cosines: c[start:stop], true, candidates.size, bits)
+            among_secrets[mine] = 1 + ranks
+    words = len(points) - 1 - out.size
+    return SecretRanks(known, among_words, among_secrets, choices, words)
+
+
+def nearest_secrets(
+    vectors: npt.ArrayLike,
+    names: Sequence[int] | Ids,
+    secrets: Sequence[int] | Ids,
+    *,
+    kinds: Iterable[Hashable] | None = None,
+    left_out: Sequence[int] = (),
+    public: npt.ArrayLike | None = None,
+    top: int = 10,
+    confidence: float = CONFIDENCE,
+    seed: int | None = None,
+    attack: str = "neighbours",
+) -> list[AttackScore]:
+    """How often the nearest secret is that of the name, and how often it is among its nearest words.
+
+    Pairs of which a word has no vector are left out; ``detail`` says how many there are. Of fewer than four pairs of
+    four different secrets no attack can be seen to succeed: `with_secrets_told` is the control that shows it.
+
+    Args:
+        vectors, names, secrets, kinds, left_out, seed: as in `secret_ranks`.
+        public: (V, d') vectors of the same words that were not learned from these texts: what an attacker knew before.
+        top: how many of the nearest words the attacker may name.
+        confidence: of the intervals, over pairs. On vectors that say nothing `AttackScore.succeeded` is a false alarm
+            with a probability of at most about (1 - confidence) / 2 for each score.
+        attack: what to call it.
+
+    Returns:
+        Two scores; with ``public`` a third: the bits by which secrets came nearer, the mean of log2(rank before / rank)
+        over the pairs that both know.
+
+    Raises:
+        ParameterError: as `secret_ranks`; no pair that has vectors; a kind with one secret: nothing to choose from.
+
+    >>> vectors = [[1, 0, 0], [0.9, 0.4, 0], [0, 1, 0], [0, 0.9, 0.4], [0, 0, 1], [0.4, 0, 0.9]]
+    >>> for score in nearest_secrets(vectors, names=[0, 2, 4], secrets=[1, 3, 5], top=1):
+    ...     print(score)
+    neighbours: share of names whose secret is the nearest 1.000 [0.292, 1.000] against 0.333 (chance)
+    neighbours: share of names with the secret among the nearest 1 words 1.000 [0.292, 1.000] against 0.200 (chance)
+    """
+    kinds = None if kinds is None else list(kinds)
+    found = secret_ranks(vectors, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    known = found.known
+    if not known.any():
+        raise ParameterError("names and secrets must have vectors, got no pair of which both words have one")
+    choices = found.choices[known]
+    if choices.min() < 2:
+        raise ParameterError("secrets must be at least two of each kind: of one there is nothing to choose from")
+    top = whole("top", top, least=1, most=max(1, found.words - 1))
+    asked = f"{known.sum():,} of {known.size:,} pairs have vectors"
+    median = f"in the median the secret is word {int(np.median(found.among_words[known])):,} of {found.words:,}"
+    measures = (
+        ("share of names whose secret is the nearest", found.among_secrets <= 1, float((1 / choices).mean())),
+        (
+            f"share of names with the secret among the nearest {top:,} words",
+            found.among_words <= top,
+            top / found.words,
+        ),
+    )
+    scores = [
+        AttackScore(
+            attack=attack,
+            measure=measure,
+            score=replace(share(int(hits[known].sum()), int(known.sum()), confidence=confidence), of="pairs"),
+            baseline=baseline,
+            baseline_name="chance",
+            detail=f"{asked}; {median}",
+        )
+        for measure, hits, baseline in measures
+    ]
+    if public is not None:
+        scores += _nearer(found, public, names, secrets, kinds, left_out, confidence, seed, attack)
+    return scores
+
+
+def with_secrets_told(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secrets: Sequence[int] | Ids) -> Floats:
+    """The same vectors, each secret moved to its name: the positive control of `nearest_secrets`, which must succeed
+    there. Where it does not, there are too few pairs to see anything.
+
+    >>> moved = with_secrets_told([[1, 0, 0], [0, 1, 0], [0, 0, 1]], names=[0], secrets=[2])
+    >>> moved.round(2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.89, 0.0, 0.45]]
+    """
+    points: Floats = np.array(unit_rows(_dense(vectors)))
+    name, secret = (_rows(what, ids, len(points)) for what, ids in (("names", names), ("secrets", secrets)))
+    told = (name != NO_ROW) & (secret != NO_ROW)
+    moved = points[name[told]] + points[secret[told]] / 2
+    points[secret[told]] = unit_rows(moved)
+    return points
+
+
+def _nearer(
+    found: SecretRanks,
+    public: npt.ArrayLike,
+    names: Sequence[int] | Ids,
+    secrets: Sequence[int] | Ids,
+    kinds: list[Hashable] | None,
+    left_out: Sequence[int],
+    confidence: float,
+    seed: int | None,
+    attack: str,
+) -> list[AttackScore]:
+    before = secret_ranks(public, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    both = found.known & before.known
+    if both.sum() < 2:
+        return []
+    bits = np.log2(before.among_words[both] / found.among_words[both])
+    return [
+        AttackScore(
+            attack=attack,
+            measure="bits by which secrets are nearer",
+            score=replace(mean_over_runs(bits, confidence=confidence), of="pairs"),
+            baseline=0.0,
+            baseline_name="public vectors",
+            detail=f"{both.sum():,} pairs that public vectors know too, whose secret is word "
+            f"{int(np.median(before.among_words[both])):,} there in the median",
+        )
+    ]
+
+
+def _dense(vectors: npt.ArrayLike) -> Floats:
+    rows = as_rows("vectors", vectors)
+    if hasattr(rows, "tocsr"):
+        raise ParameterError("vectors must be a dense matrix of words, got a sparse one")
+    found: Floats = np.asarray(rows, dtype=np.float64)
+    if len(found) < 3:
+        raise ParameterError(f"vectors must hold at least three words, got {len(found)}")
+    return found
+
+
+def _rows(what: str, ids: Sequence[int] | Ids, words: int) -> Ids:
+    found = np.asarray(ids)
+    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
+        raise ParameterError(f"{what} must be a row of at least one integer, got shape {found.shape}, {found.dtype}")
+    inside = (found >= NO_ROW) & (found < words)
+    if not inside.all():
+        raise ParameterError(
+            f"{what} must lie between 0 and {words - 1:,} (or be {NO_ROW}), entry {int(np.argmin(inside))} does not"
+        )
+    return found.astype(np.int64)
