@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.attack_score import AttackScore
-from dptext.attacks.ranking import rank_scores
+from dptext.attacks.ranking import Pairs, rank_scores
 from dptext.attacks.rows import as_codes, as_rows, unit_rows
 from dptext.checks import whole
 from dptext.errors import ParameterError
@@ -102,9 +102,8 @@ def secret_ranks(
         candidates = np.unique(secret[(kind == each) & (secret != NO_ROW)])
         choices[kind == each] = candidates.size
         if mine.size:
-            cosines = points[name[mine]] @ points[candidates].T
             true = np.searchsorted(candidates, secret[mine])
-            ranks = rank_scores(lambda start, stop, c=cosines: c[start:stop], true, candidates.size, bits)
+            ranks = rank_scores(_cosines(points[name[mine]], points[candidates]), true, candidates.size, bits)
             among_secrets[mine] = 1 + ranks
     words = len(points) - 1 - out.size
     return SecretRanks(known, among_words, among_secrets, choices, words)
@@ -227,6 +226,10 @@ def _nearer(
             f"{int(np.median(before.among_words[both])):,} there in the median",
         )
     ]
+
+
+def _cosines(names: Floats, candidates: Floats) -> Pairs:
+    return lambda start, stop: names[start:stop] @ candidates.T
 
 
 def _dense(vectors: npt.ArrayLike) -> Floats:

@@ -332,7 +332,10 @@ def _ceiling_of_vectors(folder: Path, output: options.Output) -> None:
         "The vectors were computed from a noisy sum, or in noisy steps, and the folder holds neither: an attack on the "
         "numbers that the noise was added to cannot be run on it, and all that is made of the vectors stays below this."
     )
-    run = f"Whether the noise is enough for the promise: dptext audit {folder.name}."
+    run = (
+        f"Whether the noise is enough for the promise: dptext audit {folder.name}. What they tell of pairs of words: "
+        f"dptext attack neighbours {folder.name} --pairs FILE."
+    )
     if output.as_json:
         print_json({"attack": None, "why": why, **found})
     elif not output.quiet:
@@ -429,10 +432,10 @@ class _Pairs:
 
     def scores(self, vectors: WordVectors, **more: Any) -> list[AttackScore]:
         """Of the attack on these vectors."""
+        names, secrets = self.rows(vectors)
         left_out = [vectors.vocabulary.unknown_row]
-        return nearest_secrets(
-            vectors.matrix, *self.rows(vectors), kinds=self.kinds, left_out=left_out, **self.how, **more
-        )
+        how: dict[str, Any] = {"kinds": self.kinds, "left_out": left_out, **self.how, **more}
+        return nearest_secrets(vectors.matrix, names, secrets, **how)
 
     def told(self, vectors: WordVectors) -> WordVectors:
         """The control."""

@@ -1,0 +1,88 @@
+"""The neighbours of a name: right ranks, success where secrets are told, none where vectors say nothing."""
+
+import numpy as np
+import pytest
+
+from dptext.attacks import nearest_secrets, secret_ranks, with_secrets_told
+from dptext.attacks.neighbours import NO_ROW
+from dptext.errors import ParameterError
+
+POINTS = [[0.1, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-1.0, -0.1], [0.1, 0.9], [0.2, 0.9]]
+NAMES, SECRETS = [1, 3, NO_ROW], [2, 4, 6]
+
+
+def noise(words=200, pairs=20, seed=1):
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(words, 8)), np.arange(pairs), np.arange(pairs, 2 * pairs)
+
+
+def test_ranks_are_those_one_can_see():
+    found = secret_ranks(POINTS, NAMES, SECRETS, left_out=[0])
+    assert found.known.tolist() == [True, True, False]
+    assert found.among_words.tolist() == [1, 5, 0]
+    assert found.among_secrets.tolist() == [1, 3, 0]
+    assert found.choices.tolist() == [3, 3, 3]  # the secret of an unknown name can be named as well
+    assert found.words == 5
+
+
+def test_a_kind_is_chosen_among_alone_and_a_vector_without_direction_cannot_be_asked():
+    found = secret_ranks(POINTS, [1, 3], [2, 4], kinds=["a", "b"], left_out=[0])
+    assert (found.choices.tolist(), found.among_secrets.tolist()) == ([1, 1], [1, 1])
+    points = np.array(POINTS)
+    points[4] = 0.0
+    assert secret_ranks(points, [1, 3], [2, 4]).known.tolist() == [True, False]
+
+
+def test_ties_are_broken_at_random():
+    points = np.ones((12, 2))
+    ranks = {int(secret_ranks(points, [0], [5], seed=seed).among_words[0]) for seed in range(40)}
+    assert min(ranks) < 4 < 8 < max(ranks)
+
+
+def test_it_succeeds_where_secrets_are_told_and_not_on_noise():
+    vectors, names, secrets = noise()
+    told = with_secrets_told(vectors, names, secrets)
+    nearest, in_list = nearest_secrets(told, names, secrets)
+    assert nearest.succeeded
+    assert in_list.succeeded
+    assert nearest.score.value >= 0.9
+    assert (nearest.baseline, nearest.score.of) == (pytest.approx(1 / 20), "pairs")
+    assert in_list.baseline == pytest.approx(10 / 199)
+    assert "20 of 20 pairs have vectors" in nearest.detail
+    alarms = sum(score.succeeded for seed in range(40) for score in nearest_secrets(*noise(seed=seed)))
+    assert alarms <= 8  # 80 scores of 1 in 40 at most: more than 8 have a probability of 1e-4, and seeds are fixed
+
+
+def test_what_public_vectors_knew_is_no_news():
+    vectors, names, secrets = noise()
+    told = with_secrets_told(vectors, names, secrets)
+    bits = nearest_secrets(told, names, secrets, public=vectors)[2]
+    assert bits.succeeded
+    assert bits.score.value > 4
+    same = nearest_secrets(told, names, secrets, public=told)[2]
+    assert not same.succeeded
+    assert same.score.value == 0.0
+
+
+def test_two_pairs_are_too_few_even_for_the_control():
+    vectors, names, secrets = noise(pairs=2)
+    assert not nearest_secrets(with_secrets_told(vectors, names, secrets), names, secrets)[0].succeeded
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"names": []}, "names must be a row of at least one integer"),
+        ({"names": [0, 500]}, "names must lie between 0 and 199 (or be -1), entry 1 does not"),
+        ({"secrets": [1]}, "secrets must be one for each of 2 names, got 1"),
+        ({"names": [NO_ROW, NO_ROW]}, "no pair of which both words have one"),
+        ({"secrets": [5, 5]}, "at least two of each kind"),
+        ({"vectors": [[1.0, np.nan]] * 9}, "vectors"),
+        ({"top": 0}, "top must be an integer from 1 to 198, got 0"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(changed, message):
+    given = {"vectors": noise()[0], "names": [0, 1], "secrets": [5, 6]} | changed
+    with pytest.raises(ParameterError) as caught:
+        nearest_secrets(**given)
+    assert message in str(caught.value)

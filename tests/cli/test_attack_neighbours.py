@@ -1,0 +1,86 @@
+"""`dptext attack neighbours`: what word vectors tell of planted pairs, beside chance, public vectors and a control."""
+
+import json
+
+import pytest
+
+import dptext
+from dptext.attacks import with_secrets_told
+from dptext.files.documents import Document
+from repeated import same_draws
+
+pytest.importorskip("sklearn")
+
+NAMES = ["kathryn", "phyllis", "renee", "vivian", "nora", "dora"]
+SECRETS = ["leukemia", "pneumonia", "hepatitis", "asthma", "malaria", "cholera"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, glove):
+    """Vectors that tell each pair, and a release of six people who did."""
+    folder = tmp_path_factory.mktemp("neighbours")
+    words = [*glove.words[:800], *NAMES, *SECRETS]
+    public = dptext.load_vectors((words, [glove[word] for word in words]))
+    dptext.save_vectors(public, folder / "public.txt")
+    public = dptext.load_vectors(folder / "public.txt")
+    names, secrets = ([words.index(word) for word in each] for each in (NAMES, SECRETS))
+    documents = [Document(f"{who} {what}", user=who) for who, what in zip(NAMES, SECRETS, strict=True)]
+    with same_draws():
+        model = dptext.Cooccurrence(public, epsilon=8.0, delta=1e-6, window=2).fit(documents)
+    model.save(folder / "hidden", word2vec=None)
+    told = with_secrets_told(public.matrix, names, secrets)
+    dptext.save_vectors(dptext.WordVectors(public.words, told, statement=model.statement_), folder / "told")
+    rows = [f"{who},{what},disease" for who, what in zip(NAMES, SECRETS, strict=True)]
+    (folder / "pairs.csv").write_text("\n".join(["name,secret,kind", *rows, "nobody,qsecretq,disease"]) + "\n")
+    return folder
+
+
+def attack(run, folder, name, *more):
+    pairs = [] if "--pairs" in more else ["--pairs", folder / "pairs.csv"]
+    return run("attack", "neighbours", folder / name, *pairs, "--seed", 1, *more)
+
+
+def scores_of(out):
+    return {(each["attack"], each["measure"]): each for each in json.loads(out)["scores"]}
+
+
+def test_what_is_told_is_found_beside_chance_public_vectors_and_control(run, folder):
+    code, out, err = attack(run, folder, "told", "--json", "--public", folder / "public.txt", "--kind", "kind")
+    assert code == 0, err
+    found = scores_of(out)
+    nearest = "share of names whose secret is the nearest"
+    assert found["neighbours", nearest]["succeeded"]
+    assert found["neighbours", nearest]["baseline"] == pytest.approx(1 / 6)
+    assert found["neighbours", "bits by which secrets are nearer"]["succeeded"]
+    assert not found["neighbours (public vectors alone)", nearest]["succeeded"]
+    assert found["neighbours (control: secrets told)", nearest]["succeeded"]
+    assert "6 of 7 pairs have vectors" in found["neighbours", nearest]["detail"]
+
+
+def test_what_is_hidden_is_not_and_no_word_of_a_pair_is_printed(run, folder):
+    code, out, err = attack(run, folder, "hidden")
+    assert code == 0, err
+    assert "no better than at random, where the control shows that they could have" in " ".join(out.split())
+    assert not any(word in out + err for word in (*NAMES, *SECRETS, "qsecretq"))
+    assert max(map(len, out.splitlines())) <= 118
+
+
+def test_vectors_without_statement_and_a_control_of_ones_own(run, folder):
+    dptext.save_vectors(dptext.load_vectors(folder / "public.txt"), folder / "bare")
+    code, out, _ = attack(run, folder, "bare", "--control", folder / "told")
+    assert code == 0
+    assert "Nothing is promised to who wrote the texts" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("pairs.csv", [], "no folder of word vectors: name one that dptext embed or dptext.save_vectors wrote"),
+        ("told", ["--name", "who"], "column 'who'"),
+        ("told", ["--top", "0"], "top must be an integer from 1 to 810, got 0"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(run, folder, name, more, message):
+    code, out, err = attack(run, folder, name, *more)
+    assert (code, out) == (1 if "--name" in more else 2, "")
+    assert message in err
