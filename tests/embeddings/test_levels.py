@@ -275,6 +275,40 @@ def test_what_predicts_nothing():
         BudgetPolicy({"strict": 0.01})
 
 
+def test_levels_of_those_who_declare_none_are_read_off_attributes_or_texts():
+    documents = [
+        Document("a", user="A", attributes={"consent": "open", "age": 1.0}),
+        Document("a", user="B", attributes={"consent": None, "age": None}),
+        Document("a", user=" B", attributes={"consent": "", "age": "0.9"}),  # the same person, in a csv file
+        Document("a", user="C", attributes={"age": None}),
+        Document("a", user="A", attributes={"consent": None, "age": 1.0}),  # who has declared one elsewhere
+    ]
+    found = policy().levels_of(documents, features=["age"])
+    assert found == {"B": "strict", " B": "strict"}
+    given = [(each.attributes or {}).get("consent") for each in policy().assigned(documents, found)]
+    assert given == ["open", "strict", "strict", None, None]
+    with pytest.raises(ParameterError, match="features="):
+        policy().levels_of(documents)
+    with pytest.raises(DataError, match="row 2: expected a number in the column 'age'"):
+        policy().levels_of([documents[0], Document("x", user="D", attributes={"age": "old"})], features=["age"])
+    with pytest.raises(DataError, match="row 1 has no user"):
+        policy().levels_of([Document("x")], features=["age"])
+
+    class Longest:
+        def predict(self, texts):
+            return [min(1.0, len(text) / 2_000_000) for text in texts]
+
+    many = [Document("x" * 700_000, user="A"), Document(None, user="B"), Document("x" * 700_000, user="A")]
+    assert policy("texts", predictor=Longest()).levels_of(many) == {"A": "standard", "B": "open"}  # the first million
+
+
+def test_levels_that_devices_sent_need_no_predictor():
+    sent = policy("device", predictor=None)
+    assert sent.epsilon == 0.5
+    with pytest.raises(ParameterError, match="were drawn on devices, and sent"):
+        sent.predict([[0.5]])
+
+
 # -- concerns predicted from synthetic labels: what drives some features is found, and the mean stands beside it -----
 
 

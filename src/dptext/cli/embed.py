@@ -18,12 +18,13 @@ from dptext.cli.outputs import as_input, begin
 from dptext.embeddings.cooccurrence import WINDOW, Cooccurrence
 from dptext.embeddings.dpsgd.participation import personal_participation
 from dptext.embeddings.dpsgd.recipe import Unit
+from dptext.embeddings.levels import BudgetPolicy, ConcernModel, PredictedFrom, fit_concerns, numbers_of
 from dptext.embeddings.planning import ExpectedVectors, expected_vectors
 from dptext.embeddings.release_plan import ReleasePlan
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
 from dptext.embeddings.skipgram import Progress, SkipGram, SkipGramPlan
-from dptext.errors import ParameterError
-from dptext.files.documents import DocumentReader, read_documents
+from dptext.errors import DataError, ParameterError
+from dptext.files.documents import DocumentReader, first_rows, read_documents
 from dptext.files.folders import find_files
 from dptext.files.streams import is_pipe
 from dptext.own_files import check_target
@@ -104,6 +105,111 @@ class ProtectionOptions:
     def budgets(self) -> Any:
         """One epsilon, or one for each level."""
         return parse_levels(self.levels) if self.levels else self.epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionOptions:
+    """How users who declared no level come by theirs: `dptext.BudgetPolicy`."""
+
+    predict_levels: Annotated[
+        PredictedFrom | None,
+        typer.Option(
+            help="How who declared no level comes by one: read off public columns, or off their texts; or the column "
+            "holds what their devices drew and sent. Default: --default-level for all of them."
+        ),
+    ] = None
+    volunteers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="People who said, for publication, how much they care: to learn the prediction from (extra sklearn).",
+        ),
+    ] = None
+    concern: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of volunteers: how much they care, 0 (not at all) to 1 (most).")
+    ] = "concern"
+    features: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="COLUMN", help="public: a column of numbers in IN and in FILE (may be repeated)."),
+    ] = ()
+    margin: Annotated[float, typer.Option(help="Added to each predicted concern: rather too strict than not.")] = 0.0
+    level_epsilon: Annotated[
+        float | None, typer.Option(metavar="EPSILON", help="device: of the randomised response that a device sent.")
+    ] = None
+
+    @property
+    def given(self) -> list[str]:
+        """Those that say how, beside which way."""
+        said = {
+            "--volunteers": self.volunteers is not None,
+            "--features": bool(self.features),
+            "--margin": self.margin != 0,
+            "--level-epsilon": self.level_epsilon is not None,
+        }
+        return [name for name, there in said.items() if there]
+
+    def check(self, protection: ProtectionOptions, training: TrainingOptions) -> None:
+        """Which of them belong together.
+
+        Raises:
+            ParameterError: one is missing, or one too many.
+        """
+        source = self.predict_levels
+        if source is None:
+            if self.given:
+                raise ParameterError(f"{', '.join(self.given)}: for --predict-levels, which says how; give that too")
+            return
+        if not protection.levels:
+            raise ParameterError("--predict-levels predicts one of the --levels: give these and --level COLUMN too")
+        if protection.unit != "user":
+            raise ParameterError(f"levels are those of users: leave out --predict-levels or --unit {protection.unit}")
+        if training.checkpoint is not None:
+            raise ParameterError(
+                "levels are predicted anew in each run, so no run goes on with those of another: leave out "
+                "--checkpoint or --predict-levels"
+            )
+        needed = {"public": {"--volunteers", "--features"}, "texts": {"--volunteers"}, "device": {"--level-epsilon"}}
+        missing = sorted(needed[source] - set(self.given))
+        if missing:
+            raise ParameterError(f"--predict-levels {source} needs {' and '.join(missing)}")
+        more = sorted(set(self.given) - needed[source] - ({"--margin"} if source != "device" else set()))
+        if more:
+            raise ParameterError(f"{', '.join(more)}: not for --predict-levels {source}; leave it out")
+
+    def policy(self, protection: ProtectionOptions, *, text: str) -> BudgetPolicy | None:
+        """Levels and how users come by them; None: all are declared, or given by default.
+
+        Raises:
+            DataError, StorageError: what volunteers said cannot be read.
+            MissingExtraError: scikit-learn is not installed.
+        """
+        if self.predict_levels is None:
+            return None
+        model = None if self.volunteers is None else self._learned(self.volunteers, text)
+        return BudgetPolicy(
+            protection.budgets,
+            attribute=protection.level or "",
+            default=protection.default_level,
+            predicted_from=self.predict_levels,
+            predictor=model,
+            training="public",
+            epsilon=self.level_epsilon,
+            margin=self.margin,
+        )
+
+    def _learned(self, volunteers: Path, text: str) -> ConcernModel:
+        wanted = self.features or (text,)
+        rows: list[Any] = []
+        concerns: list[float] = []
+        for number, row in enumerate(first_rows([volunteers]), 1):
+            missing = next((name for name in (self.concern, *wanted) if name not in row), None)
+            if missing is not None:
+                raise DataError(f"{volunteers.name}, row {number}: expected a column {missing!r}, the row has none")
+            concerns += numbers_of([row[self.concern]], [self.concern], number)
+            rows.append(
+                numbers_of([row[name] for name in wanted], wanted, number) if self.features else str(row[text] or "")
+            )
+        return fit_concerns(rows, concerns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +338,7 @@ def embed(
         typer.Option(help="One noisy release; or skip-gram, step by step, for many users (extra skipgram)."),
     ] = "co-occurrences",
     protection: ProtectionOptions,
+    prediction: PredictionOptions,
     vectors: options.Vectors = "glove-6b-50d",
     limit: options.Limit = 50_000,
     new: NewWordsOptions,
@@ -254,6 +361,8 @@ def embed(
     All files of IN together make one release.
     """
     if planning.plan:
+        if prediction.predict_levels is not None:
+            raise ParameterError("--plan is for one epsilon: leave out --predict-levels")
         _plan(planning, method, texts, protection, vectors, limit, window, training, output)
         return
     if planning.people is not None or planning.public:
@@ -264,8 +373,14 @@ def embed(
     protection.check(method)
     new.check(unit=protection.unit, seed=run.seed)
     training.check(method, resume=run.resume, new_words=new.new_words is not None)
-    if any(map(is_pipe, files)) and (new.new_words is not None or ledger is not None):
-        given = "--new-words" if new.new_words is not None else "--ledger"
+    prediction.check(protection, training)
+    twice = {
+        "--new-words": new.new_words is not None,
+        "--ledger": ledger is not None,
+        "--predict-levels": prediction.predict_levels in ("public", "texts"),
+    }
+    if any(map(is_pipe, files)) and any(twice.values()):
+        given = next(name for name, there in twice.items() if there)
         raise ParameterError(f"{given} reads the input twice, and what went through a pipe is gone: name files as IN")
     if ledger is not None:
         _check_ledger(protection.unit, run, training)
@@ -281,7 +396,7 @@ def embed(
         check_target(training.checkpoint, replace=run.resume, apart_from=never, by="go on from it with --resume")
 
     def read() -> DocumentReader:
-        kept = () if protection.level is None else (protection.level,)
+        kept = (*([] if protection.level is None else [protection.level]), *prediction.features)
         return read_documents(files, text=texts.text, user=protection.user, keep=kept, suffix=texts.in_format)
 
     readings: list[list[bytes]] = []
@@ -296,10 +411,12 @@ def embed(
     public = load_vectors(vectors, limit=limit)
     copy: Word2VecFormat | None = None if word2vec == "none" else word2vec
     check_copy(public.words, copy)
-    plan, start = _planned(method, public, protection, training, window)
+    policy = prediction.policy(protection, text=texts.text)
+    plan, start = _planned(method, public, protection, training, window, policy)
     more = new.budget(protection.delta)
     promises = _promises(plan, more, seeded=run.seed is not None)
     head, *further = _announced(plan, public)
+    further += [] if policy is None else _announced_levels(policy)
     promise = before_embedding(head, further, unit=protection.unit, user=protection.user, promises=promises, more=more)
     statements = (
         plan.statement(level, seeded=False).replace(guarantee=ApproxDP(each.epsilon, each.delta))
@@ -321,7 +438,12 @@ def embed(
             model = start(
                 vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed
             )
-            _fit(model, compared(reader), training.checkpoint, run, release_id=release_id, quiet=output.quiet)
+            levels = {}
+            if policy is not None and policy.predictor is not None:
+                levels = policy.levels_of(compared(read()), features=prediction.features)
+            _fit(
+                model, compared(reader), policy, levels, training.checkpoint, run, release_id=release_id, output=output
+            )
         for seen in readings:
             charges.check_same(seen)
         model.save(place, word2vec=copy, replace=run.force)
@@ -395,10 +517,16 @@ def parse_levels(given: Sequence[str]) -> dict[str, float]:
 
 
 def _planned(
-    method: str, public: WordVectors, protection: ProtectionOptions, training: TrainingOptions, window: int | None
+    method: str,
+    public: WordVectors,
+    protection: ProtectionOptions,
+    training: TrainingOptions,
+    window: int | None,
+    policy: BudgetPolicy | None = None,
 ) -> tuple[ReleasePlan, Callable[..., Model]]:
     """All that is decided before a text is read, and what makes the model: called with new words and how it is run."""
-    how: dict[str, Any] = {"unit": protection.unit, "level": protection.level, "delta": protection.delta}
+    level = protection.level if policy is None else policy
+    how: dict[str, Any] = {"unit": protection.unit, "level": level, "delta": protection.delta}
     how |= {} if window is None else {"window": window}
     epsilon = protection.budgets
     if method != "skip-gram":
@@ -431,20 +559,42 @@ def _announced(plan: ReleasePlan, public: WordVectors) -> list[str]:
     ]
 
 
+def _announced_levels(policy: BudgetPolicy) -> list[str]:
+    """How users come by their levels, and how well that is predicted of volunteers."""
+    match policy.predicted_from:
+        case "public":
+            said = ["  levels    declared, or predicted from public columns"]
+        case "texts":
+            said = [
+                "  levels    declared, or predicted from texts: who declared none is promised the",
+                "            largest epsilon, and nothing smaller",
+            ]
+        case _:
+            said = [f"  levels    sent by devices, epsilon {policy.epsilon:g} of each promise; or declared"]
+    if policy.predictor is not None:
+        error = policy.predictor.error
+        learned = "" if error.of_mean < 1 else ": nothing was learned"
+        said.append(f"  predicted concern off by {error}{learned}")
+    return said
+
+
 def _fit(
     model: Model,
     reader: DocumentReader,
+    policy: BudgetPolicy | None,
+    levels: dict[str, str],
     checkpoint: Path | None,
     run: options.Run,
     *,
     release_id: str,
-    quiet: bool,
+    output: options.Output,
 ) -> None:
     """Learn, and show how far it is. An interrupt says how to go on, where there is a checkpoint to go on from."""
-    with stopped_with_notes(), progress_bar("reading", quiet=quiet) as bar:
+    documents = reader if policy is None or policy.predictor is None else policy.assigned(reader, levels)
+    with stopped_with_notes(), progress_bar("reading", quiet=output.quiet) as bar:
         if isinstance(model, Cooccurrence):
             reader.watch(lambda _block: bar.reading(reader, "adding up"))
-            model.fit(reader, release_id=release_id)
+            model.fit(documents, release_id=release_id)
             return
         reader.watch(lambda _block: bar.reading(reader, "grouping by user"))
         spent = 0.0
@@ -458,7 +608,7 @@ def _fit(
             bar.step(at.step, at.steps, f"training, epsilon {at_most(spent, 3)} spent")
 
         try:
-            model.fit(reader, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
+            model.fit(documents, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
         except KeyboardInterrupt as error:
             if checkpoint is not None and checkpoint.exists():
                 error.add_note(

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dptext.checks import choice, listed, number, whole
 from dptext.embeddings.dpsgd.participation import Participation, personal_participation
 from dptext.errors import DataError, ParameterError, extra
+from dptext.files.column import is_missing
 from dptext.files.documents import Document
 from dptext.noise.categories import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
@@ -28,8 +29,18 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, of_release
 from dptext.privacy.unit import Relation, Trust, Unit
 from dptext.showing import Facts, Showing
+from dptext.users.grouping import user_name
 
-__all__ = ["BudgetPolicy", "ConcernModel", "Levels", "PredictedFrom", "PredictionError", "concerns_by", "fit_concerns"]
+__all__ = [
+    "BudgetPolicy",
+    "ConcernModel",
+    "Levels",
+    "PredictedFrom",
+    "PredictionError",
+    "concerns_by",
+    "fit_concerns",
+    "numbers_of",
+]
 
 PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
@@ -93,7 +104,8 @@ class BudgetPolicy(Showing):
         attribute: of documents, that holds the level.
         default: for users who have none; None: the one with the least epsilon.
         predicted_from: None: nothing is predicted.
-        predictor: a fitted regressor, or a `ConcernModel`.
+        predictor: a fitted regressor, or a `ConcernModel`; for "device" it may be left out where the documents hold the
+            levels that devices sent.
         training: whose labels it was fitted on: has to be said.
         epsilon: epsilon_p, for "device".
         concerns: the greatest concern that each level is enough for; None: evenly from 1 / k for the largest epsilon to
@@ -166,12 +178,42 @@ class BudgetPolicy(Showing):
         """
         if self.predicted_from is None:
             raise ParameterError("this policy predicts nothing: say predicted_from=, predictor= and training=")
+        if self.predictor is None:
+            raise ParameterError("this policy has no predictor: its levels were drawn on devices, and sent")
         predicted = [self.level(concern) for concern in concerns_by(self.predictor, features).tolist()]
         if self.response is None:
             return tuple(predicted)
         names = list(self.levels)
         truth = np.array([names.index(name) for name in predicted], dtype=np.int64)
         return tuple(names[sent] for sent in self.response.draw(RandomBits(seed), truth).tolist())
+
+    def levels_of(
+        self, documents: Iterable[Document], *, features: Sequence[str] = (), seed: int | None = None
+    ) -> dict[str, str]:
+        """A level for each user who declares none, for `assigned`: a first reading of the documents.
+
+        Args:
+            features: attributes of documents that hold a user's features, as numbers; the first document of a user that
+                has all of them counts, and a user without gets no level here, so the default. None: their texts are
+                read, the first million characters of each user.
+            seed: as in `predict`.
+
+        Raises:
+            ParameterError: the policy predicts nothing; it predicts from what is public, and no feature is named.
+            DataError: a feature is no number; a document of nobody. The row is named.
+        """
+        if self.predicted_from == "public" and not features:
+            raise ParameterError(
+                "a level that is predicted from what is public needs the attributes that hold it: features="
+            )
+        gathered = _Undeclared(self.attribute, tuple(features))
+        for row, document in enumerate(documents, 1):
+            gathered.add(document, row)
+        users, rows = gathered.taken()
+        if not users:
+            return {}
+        levels = dict(zip(users, self.predict(rows, seed=seed), strict=True))
+        return {name: levels[user] for name, user in gathered.spelled.items() if user in levels}
 
     def assigned(self, documents: Iterable[Document], levels: Mapping[str, str]) -> Iterator[Document]:
         """The same documents, with the level of their user where they declare none; None, and so the default, for users
@@ -185,8 +227,8 @@ class BudgetPolicy(Showing):
         for document in documents:
             known = document.attributes or {}
             level = known.get(self.attribute)
-            if level is None and document.user is not None:
-                level = levels.get(document.user)
+            if _undeclared(level):
+                level = None if document.user is None else levels.get(document.user)
             yield replace(document, attributes={**known, self.attribute: level})
 
     def participation(
@@ -262,7 +304,7 @@ def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon:
             )
         return
     choice("predicted_from", predicted_from, get_args(PredictedFrom), also=" or None")
-    if not hasattr(predictor, "predict"):
+    if not (hasattr(predictor, "predict") or (predictor is None and predicted_from == "device")):
         raise ParameterError("predictor must be a fitted regressor: dptext.embeddings.levels.fit_concerns gives one")
     if training != "public" and not isinstance(training, PrivacyStatement):
         raise ParameterError(
@@ -273,6 +315,79 @@ def _check_together(predicted_from: Any, predictor: Any, training: Any, epsilon:
         raise ParameterError(
             "a level that is predicted on a device is sent with an epsilon of its own, and no other is"
         )
+
+
+_MOST_CHARACTERS = 1_000_000
+
+
+def _undeclared(level: Any) -> bool:
+    return is_missing(level) or (isinstance(level, str) and not level.strip())
+
+
+class _Undeclared:
+    """The features of users who declare no level, out of documents in any order.
+
+    Attributes:
+        spelled: by the name that a document has, the one name of the user.
+    """
+
+    def __init__(self, attribute: str, features: tuple[str, ...]) -> None:
+        self._attribute, self._features = attribute, features
+        self.spelled: dict[str, str] = {}
+        self._declared: set[str] = set()
+        self._texts: dict[str, list[str]] = {}
+        self._left: dict[str, int] = {}
+        self._values: dict[str, list[float]] = {}
+
+    def add(self, document: Document, row: int) -> None:
+        """One more document.
+
+        Raises:
+            DataError: it is nobody's; a feature is no number.
+        """
+        known = document.attributes or {}
+        user = self.spelled.get(document.user or "")
+        if user is None:
+            user = user_name(document.user, row)
+            self.spelled[str(document.user)] = user
+        if not _undeclared(known.get(self._attribute)):
+            self._declared.add(user)
+        elif not self._features:
+            left = self._left.get(user, _MOST_CHARACTERS)
+            if left > 0 and document.text:
+                self._texts.setdefault(user, []).append(document.text[:left])
+            self._texts.setdefault(user, [])
+            self._left[user] = left - len(document.text or "")
+        elif user not in self._values:
+            given = [known.get(name) for name in self._features]
+            if not any(map(_undeclared, given)):
+                self._values[user] = numbers_of(given, self._features, row)
+
+    def taken(self) -> tuple[list[str], Any]:
+        """Users, and a row of features for each."""
+        if self._features:
+            users = [user for user in self._values if user not in self._declared]
+            return users, [self._values[user] for user in users]
+        users = [user for user in self._texts if user not in self._declared]
+        return users, [" ".join(self._texts[user]) for user in users]
+
+
+def numbers_of(values: Sequence[Any], names: Sequence[str], row: int) -> list[float]:
+    """Columns of a row as finite numbers.
+
+    Raises:
+        DataError: one is none; row and column are named, the value is not.
+    """
+    found = []
+    for value, name in zip(values, names, strict=True):
+        try:
+            each = float(value)
+        except (TypeError, ValueError):
+            each = float("nan")
+        if not np.isfinite(each):
+            raise DataError(f"row {row}: expected a number in the column {name!r}, got something else")
+        found.append(each)
+    return found
 
 
 @dataclass(frozen=True)
