@@ -25,10 +25,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """What the server gets; ``channel`` is what it knows of the noise, None where it knows nothing."""
+    """What the server gets, numbers or bits; ``channel``: what it knows of the noise, None where it knows nothing."""
 
-    noisy: Floats
-    clean: Floats
+    noisy: npt.NDArray[Any]
+    clean: npt.NDArray[Any]
     channel: Channel | None
     dimension: int
 

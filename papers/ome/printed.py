@@ -11,7 +11,7 @@ import argparse
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import data_folder, mrpc, sentiment_labelled, snips
 from papers.ome.mechanisms import OURS, PUBLISHED, Sent, channel_of
+from papers.ome.perceptron import BitPerceptron
 from papers.ome.printed_report import write_report
 from papers.ome.projections import Projection, principal
 from papers.ome.settings import split
@@ -30,6 +31,7 @@ from dptext.evaluation.sweep import sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.domains import Domain
+from dptext.representations.networks import TrainingOptions
 
 HERE = Path(__file__).resolve().parent
 SENTIMENT = ("IMDb", "Amazon", "Yelp")
@@ -111,17 +113,19 @@ class Experiment:
         channel = channel_of(
             "OME" if mechanism == "unflipped bits" else mechanism, epsilon or 1.0, dimension, lambda_=settings["lambda"]
         )
-        clean = channel.code_of(given.vectors).astype(np.float64)
+        clean = channel.code_of(given.vectors).astype(np.uint8)
         if mechanism == "unflipped bits":
             return Sent(clean, clean, None, dimension)
-        return Sent(channel.sample(given.vectors, bits).astype(np.float64), clean, None, dimension)
+        return Sent(channel.sample(given.vectors, bits).astype(np.uint8), clean, None, dimension)
 
-    def _server(self, settings: Settings, sent: Sent, seed: int) -> NoisyClassifier:
+    def _server(self, settings: Settings, sent: Sent, seed: int) -> NoisyClassifier | BitPerceptron:
         """The paper's perceptron (all epochs, no early stopping) for its protocols, ours for ours."""
         if sent.channel is not None:
             return NoisyClassifier(channel=sent.channel)
-        hidden = HIDDEN[settings["set"]]
-        return NoisyClassifier("mlp", hidden=hidden, epochs=self._epochs, validation_fraction=0.0, seed=seed)
+        options = TrainingOptions(hidden=HIDDEN[settings["set"]], epochs=self._epochs, validation_fraction=0.0)
+        if sent.noisy.dtype == np.uint8:
+            return BitPerceptron(options, seed)
+        return NoisyClassifier("mlp", **asdict(options), seed=seed)
 
     # -- the sets ----------------------------------------------------------------------------------------------
 
@@ -210,17 +214,18 @@ def main() -> None:
         experiment = Experiment(data_folder(options.data), options.cache, epochs=epochs)
         for name in ("IMDb",) if options.quick else options.sets:
             runs = 2 if options.quick else min(RUNS[name], options.runs or RUNS[name])
-            sweep(
-                experiment.cell,
-                list(settings_of(name, quick=options.quick)),
-                range(runs),
-                path=out / f"printed-{name.lower()}.jsonl",
-                name="ome printed",
-                constants={"epochs": epochs},
-                not_compared=("self._data", "self._cache"),
-                progress=say,
-                stop_at_error=True,
-            )
+            for done in range(runs):  # every setting once before any is run again
+                sweep(
+                    experiment.cell,
+                    list(settings_of(name, quick=options.quick)),
+                    range(done + 1),
+                    path=out / f"printed-{name.lower()}.jsonl",
+                    name="ome printed",
+                    constants={"epochs": epochs},
+                    not_compared=("self._data", "self._cache"),
+                    progress=say,
+                    stop_at_error=True,
+                )
     write_report(out, readme=None if options.quick else HERE / "README.md")
 
 
