@@ -108,6 +108,7 @@ papers: $(VENV)/dev.stamp
 	$(BIN)/python -m papers.dptext.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.synthesis.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.sentences.experiment --quick --data $(DATA)
+	$(BIN)/python -m papers.leakage.leakage --quick --data $(DATA)
 
 clean:
 	rm -rf $(VENV) .venv-bench-* dptext-demo build dist site

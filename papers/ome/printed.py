@@ -226,7 +226,7 @@ def main() -> None:
                     progress=say,
                     stop_at_error=True,
                 )
-    write_report(out, readme=None if options.quick else HERE / "README.md")
+    write_report(out, readme=None if options.quick or options.out else HERE / "README.md")
 
 
 if __name__ == "__main__":

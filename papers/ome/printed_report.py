@@ -20,8 +20,12 @@ from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
 
 START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"
 SETS = ("IMDb", "Amazon", "Yelp", "Intent", "MRPC")
+DECAY = 1e-6
 ORDER = ("none", "unflipped bits", "OME", "SUE", "OUE", *OURS)
+NONE = "none"  # in a cell: there is no such thing
 Setting = tuple[str, float | None, float | None]  # mechanism, epsilon as printed, lambda
+ROW: Setting = ("OME", 1.0, 100.0)
+"""What the controls are compared with."""
 
 PRINTED: dict[Setting, tuple[float, ...]] = {
     ("none", None, None): (70.67, 67.50, 66.00, 94.17, 68.38),
@@ -66,7 +70,11 @@ class Found:
     def settings(self, *mechanisms: str) -> list[Setting]:
         """Those of all sets: by mechanism, then by lambda, then by epsilon."""
         found = dict.fromkeys(setting for each in self._rows.values() for setting in each if setting[0] in mechanisms)
-        return sorted(found, key=lambda each: (ORDER.index(each[0]), -(each[2] or 0), each[1] or 0))
+        return sorted(found, key=_place)
+
+    def runs(self, name: str) -> int:
+        """How many a setting of the set has when it is done."""
+        return len(self.rows(name, ("none", None, None)))
 
     def estimate(self, name: str, setting: Setting, number: str = "accuracy") -> Estimate | None:
         """Per cent, mean over the runs."""
@@ -76,8 +84,8 @@ class Found:
         return mean_over_runs(values)
 
     def true(self, name: str, setting: Setting) -> float:
-        """The epsilon that holds; infinite without a mechanism."""
-        rows = self.rows(name, setting)
+        """The epsilon that holds, run or not; infinite without a mechanism."""
+        rows = self.rows(name, setting) or self.rows(name, ("none", None, None))
         mechanism, epsilon, lambda_ = setting
         if epsilon is None or not rows:
             return float("inf")
@@ -91,7 +99,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         DataError: there are no rows.
     """
     found = Found(out)
-    text = "\n\n".join([_printed_table(found), _controls(found), _ours(found), _summary(found)]) + "\n"
+    parts = (_printed_table(found), _agreement(found), _controls(found), _ours(found), _decay(out), _summary(found))
+    text = "\n\n".join(part for part in parts if part) + "\n"
     (out / "printed.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
     _draw_chances(out / "figure3.png")
@@ -101,40 +110,63 @@ def write_report(out: Path, *, readme: Path | None) -> None:
 def _printed_table(found: Found) -> str:
     lines = _head("protocol", "claimed", "lambda", "true epsilon (GloVe / Intent / MRPC)", *found.sets)
     majority = [found.estimate(name, ("none", None, None), "majority") for name in found.sets]
-    lines.append(_line("*majority class*", "0", "", "0", *(_spelled(each) for each in majority)))
-    for setting in found.settings("none", *PUBLISHED):
+    lines.append(_line("*majority class*", "0", NONE, "0", *(_spelled(each) for each in majority)))
+    settings = dict.fromkeys([*found.settings("none", *PUBLISHED), *PRINTED])
+    for setting in sorted(settings, key=_place):
         cells = [_beside(found, name, setting) for name in found.sets]
         mechanism, epsilon, lambda_ = setting
         named = "not private" if mechanism == "none" else mechanism
         lines.append(_line(named, _short(epsilon), _short(lambda_), _trues(found, setting), *cells))
     return (
         "**Tables 1 and 2 again.** Accuracy, per cent, mean of the runs and half of its 95% interval; in brackets what "
-        "the paper prints, **bold** where that lies within our interval.\n\n" + "\n".join(lines)
+        "the paper prints, **bold** where that lies within our interval, and the number of runs where it is not that "
+        "of the last line.\n\n" + "\n".join(lines)
     )
 
 
+def printed_of(name: str, setting: Setting) -> float | None:
+    """What the paper prints for a set, per cent; None: nothing."""
+    printed, place = PRINTED.get(setting, ()), SETS.index(name)
+    return printed[place] if place < len(printed) else None
+
+
 def _beside(found: Found, name: str, setting: Setting) -> str:
-    estimate = found.estimate(name, setting)
-    printed = PRINTED.get(setting, ())
-    place = SETS.index(name)
+    estimate, printed = found.estimate(name, setting), printed_of(name, setting)
     if estimate is None:
-        return ""
-    if place >= len(printed):
-        return _spelled(estimate)
-    within = estimate.low <= printed[place] <= estimate.high
-    mark = "**" if within else ""
-    return f"{_spelled(estimate)} ({mark}{printed[place]:.1f}{mark})"
+        return "not printed" if printed is None else f"not run (printed {printed:.2f})"
+    if printed is None:
+        return f"{_spelled(estimate)} (not printed)"
+    mark = "**" if _within(estimate, printed) else ""
+    runs = "" if estimate.count == found.runs(name) else f"; {_runs(estimate.count)}"
+    return f"{_spelled(estimate)} ({mark}{printed:.2f}{mark}{runs})"
+
+
+def _within(estimate: Estimate, printed: float) -> bool:
+    return estimate.low <= printed <= estimate.high  # of one run, which has no interval, never
+
+
+def _agreement(found: Found) -> str:
+    """Of each set, how many printed numbers lie in our intervals, above them and below them."""
+    said = []
+    for name in found.sets:
+        cells = [(found.estimate(name, setting), printed_of(name, setting)) for setting in PRINTED]
+        pairs = [(ours, theirs) for ours, theirs in cells if ours is not None and ours.count > 1 and theirs is not None]
+        count = sum(theirs is not None for _, theirs in cells)
+        within = sum(_within(ours, theirs) for ours, theirs in pairs)
+        above = sum(theirs > ours.high for ours, theirs in pairs)
+        lacking = f", {count - len(pairs)} without an interval of ours" if len(pairs) < count else ""
+        said.append(f"{name} {within} of {count} ({above} above, {len(pairs) - within - above} below{lacking})")
+    return f"**Printed numbers within our 95% intervals.** {'; '.join(said)}."
 
 
 def _controls(found: Found) -> str:
     """The authors' two conjectures."""
     lines = _head("what is learned from", "what is classified", *found.sets)
-    ome: Setting = ("OME", 1.0, 100.0)
     rows: list[tuple[str, str, Setting, str]] = [
         ("real numbers", "real numbers", ("none", None, None), "accuracy"),
         ("bits, not flipped", "bits, not flipped", ("unflipped bits", None, None), "accuracy"),
-        ("bits flipped by OME, lambda 100", "bits, not flipped", ome, "accuracy without noise at use"),
-        ("bits flipped by OME, lambda 100", "bits flipped by OME", ome, "accuracy"),
+        ("bits flipped by OME, lambda 100", "bits, not flipped", ROW, "accuracy without noise at use"),
+        ("bits flipped by OME, lambda 100", "bits flipped by OME", ROW, "accuracy"),
     ]
     for learned, classified, setting, number in rows:
         estimates = [found.estimate(name, setting, number) for name in found.sets]
@@ -154,8 +186,32 @@ def _ours(found: Found) -> str:
     )
 
 
+def _decay(folder: Path) -> str:
+    """The other readings of the paper's decay less ours, run by run; nothing where there are no rows."""
+    file = folder / "decay.jsonl"
+    if not file.exists():
+        return ""
+    rows = read_sweep(file).rows
+    names = [name for name in SETS if any(row.settings["set"] == name for row in rows)]
+    lines = _head("decay of 1e-6 less decay of the weights, points", *names)
+    for reading, named in (("of the learning rate", "of the learning rate, as in Keras"), ("none", "none")):
+        cells = []
+        for name in names:
+            of = {(row.settings["decay"], row.seed): row for row in rows if row.settings["set"] == name}
+            pairs = [(row, of["of the weights", seed]) for (each, seed), row in of.items() if each == reading]
+            less = [100 * (one.numbers["accuracy"] - other.numbers["accuracy"]) for one, other in pairs]
+            cells.append(_signed(mean_over_runs(less)) if len(less) > 1 else "not run")
+        lines.append(_line(named, *cells))
+    steps = {name: max(row.numbers["steps"] for row in rows if row.settings["set"] == name) for name in names}
+    lost = ", ".join(f"{100 * (1 - 1 / (1 + DECAY * count)):.2g} per cent ({name})" for name, count in steps.items())
+    return (
+        "**Decay.** OME at epsilon 1, lambda 100, on the same bits, batches and dropout. By the last step Keras's "
+        f"decay has taken from the learning rate {lost}.\n\n" + "\n".join(lines)
+    )
+
+
 def _summary(found: Found) -> str:
-    runs = ", ".join(f"{name} {len(found.rows(name, ('none', None, None)))}" for name in found.sets)
+    runs = ", ".join(f"{name} {found.runs(name)}" for name in found.sets)
     return f"Runs: {runs}. All cells together took {found.seconds / 3600:.1f} hours of one core."
 
 
@@ -246,9 +302,15 @@ def _setting(row: Row) -> Setting:
     return settings["mechanism"], settings["epsilon"], settings["lambda"]
 
 
+def _place(setting: Setting) -> tuple[int, float, float]:
+    """Where a setting stands in a table."""
+    return ORDER.index(setting[0]), -(setting[2] or 0), setting[1] or 0
+
+
 def _trues(found: Found, setting: Setting) -> str:
     """The true epsilon, where it differs between sets by the length of their vectors."""
-    values = [found.true(name, setting) for name in found.sets if found.rows(name, setting)]
+    sets = [name for name in found.sets if found.rows(name, setting) or printed_of(name, setting) is not None]
+    values = [found.true(name, setting) for name in sets]
     return " / ".join(dict.fromkeys(_number(each) for each in values))
 
 
@@ -262,14 +324,22 @@ def _reach(estimate: Estimate) -> float:
     return 0.0 if np.isnan(estimate.high) else estimate.high - estimate.value
 
 
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
 def _spelled(estimate: Estimate | None) -> str:
     if estimate is None:
-        return ""
+        return "not run"
     return f"{estimate.value:.1f}" + ("" if np.isnan(estimate.high) else f" ± {_reach(estimate):.1f}")
 
 
+def _signed(estimate: Estimate) -> str:
+    return f"{estimate.value:+.1f} ± {_reach(estimate):.1f}"
+
+
 def _short(number: float | None) -> str:
-    return "" if number is None else f"{number:g}"
+    return NONE if number is None else f"{number:g}"
 
 
 def _head(*names: str) -> list[str]:
