@@ -2,6 +2,7 @@
 
 import dptext
 from dptext import BudgetPolicy, Document
+from dptext.embeddings.published import DPUGC
 from dptext.features.features import fit_features
 from dptext.hiding.trained import statement_of_vectors
 from dptext.representations.encoders import Provenance
@@ -53,6 +54,8 @@ def of_people():
     yield votes.fit(documents, public=["tea cup", "tax law"], n=1).statement
     yield dptext.private_labels(documents, **small).statement
     yield dptext.private_labels(documents, **small, unit="document").statement
+    printed = DPUGC(VECTORS, **small, lot=4, steps=2, dimension=2, **UNSAFE)
+    yield printed.fit(documents).statement_
 
 
 def of_a_bank():

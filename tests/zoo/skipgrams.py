@@ -1,4 +1,4 @@
-"""SkipGram itself, and three ways to get it wrong: canary audits in one run.
+"""SkipGram itself, three ways to get it wrong, and the paper's algorithm 1-b: canary audits in one run.
 
 A canary is a user who writes two words that nobody else writes, in the training or not by a fair coin. Whoever looks
 sees the tables after every step, as the promise allows.
@@ -9,8 +9,10 @@ import numpy as np
 from dptext import Document
 from dptext.audits import canary_loss, judge_canaries
 from dptext.embeddings.dpsgd.training import _NOISE, _USES
+from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGram
-from dptext.privacy.randomness import NoiseKey
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.text.vocabulary import Vocabulary
 from dptext.users.grouping import users_of
 from dptext.users.store import stored_users
@@ -83,10 +85,39 @@ def _run(score=along, key=NoiseKey, **options):
     return run
 
 
+def published(at):
+    """Algorithm 1-b, judged at an epsilon: tables before the first step and after the last."""
+    size = 2 * CANARIES + 1
+    how = {"delta": DELTA, "lot": 6_000, "steps": STEPS, "dimension": 20, "negatives": 1, "window": 1, "clip": CLIP}
+
+    def run(seed, error):
+        made = DPUGC(WORDS, epsilon=0.05, **how, unsafe_as_published=True)
+        turn = iter(range(10**9))
+
+        def tables(included):
+            key = seed * 10**6 + next(turn)
+            texts = (" ".join([f"w{2 * n}x w{2 * n + 1}x"] * REPEATED) for n in np.flatnonzero(included))
+            documents = [Document(text, user=str(place)) for place, text in enumerate(texts)]
+            with users_of(documents, WORDS, unit="user", seed=1) as users, stored_users(users) as store:
+                after = made._trained(store, WORDS, RandomBits(key))
+            start = np.zeros_like(after)
+            start[:size] = (RandomBits(key).uniform(size, 20) - 0.5) / 20
+            return np.array([start, after], dtype=np.float64)
+
+        [statement] = made.statements().values()
+        claimed = statement.replace(guarantee=ApproxDP(at(statement), DELTA))
+        bound = canary_loss(tables, along, canaries=CANARIES, delta=DELTA, error=error, seed=seed)
+        return judge_canaries(claimed, bound, error=error, coverage=f"{CANARIES:,} users, one training run")
+
+    return run
+
+
 CASES = [
     Case("SkipGram", False, _run(), "one user comes, with all their pairs"),
     Case("SkipGram, looked at step by step", False, _run(difference), "each step has noise of its own"),
     Case("SkipGram, no noise", True, _run(mode="clipped"), "bounded gradients, and nothing that hides them"),
     Case("SkipGram, reused counter", True, _run(difference, RepeatingKey), "the noise of two steps cancels"),
     Case("SkipGram, pairs bounded one by one", True, _run(unit="pair"), "a user has many pairs, each of full length"),
+    Case("dpUGC 1-b, as claimed", True, published(lambda each: each.claimed_epsilon), "charged 1 / L of a step"),
+    Case("dpUGC 1-b, as stated", False, published(lambda each: each.epsilon), "two lots a step, at most"),
 ]

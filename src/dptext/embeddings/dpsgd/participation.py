@@ -215,7 +215,8 @@ class PublishedAccount:
         noise_multiplier: z of a step: noise over the clipping norm of one *sample*.
         lot: L, samples of a step.
         taken_part: steps in which the user had a sample.
-        samples: of theirs in each of these, at most: together they move the sum by as many clipping norms.
+        samples: of theirs in each of these, at most: together they move the sum by as many clipping norms. (The root of
+            the mean square, where they differ from step to step.)
 
     >>> account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
     >>> round(account.claimed, 1), round(account.true, 1)
@@ -225,7 +226,7 @@ class PublishedAccount:
     noise_multiplier: float
     lot: int
     taken_part: int
-    samples: int
+    samples: float
     delta: float
 
     @property
@@ -238,7 +239,7 @@ class PublishedAccount:
         """What they lose where it is known who takes part in which step, as the account makes it: no sampling helps."""
         return self._epsilon(steps=self.taken_part, samples=self.samples)
 
-    def _epsilon(self, *, steps: int, samples: int) -> float:
+    def _epsilon(self, *, steps: int, samples: float) -> float:
         sensitivity = samples * math.sqrt(steps)  # of all steps together, whose noise is one normal vector
         return gaussian_epsilon(sigma=self.noise_multiplier, delta=self.delta, sensitivity=sensitivity)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,52 +10,12 @@ import numpy as np
 
 from dptext.checks import whole
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.statement import Parameter, PrivacyStatement
+from dptext.privacy.claim import Finding
+from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.domains import Floats
 from dptext.representations.randomizer import Channel, Randomizer
 
 __all__ = ["Finding", "Published", "PublishedChannel"]
-
-_SAME = 1e-9  # relatively: chances are rounded by less
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What is known of a printed epsilon.
-
-    Attributes:
-        claimed: as printed.
-        bound: what no two inputs lose more than; infinite where nothing bounds it.
-        attained: what the two inputs of the witness lose, exactly.
-        reason: why the printed one does not hold, in a line.
-        holds_for: the inputs that the bound is about, in words.
-        witness: the two inputs, in words.
-    """
-
-    claimed: float
-    bound: float
-    attained: float
-    reason: str
-    holds_for: str
-    witness: str
-
-    @property
-    def verdict(self) -> str:
-        """Whether the claim is ``"false"``, ``"true"``, or ``"open"``: not proved, and no two inputs are known."""
-        if self.attained > self.claimed * (1 + _SAME):
-            return "false"
-        return "true" if self.bound <= self.claimed * (1 + _SAME) else "open"
-
-    def parameters(self) -> dict[str, Parameter]:
-        """For the statement, which `PrivacyStatement.explain` shows."""
-        said = self.verdict
-        return {
-            "claim_is": said,
-            "reason": None if said == "true" else self.reason,
-            "holds_for": self.holds_for,
-            "witness": self.witness,
-            "witness_loss": self.attained if math.isfinite(self.attained) else "infinity",
-        }
 
 
 class PublishedChannel(Channel):

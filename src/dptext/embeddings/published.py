@@ -1,0 +1,371 @@
+"""Personalised DP-Embedding as its paper prints it, with what it really costs: for comparisons, never for a release.
+
+Algorithm 1-b of Vu, Tran and Jiang 2019 ("dpUGC") trains word vectors by skip-gram with negative sampling. Each user
+has a budget. In each round t a lot of L samples (pairs of words) is drawn from the users who have some of it left, each
+gradient is clipped to C, the sum with noise N(0, sigma^2 C^2 I) is divided by L, and then, for all users in the lot,
+
+    (epsilon, delta)_u <- (epsilon, delta)_u + (epsilon_t, delta_t) / L,                          (line 14)
+    and who is out of budget leaves.                                                              (line 15)
+
+**What is wrong.** The noise is shared, not divided: whoever is in the lot loses all of epsilon_t. A user with s samples
+in a lot moves the sum by s C, and is charged for one. And users who leave, and the number K of the samples that are
+left, from which lots are drawn at L / K, follow from the texts: who has no part changes how often the others have.
+
+**What is true.** Let sigma_1 be the noise in clipping norms. Fix all coins of the training, with a user and without
+them. Then the lots are fixed, the sum of a step has at most the length L C in either world, and the two differ by 2 L C
+at most, whatever was released before. T such steps are Gaussian mechanisms, chosen one after the other, of joint
+sensitivity 2 L C sqrt(T), and over the coins the divergence is convex, so
+
+    epsilon = that of N(0, sigma_1^2) at sensitivity 2 L sqrt(T), at the same delta.               (bound)
+
+Of a user alone with L samples whose gradients all have length C and one direction, in the T_u steps until their budget
+is spent, L C sqrt(T_u) is reached                                                               (witness)
+
+**Read so, where the paper is silent**: a lot has exactly L samples, without repetition ("L samples are drawn");
+epsilon_t is what one noisy step costs, without amplification by sampling; delta_t is the delta of the budget, and is
+not charged (as printed it would be used up after L steps); the negative words and the vocabulary come from a public
+list.
+
+`dptext.SkipGram(level=)` and `dptext.Cooccurrence(level=)` have a proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.checks import chosen_epsilon, number, whole
+from dptext.embeddings.context_features import public_frequencies
+from dptext.embeddings.dpsgd.participation import PublishedAccount
+from dptext.embeddings.dpsgd.recipe import CELLS, IEEE, Clipping
+from dptext.embeddings.release_plan import checked_source
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.files.documents import Document, DocumentReader
+from dptext.privacy.accounting import gaussian_epsilon
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.claim import Finding
+from dptext.privacy.condition import Condition
+from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement, new_release_id, of_release
+from dptext.privacy.unit import Relation, Trust, Unit
+from dptext.showing import Facts, Showing
+from dptext.text.vocabulary import UNKNOWN, Vocabulary
+from dptext.users.grouping import ONE_NAME, users_of
+from dptext.users.store import DOCUMENT_END, UserStore, stored_users
+from dptext.vectors.formats import Source
+from dptext.vectors.word_vectors import WordVectors
+
+__all__ = ["DPUGC", "PublishedAccount"]
+
+Floats = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
+
+_ROUNDS = 64  # draws until a lot is full, where most places of a text begin no pair
+_NONE = -1  # in place of a negative word
+_MOST = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
+
+
+class DPUGC(Showing):
+    """Algorithm 1-b of dpUGC as printed: a budget for each user, who leaves when it is spent. Refused unasked.
+
+    **Guarantee** (unit user; add/remove; central): the epsilon of (bound), module docstring, at delta: thousands where
+    a budget of 1 is printed. The statement has it, the printed budget as ``claimed_epsilon``, the reason, and two
+    inputs that show it. Assumptions: vocabulary and arguments are public; who was in which lot stays secret; IEEE 754.
+
+    Args:
+        vectors: whose words are the vocabulary, most frequent first; or a `Vocabulary`. Vectors begin at random.
+        epsilon: the budget of each user, or one for each public level, as printed.
+        delta: of all budgets.
+        level: the public attribute that holds a user's level.
+        default_level: of users who declared none; None: the strictest.
+        noise_multiplier: sigma: noise over C.
+        lot: L, samples in a step.
+        steps: T.
+        clip: C.
+        learning_rate: eta.
+        dimension, trained_words, window, negatives: of skip-gram.
+        most_words: of a user that are looked at.
+        seed: for tests and papers.
+        unsafe_as_published: True, or it is refused.
+
+    Attributes:
+        vectors_: `WordVectors` with the statement.
+        statement_: of the largest budget; ``statements_``: by level.
+        finding_: by level, what is claimed and what is true.
+        accounts_: a `PublishedAccount` for each user who was in a lot. **Private.**
+        left_: how many users were out of budget before the end. **Private.**
+
+    Raises:
+        RefusedError: without ``unsafe_as_published=True``.
+        ParameterError: an argument out of range.
+        MissingExtraError: numba is not installed (extra ``skipgram``).
+
+    >>> import dptext
+    >>> words = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
+    >>> people = [dptext.Document("A cup of tea", user=str(user)) for user in range(20)]
+    >>> model = DPUGC(words, epsilon=1.0, lot=8, steps=20, dimension=4, unsafe_as_published=True).fit(people)
+    >>> model.statement_.claimed_epsilon, round(model.statement_.epsilon)
+    (1.0, 163)
+    """
+
+    flaw: ClassVar[str] = (
+        "the noise of a step is shared, and each user in it is charged 1 / L of what it tells, for one sample of "
+        "theirs however many there are; who leaves follows from the texts as well"
+    )
+
+    def __init__(
+        self,
+        vectors: Source | Vocabulary = "glove-6b-50d",
+        *,
+        epsilon: float | Mapping[str, float] | None = None,
+        delta: float = 1e-5,
+        level: str | None = None,
+        default_level: str | None = None,
+        noise_multiplier: float = 5.0,
+        lot: int = 128,
+        steps: int = 1000,
+        clip: float = 1.0,
+        learning_rate: float = 1.0,
+        dimension: int = 50,
+        trained_words: int = 5000,
+        window: int = 5,
+        negatives: int = 5,
+        most_words: int = 1_000_000,
+        seed: int | None = None,
+        unsafe_as_published: bool = False,
+    ) -> None:
+        self.vectors, self.epsilon, self.delta = vectors, epsilon, delta
+        self.level, self.default_level = level, default_level
+        self.noise_multiplier, self.lot, self.steps = noise_multiplier, lot, steps
+        self.clip, self.learning_rate, self.dimension = clip, learning_rate, dimension
+        self.trained_words, self.window, self.negatives = trained_words, window, negatives
+        self.most_words, self.seed = most_words, seed
+        self.unsafe_as_published = unsafe_as_published
+        if unsafe_as_published is not True:
+            raise RefusedError(
+                f"algorithm 1-b does not keep the budgets that its paper prints: {self.flaw}. Use SkipGram or "
+                "Cooccurrence with level=; or, to compare with the paper, unsafe_as_published=True: the statement then "
+                "carries the true epsilon"
+            )
+        for name, most in _MOST.items():
+            setattr(self, name, whole(name, getattr(self, name), least=1, most=most))
+        self.noise_multiplier = number("noise_multiplier", noise_multiplier, above=0)
+        self.learning_rate = number("learning_rate", learning_rate, above=0)
+        Clipping.of(clip)
+        given: Any = epsilon
+        self.budgets = PersonalBudgets(chosen_epsilon(given, "DPUGC"), delta=delta, default=default_level)
+        if len(self.budgets.levels) > 1 and level is None:
+            raise ParameterError("level must name the attribute that holds a user's level: there are several")
+
+    @property
+    def charge(self) -> float:
+        """epsilon_t / L of line 14: what a user is charged for a step that they are in."""
+        return gaussian_epsilon(self.noise_multiplier, delta=self.delta, sensitivity=1.0) / self.lot
+
+    def taking_part(self, level: str) -> int:
+        """T_u: in how many steps a user of a level may be until their budget is spent."""
+        return min(self.steps, math.floor(self.budgets.levels[level] / self.charge) + 1)
+
+    def finding(self, level: str) -> Finding:
+        """What is printed for users of a level, and what is true."""
+
+        def loses(clipping_norms: float) -> float:
+            return gaussian_epsilon(self.noise_multiplier, delta=self.delta, sensitivity=clipping_norms)
+
+        return Finding(
+            claimed=self.budgets.levels[level],
+            bound=loses(2 * self.lot * math.sqrt(self.steps)),  # (bound)
+            attained=loses(self.lot * math.sqrt(self.taking_part(level))),  # (witness)
+            reason=self.flaw,
+            holds_for="any two corpora, one of which has one more user",
+            witness=(
+                f"a user alone, with {self.lot:,} samples whose gradients have length C and one direction, and a "
+                "corpus without a pair of words"
+            ),
+        )
+
+    def statements(self, *, release_id: str | None = None) -> dict[str, PrivacyStatement]:
+        """By level: the true epsilon, and the printed one as ``claimed_epsilon``."""
+        name = release_id or new_release_id()
+        found = {}
+        for level, claimed in self.budgets.levels.items():
+            finding = self.finding(level)
+            found[level] = of_release(
+                guarantee=ApproxDP(finding.bound, self.delta),
+                unit=Unit.USER,
+                relation=Relation.ADD_REMOVE,
+                condition=Condition(),
+                trust=Trust.CENTRAL,
+                mechanism="dpUGC, algorithm 1-b as printed",
+                parameters={
+                    "level": level if len(self.budgets.levels) > 1 else None,
+                    "delta": self.delta,
+                    "noise_multiplier": self.noise_multiplier,
+                    "lot": self.lot,
+                    "steps": self.steps,
+                    "sensitivity": self.clip,
+                    **finding.parameters(),
+                },
+                assumptions=(
+                    "all parameters are public; none was computed from the protected texts",
+                    *ONE_NAME,
+                    "it stays secret which users took part in which step",
+                    "that the corpus holds at least one document may be known",
+                    IEEE,
+                ),
+                exposed=("the list of words that have a vector: it is public, chosen without regard to the texts",),
+                seeded=self.seed is not None,
+                release_id=name,
+            ).replace(claimed_epsilon=claimed)
+        return found
+
+    def fit(self, documents: DocumentReader | Iterable[Document], y: object = None) -> Self:  # noqa: ARG002
+        """Train on documents with users, in any order.
+
+        Raises:
+            DataError: no documents; see `dptext.users.grouping.users_of`.
+        """
+        _, known = checked_source(self.vectors, None)
+        first = [word for word in known.words if word != UNKNOWN][: self.trained_words]
+        words = Vocabulary([*first, UNKNOWN])
+        if len(words) < 3:
+            raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
+        bits = RandomBits(self.seed)
+        levels = list(self.budgets.levels)
+
+        def code(declared: tuple[Any, ...]) -> int:
+            named = [self.budgets.level(None if each is None else str(each)) for each in declared or (None,)]
+            return levels.index(min(named, key=self.budgets.levels.__getitem__))
+
+        users = users_of(documents, words, level=self.level, most_words=self.most_words, seed=self.seed)
+        with users as found, stored_users(found, code) as store:
+            if len(store) == 0:
+                raise DataError("there are no documents: expected at least one")
+            tables = self._trained(store, words, bits)
+        self.finding_ = {level: self.finding(level) for level in levels}
+        self.statements_ = self.statements()
+        self.statement_ = self.statements_[max(levels, key=self.budgets.levels.__getitem__)]
+        matrix = np.nan_to_num(tables[: len(words)], nan=0.0, posinf=0.0, neginf=0.0)
+        self.vectors_ = WordVectors(words.words, matrix, source="dpUGC as printed", statement=self.statement_)
+        return self
+
+    def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
+        """The tables after T rounds of algorithm 1-b."""
+        from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped  # need numba
+        from dptext.embeddings.dpsgd.noise import CellNoise
+        from dptext.embeddings.dpsgd.training import Tables
+
+        count, limits = len(words), Clipping.of(self.clip).limits
+        matrix = np.zeros((2 * count, self.dimension), dtype=np.float32)
+        matrix[:count] = (bits.uniform(count, self.dimension) - 0.5) / self.dimension  # line 1
+        rates = np.full(self.steps, self.learning_rate * self.clip / (self.lot * CELLS))  # eta / L, in units of the sum
+        tables = Tables(matrix, rates, CellNoise(self.noise_multiplier * CELLS), lazy=False)
+        offsets = np.zeros(2 * count, dtype=np.float32)
+        scratch = Scratch.of(2 * count, 2 + self.negatives, self.dimension)
+        lots = _Lots(store, count, words.unknown_row, self, bits)
+        epsilons = np.array(list(self.budgets.levels.values()))[store.levels]
+        taken_part = np.zeros(len(store), dtype=np.int64)
+        squares = np.zeros(len(store))
+        for step in range(self.steps):
+            pairs, whose = lots.draw()  # lines 3 to 5
+            ends = np.arange(1, len(pairs) + 1)
+            # lines 6 and 7
+            add_clipped(tables.matrix, offsets, pairs, ends, limits, True, scratch, tables.places, tables.sums)
+            tables.descend(step, bits)  # lines 8 to 11
+            users, samples = np.unique(whose, return_counts=True)
+            taken_part[users] += 1
+            squares[users] += samples.astype(np.float64) ** 2
+            out = users[taken_part[users] * self.charge > epsilons[users]]  # lines 13 to 16
+            lots.leave(out)
+        there = np.flatnonzero(taken_part)
+        self.accounts_ = tuple(
+            PublishedAccount(
+                noise_multiplier=self.noise_multiplier,
+                lot=self.lot,
+                taken_part=int(taken_part[user]),
+                samples=math.sqrt(float(squares[user]) / int(taken_part[user])),
+                delta=self.delta,
+            )
+            for user in there.tolist()
+        )
+        self.left_ = int((taken_part * self.charge > epsilons).sum())
+        return tables.matrix
+
+    def _in_brief(self) -> Facts:
+        yield "epsilon", self.epsilon
+        yield "steps", self.steps
+        yield "lot", self.lot
+
+
+class _Lots:
+    """Samples of users who have budget left: a place of their texts, and a word near it."""
+
+    def __init__(self, store: UserStore, words: int, unknown: int, how: DPUGC, bits: RandomBits) -> None:
+        self._rows, self._offsets = np.asarray(store.rows), store.offsets
+        self._words, self._unknown, self._how, self._bits = words, unknown, how, bits
+        steps = np.arange(1, how.window + 1)
+        self._distances = np.repeat(steps, steps[::-1])  # near words more often, as in word2vec
+        self._negative = np.cumsum(public_frequencies(words) ** 0.75)
+        self._there = np.ones(len(store), dtype=np.bool_)
+        self._count()
+
+    def leave(self, users: Ids) -> None:
+        """These users have no part from now on."""
+        if users.size:
+            self._there[users] = False
+            self._count()
+
+    def draw(self) -> tuple[npt.NDArray[np.int32], Ids]:
+        """L samples (fewer where there are not as many): rows of both tables, and whose each is."""
+        empty = np.empty((0, 2 + self._how.negatives), dtype=np.int32), np.empty(0, dtype=np.int64)
+        places = int(self._ends[-1]) if self._ends.size else 0
+        if places == 0:
+            return empty
+        found: dict[tuple[int, int], int] = {}
+        for _ in range(_ROUNDS):
+            for place, other, user in self._some(places):
+                if len(found) < self._how.lot:
+                    found.setdefault((place, other), user)
+            if len(found) >= self._how.lot:
+                break
+        if not found:
+            return empty
+        at = np.array(list(found), dtype=np.int64)
+        pairs = np.empty((len(at), 2 + self._how.negatives), dtype=np.int32)
+        pairs[:, 0], pairs[:, 1] = self._rows[at[:, 0]], self._words + self._rows[at[:, 1]]
+        drawn = self._bits.uniform(len(at), self._how.negatives) * self._negative[-1]
+        negative = np.minimum(np.searchsorted(self._negative, drawn), self._words - 1)
+        none = (negative == self._unknown) | (negative == self._rows[at[:, 1]][:, None])
+        pairs[:, 2:] = np.where(none, _NONE, self._words + negative)
+        return pairs, np.array(list(found.values()), dtype=np.int64)
+
+    def _some(self, places: int) -> list[tuple[int, int, int]]:
+        """Some places at random, each with another near it, where both are words of one document."""
+        many = 2 * self._how.lot
+        drawn = self._bits.below(np.full(many, places, dtype=np.uint64)).astype(np.int64)
+        nth = np.searchsorted(self._ends, drawn, side="right")
+        user = self._users[nth]
+        begins = np.concatenate([[0], self._ends[:-1]])
+        place = self._offsets[user] + drawn - begins[nth]
+        which = self._bits.below(np.full(many, len(self._distances), dtype=np.uint64)).astype(np.int64)
+        distance = self._distances[which]
+        side = 2 * self._bits.below(np.full(many, 2, dtype=np.uint64)).astype(np.int64) - 1
+        other = place + side * distance
+        good = (self._rows[place] >= 0) & (other >= self._offsets[user]) & (other < self._offsets[user + 1])
+        for step in range(1, self._how.window + 1):
+            between = np.clip(place + side * np.minimum(step, distance), 0, len(self._rows) - 1)
+            good &= self._rows[between] != DOCUMENT_END
+        good &= self._rows[np.clip(other, 0, len(self._rows) - 1)] >= 0
+        good &= self._rows[place] != self._unknown
+        return list(zip(place[good].tolist(), other[good].tolist(), user[good].tolist(), strict=True))
+
+    def _count(self) -> None:
+        self._users = np.flatnonzero(self._there)
+        lengths = self._offsets[self._users + 1] - self._offsets[self._users]
+        self._ends = np.cumsum(lengths)

@@ -1,0 +1,144 @@
+"""Algorithm 1-b as printed: refused unasked, run as it stands, and what it claims beside what is true."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dptext
+from dptext import ApproxDP, Document
+from dptext.embeddings.published import DPUGC, _Lots
+from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.accounting import gaussian_epsilon
+from dptext.privacy.randomness import RandomBits
+from dptext.text.vocabulary import Vocabulary
+from dptext.users.grouping import users_of
+from dptext.users.store import stored_users
+
+pytest.importorskip("numba")
+WORDS = Vocabulary([f"w{'abcdefghij'[n % 10]}{n}" for n in range(40)] + ["<unk>"])
+SAFE = {"unsafe_as_published": True}
+
+
+def people(count=20, length=30):
+    for user in range(count):
+        text = " ".join(WORDS.words[(7 * user + place**2) % 40] for place in range(length))
+        yield Document(text, user=str(user), attributes={"wish": "strict" if user % 2 else "open"})
+
+
+def model(**options):
+    given = {"epsilon": 1.0, "lot": 16, "steps": 30, "dimension": 6, "seed": 1}
+    return DPUGC(WORDS, **given | SAFE | options)
+
+
+def test_it_is_refused_unasked_and_says_what_to_take_instead():
+    for unsafe in ({}, {"unsafe_as_published": 1}):
+        with pytest.raises(RefusedError, match=r"charged 1 / L.*Use SkipGram or Cooccurrence with level="):
+            DPUGC(WORDS, epsilon=1.0, **unsafe)
+
+
+def test_the_statement_has_the_printed_budget_and_the_true_one():
+    statement = model().fit(people()).statement_
+    assert statement.claimed_epsilon == 1.0
+    bound = gaussian_epsilon(5.0, delta=1e-5, sensitivity=2 * 16 * math.sqrt(30))
+    assert statement.guarantee == ApproxDP(bound, 1e-5)
+    assert statement.parameters["claim_is"] == "false"
+    said = " ".join(statement.explain().split())
+    assert "The paper behind this mechanism prints epsilon = 1. That is false: the noise of a step is shared" in said
+    assert "a user alone, with 16 samples" in said
+
+
+def test_the_witness_loses_more_than_is_claimed_and_no_more_than_the_bound():
+    for epsilon, lot, steps in ((0.125, 128, 1000), (5.7, 128, 1000), (1.0, 1, 10), (50.0, 8, 5)):
+        found = model(epsilon=epsilon, lot=lot, steps=steps).finding("everyone")
+        assert found.attained <= found.bound
+        assert (found.verdict == "false") == (found.attained > epsilon)
+        assert found.verdict != "true"  # a user who is in one step has lost epsilon_1 of it already
+    paper = model(epsilon=5.7, lot=128, steps=1000)
+    assert paper.charge * 1000 == pytest.approx(5.7, abs=0.05)  # what claims.md has of one sample in each step
+    assert paper.taking_part("everyone") in (999, 1000)
+
+
+def test_a_budget_is_charged_a_share_for_each_step_and_who_spent_it_leaves():
+    made = model(epsilon=0.2, steps=60)
+    made.fit(people())
+    most = made.taking_part("everyone")
+    assert (most - 1) * made.charge <= 0.2 < most * made.charge
+    assert made.left_ == 20
+    assert {each.taken_part for each in made.accounts_} == {most}
+    assert all(each.claimed == pytest.approx(most * made.charge) for each in made.accounts_)
+    assert all(each.true > 5 * each.claimed for each in made.accounts_)
+    assert any(each.samples > 1 for each in made.accounts_)
+    generous = model(epsilon=50.0).fit(people())
+    assert generous.left_ == 0
+
+
+def test_levels_have_budgets_of_their_own():
+    made = model(epsilon={"strict": 0.1, "open": 5.0}, level="wish", steps=60).fit(people())
+    assert made.left_ == 10
+    assert made.statements_["strict"].claimed_epsilon == 0.1
+    assert made.statement_.claimed_epsilon == 5.0
+    assert made.statements_["strict"].guarantee == made.statement_.guarantee  # leaving protects nobody
+    with pytest.raises(ParameterError, match="level must name the attribute"):
+        model(epsilon={"strict": 0.1, "open": 5.0})
+
+
+def test_it_learns_without_noise_to_speak_of():
+    """Words of one half of the list stand beside words of that half alone."""
+    generator = np.random.default_rng(1)
+    texts = [" ".join(WORDS.words[row] for row in generator.integers(0, 20, 60) + 20 * (n % 2)) for n in range(40)]
+    documents = [Document(text, user=str(n)) for n, text in enumerate(texts)]
+    options = {"epsilon": 5e6, "noise_multiplier": 0.001, "steps": 400, "lot": 64, "learning_rate": 5.0}
+    points = model(**options).fit(documents).vectors_.matrix[:40].astype(np.float64)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    cosines = points @ points.T
+    halves = np.arange(40) < 20
+    within = cosines[np.ix_(halves, halves)].mean()
+    across = cosines[np.ix_(halves, ~halves)].mean()
+    assert within > across + 0.3
+
+
+def test_a_seed_repeats_it_and_nothing_else_does():
+    one, other = (model().fit(people()).vectors_.matrix for _ in range(2))
+    assert np.array_equal(one, other)
+    assert not np.array_equal(model(seed=None).fit(people()).vectors_.matrix, one)
+
+
+def test_a_lot_has_distinct_samples_of_one_document_each_and_none_of_who_left():
+    documents = [Document("wa0 wb1", user="A"), Document("wc2 wd3", user="A"), Document("we4 nothing wf5", user="B")]
+    how = model(lot=6)
+    with users_of(documents, WORDS, unit="user", seed=1) as users, stored_users(users) as store:
+        lots = _Lots(store, len(WORDS), WORDS.unknown_row, how, RandomBits(1))
+        pairs, whose = lots.draw()
+        words = {frozenset((int(a), int(b) - len(WORDS))) for a, b in pairs[:, :2]}
+        assert words == {frozenset((0, 1)), frozenset((2, 3)), frozenset((4, 5))}
+        assert len(pairs) == len(whose) == 6  # each in both directions
+        assert ((pairs[:, 2:] == -1) | (pairs[:, 2:] != pairs[:, 1:2])).all()
+        lots.leave(np.unique(whose[pairs[:, 0] < 4]))
+        left, who = lots.draw()
+        assert (len(left), len(set(who.tolist()))) == (2, 1)
+        lots.leave(np.arange(2))
+        assert lots.draw()[0].shape == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lot": 0}, "lot must be"),
+        ({"noise_multiplier": 0}, "noise_multiplier must be"),
+        ({"clip": 0.0}, "clip must be"),
+        ({"epsilon": None}, "epsilon"),
+        ({"learning_rate": math.nan}, "learning_rate"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ParameterError, match=message):
+        model(**options)
+
+
+def test_texts_without_documents_or_pairs():
+    with pytest.raises(DataError, match="at least one"):
+        model().fit([])
+    made = model().fit([Document("nothing", user="A")])
+    assert made.accounts_ == ()
+    assert isinstance(made.vectors_, dptext.WordVectors)
