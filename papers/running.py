@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "say",
     "say_by_name",
     "seeds_of",
+    "torch_device",
     "write_between",
 ]
 
@@ -42,6 +44,15 @@ def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
     options.readme = here / "README.md" if options.out is None else None
     options.out = options.out or here / ("quick" if options.quick else "results")
     return options
+
+
+def torch_device() -> str:
+    """ "cuda" where torch sees a GPU, else "cpu": for sentence encoders and wide networks, which gain by it."""
+    if importlib.util.find_spec("torch") is None:
+        return "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def say(progress: Progress) -> None:

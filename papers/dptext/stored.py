@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts
+from papers.running import torch_device
 
 from dptext import load_vectors
 from dptext.hiding.autoencoder import AutoEncoder
@@ -58,7 +59,7 @@ def _fixed(encoder: str, posts: Posts) -> npt.NDArray[np.float32]:
     if encoder == GLOVE:
         words = load_vectors("glove-6b-50d", limit=_WORDS)
         return MeanOfWords(words, weighting=_WEIGHTING).encode(posts.texts)
-    return SentenceEncoder(threads=1).encode(posts.texts)
+    return SentenceEncoder(device=torch_device(), threads=1).encode(posts.texts)
 
 
 def _pretrained(posts: Posts, public: Rows, seed: int, epochs: int) -> npt.NDArray[np.float32]:

@@ -19,17 +19,18 @@ from coins of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from papers.running import torch_device
 
 from dptext.embeddings.dpsgd.compiled import compiled
 from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.layers import DeviceModel
-from dptext.representations.networks import TrainingOptions, one_torch_thread, perceptron
+from dptext.representations.networks import TrainingOptions, one_torch_thread, perceptron, train_mlp
 from dptext.threads import one_blas_thread
 
 __all__ = ["BitPerceptron"]
@@ -47,6 +48,7 @@ class BitPerceptron:
         options: of the training; all epochs are run, on all rows.
         seed: of first weights, batches and dropout.
         rate_decay: the learning rate of step t = 0, 1, ... is divided by 1 + rate_decay t, as Keras's SGD has it.
+        device: on another one than "cpu" the library's own training is the faster one.
 
     Raises:
         ParameterError: options that this training does not know: early stopping, several layers, noise on top, another
@@ -56,6 +58,7 @@ class BitPerceptron:
     options: TrainingOptions
     seed: int
     rate_decay: float = 0.0
+    device: str = field(default_factory=torch_device)
 
     def __post_init__(self) -> None:
         options = self.options
@@ -66,8 +69,15 @@ class BitPerceptron:
 
     def fit(self, bits: npt.NDArray[Any], labels: npt.NDArray[np.intp]) -> Self:
         """Learn from (n, k) bits and labels 0, 1, ..."""
-        layers = _train(bits.astype(np.uint8), labels, self.options, self.seed, self.rate_decay)
-        self._model = DeviceModel(tuple(range(int(labels.max()) + 1)), layers)
+        classes = int(labels.max()) + 1
+        if self.device == "cpu" or self.rate_decay:
+            layers = _train(bits.astype(np.uint8), labels, self.options, self.seed, self.rate_decay)
+        else:
+            found = train_mlp(
+                bits.astype(np.float64), labels, classes, self.options, seed=self.seed, device=self.device
+            )
+            layers = found.layers
+        self._model = DeviceModel(tuple(range(classes)), layers)
         return self
 
     @property

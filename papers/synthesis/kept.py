@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from papers.running import torch_device
 
 from dptext import SentenceEncoder
 from dptext.privacy.statement import Parameter
@@ -43,7 +44,7 @@ class KeptSentences:
 
     @cached_property
     def _model(self) -> Any:
-        model = SentenceEncoder(threads=1)._loaded
+        model = SentenceEncoder(device=torch_device(), threads=1)._loaded
         model.max_seq_length = self.tokens
         return model
 

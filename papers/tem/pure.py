@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
-from papers.running import options_of, say_by_name, write_between
+from papers.running import options_of, say_by_name, torch_device, write_between
 from papers.synthesis.corpus import shuffled
 from papers.synthesis.kept import KeptSentences
 
@@ -257,7 +257,7 @@ def _word_vectors() -> WordVectors:
 
 @cache
 def _encoder() -> SentenceEncoder:
-    return SentenceEncoder(threads=1)
+    return SentenceEncoder(device=torch_device(), threads=1)
 
 
 @lru_cache(maxsize=16)  # the sentences themselves are asked for in every cell

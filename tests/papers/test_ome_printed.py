@@ -10,7 +10,7 @@ from dptext.errors import ParameterError
 from dptext.evaluation.sweep import sweep
 from dptext.representations.networks import TrainingOptions, train_mlp
 
-PAPERS = ("ome.decay", "ome.perceptron", "ome.printed", "ome.printed_report")
+PAPERS = ("ome.decay", "ome.perceptron", "ome.printed", "ome.printed_report", "running")
 OPTIONS = {"hidden": 14, "epochs": 6, "validation_fraction": 0.0, "batch_size": 16}
 torch = pytest.importorskip("torch")
 pytest.importorskip("numba")
@@ -61,6 +61,23 @@ def test_the_perceptron_refuses_what_it_would_not_do(papers):
     for wrong in ({"validation_fraction": 0.1}, {"hidden": (4, 4)}, {"dropout": 0.2}, {"extra_noise": 1.0}):
         with pytest.raises(ParameterError):
             papers.perceptron.BitPerceptron(TrainingOptions(**OPTIONS | wrong), 0)
+
+
+def test_a_gpu_is_used_where_there_is_one(papers, monkeypatch, bits):
+    """There is none here: that the training is asked to go there is all that is seen."""
+    asked = []
+
+    def trained(*given, device, **options):
+        asked.append(device)
+        return train_mlp(*given, **options)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(papers.perceptron, "train_mlp", trained)
+    assert papers.running.torch_device() == "cuda"
+    papers.perceptron.BitPerceptron(TrainingOptions(**OPTIONS), 3).fit(*bits)
+    assert asked == ["cuda"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert papers.running.torch_device() == "cpu"
 
 
 def test_readings_of_decay_are_those_of_the_paper(papers):

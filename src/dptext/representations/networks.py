@@ -126,8 +126,9 @@ def train_mlp(
     scale: float | None = None,
     progress: Callable[[Epoch], object] | None = None,
     seed: int | None = None,
+    device: str = "cpu",
 ) -> Training:
-    """Train on (n, k) vectors and labels (0 to classes - 1), on the CPU.
+    """Train on (n, k) vectors and labels (0 to classes - 1).
 
     Args:
         seen: what the vectors become in the epoch of a number (more noise on top of those that arrived; noise drawn
@@ -136,6 +137,7 @@ def train_mlp(
         scale: what the network divides its inputs by; None: the root mean square of a coordinate, so that noise of
             any size meets the same learning rate.
         seed: of initial weights, batches and dropout: no privacy rests on them. None: other ones each time.
+        device: as torch calls it. Another device drops other coordinates out at the same seed.
 
     Raises:
         MissingExtraError: torch is not installed.
@@ -144,10 +146,11 @@ def train_mlp(
     begin = vectors if seen is None else seen(0, vectors)
     divisor = root_mean_square(begin) if scale is None else scale
     start = int.from_bytes(RandomBits(seed).take(8), "little") >> 1
-    with torch.random.fork_rng(devices=[]), one_torch_thread(torch):  # the caller's generator stays as it was
+    others = [] if device == "cpu" else [torch.device(device).index or 0]
+    with torch.random.fork_rng(devices=others), one_torch_thread(torch):  # the caller's generators stay as they were
         torch.manual_seed(start)
         held, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
-        network = perceptron(torch, begin.shape[1], classes, options)
+        network = perceptron(torch, begin.shape[1], classes, options).to(device)
         optimiser = torch.optim.SGD(
             network.parameters(),
             lr=options.learning_rate,
@@ -155,8 +158,8 @@ def train_mlp(
             weight_decay=options.weight_decay,
             fused=True,  # one pass over weights that may be larger than the cache, in place of seven
         )
-        aside = _as_tensors(torch, begin[held] / divisor, labels[held])
-        base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept])
+        aside = _as_tensors(torch, begin[held] / divisor, labels[held], device)
+        base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept], device)
         history: list[Epoch] = []
         best, least, layers = 0, np.inf, layers_of(network, divisor)
         for number in range(1, options.epochs + 1):
@@ -164,10 +167,10 @@ def train_mlp(
             shown = base
             if shown is None:
                 assert seen is not None
-                shown = _as_tensors(torch, seen(number, vectors[kept]) / divisor, labels[kept])
+                shown = _as_tensors(torch, seen(number, vectors[kept]) / divisor, labels[kept], device)
             if fresh is not None:
                 more, their = fresh(number)
-                added = _as_tensors(torch, more / divisor, their)
+                added = _as_tensors(torch, more / divisor, their, device)
                 shown = tuple(torch.cat(pair) for pair in zip(shown, added, strict=True))
             loss = _one_epoch(torch, network, optimiser, shown, options)
             held_out = _loss(torch, network, aside) if len(held) else None
@@ -218,7 +221,7 @@ def _parted(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Lab
 def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], options: TrainingOptions) -> float:
     network.train()
     total = 0.0
-    for batch in torch.randperm(len(rows[1])).split(options.batch_size):
+    for batch in torch.randperm(len(rows[1])).to(rows[1].device).split(options.batch_size):
         inputs = rows[0][batch]
         if options.extra_noise:
             inputs = inputs + torch.empty_like(inputs).normal_(std=options.extra_noise)
@@ -236,14 +239,18 @@ def _loss(torch: Any, network: Any, rows: tuple[Any, Any]) -> float:
         return float(torch.nn.functional.cross_entropy(network(rows[0]), rows[1]))
 
 
-def _as_tensors(torch: Any, vectors: Floats, labels: Labels) -> tuple[Any, Any]:
-    return torch.from_numpy(vectors.astype(np.float32)), torch.from_numpy(labels.astype(np.int64))
+def _as_tensors(torch: Any, vectors: Floats, labels: Labels, device: str) -> tuple[Any, Any]:
+    return (
+        torch.from_numpy(vectors.astype(np.float32)).to(device),
+        torch.from_numpy(labels.astype(np.int64)).to(device),
+    )
 
 
 def layers_of(network: Any, scale: float) -> Layers:
     """Copies of the arrays, with the scale of the inputs folded into the first."""
     linear = [module for module in network if hasattr(module, "weight")]
-    arrays = [(module.weight.detach().numpy().T.copy(), module.bias.detach().numpy().copy()) for module in linear]
+    arrays = [(module.weight.detach().cpu(), module.bias.detach().cpu()) for module in linear]
+    arrays = [(weight.numpy().T.copy(), bias.numpy().copy()) for weight, bias in arrays]
     arrays[0] = ((arrays[0][0] / scale).astype(np.float32), arrays[0][1])
     return tuple(arrays)
 
