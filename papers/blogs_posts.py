@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from papers.blogs import Blogger, documents_of
 
 from dptext.errors import DataError, extra
 from dptext.evaluation.utility import words_of
+from dptext.own_files import replacing
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "age_group", "drawn", "posts_for"]
+__all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "age_group", "drawn", "facts_of", "posts_for"]
 
 AGES = ("13-17", "23-27", "33-48")
 """The groups in which the corpus was collected."""
@@ -48,7 +50,7 @@ class Posts:
         texts: (n,) posts.
         people: (n,) whose post each is, bloggers counted from 0.
         labels: (n,) of the task.
-        gender, age: (n,) of the blogger.
+        gender, age, industry: (n,) of the blogger.
     """
 
     task: str
@@ -57,6 +59,7 @@ class Posts:
     labels: Names = field(repr=False)
     gender: Names = field(repr=False)
     age: Names = field(repr=False)
+    industry: Names = field(repr=False)
 
     def of(self, kept: npt.NDArray[np.bool_], labels: Names) -> Posts:
         """Those kept, with these labels (of all)."""
@@ -67,6 +70,7 @@ class Posts:
             labels=labels[kept],
             gender=self.gender[kept],
             age=self.age[kept],
+            industry=self.industry[kept],
         )
 
     @property
@@ -76,19 +80,7 @@ class Posts:
     @property
     def facts(self) -> dict[str, Any]:
         """What a table says of them, and a digest: rows of other posts are not mixed with theirs."""
-        found: dict[str, Any] = {
-            "posts": len(self.texts),
-            "bloggers": int(self.people.max()) + 1,
-            "classes": int(np.unique(self.labels).size),
-            "digest": self.digest,
-        }
-        for name, values in self.attributes.items():
-            groups, counts = np.unique(values, return_counts=True)
-            found |= {
-                f"{name} {group}": round(float(count / values.size), 4)
-                for group, count in zip(groups, counts, strict=True)
-            }
-        return found
+        return facts_of(len(self.texts), self.people, self.labels, self.attributes, self.digest)
 
     @property
     def digest(self) -> str:
@@ -98,7 +90,31 @@ class Posts:
         return found.hexdigest()[:16]
 
 
-def posts_for(task: str, people: Sequence[Blogger], *, most: int, smallest: int, passes: int = _PASSES) -> Posts:
+def facts_of(posts: int, people: Rows, labels: Names, attributes: dict[str, Names], digest: str) -> dict[str, Any]:
+    """Counts and shares, for the constants of an experiment."""
+    found: dict[str, Any] = {
+        "posts": posts,
+        "bloggers": int(people.max()) + 1,
+        "classes": int(np.unique(labels).size),
+        "digest": digest,
+    }
+    for name, values in attributes.items():
+        groups, counts = np.unique(values, return_counts=True)
+        found |= {
+            f"{name} {group}": round(float(count / values.size), 4) for group, count in zip(groups, counts, strict=True)
+        }
+    return found
+
+
+def posts_for(
+    task: str,
+    people: Sequence[Blogger],
+    *,
+    most: int,
+    smallest: int,
+    passes: int = _PASSES,
+    work: Path | None = None,
+) -> Posts:
     """The posts of a task.
 
     Args:
@@ -107,6 +123,8 @@ def posts_for(task: str, people: Sequence[Blogger], *, most: int, smallest: int,
         most: posts of one blogger (for the topic: twice as many, most of which have none).
         smallest: bloggers that a label must have.
         passes: of the topic model.
+        work: a folder in which the topics are kept, for this user alone: the model takes most of a minute. None: they
+            are found anew.
 
     Raises:
         DataError: fewer than two labels are left.
@@ -115,7 +133,7 @@ def posts_for(task: str, people: Sequence[Blogger], *, most: int, smallest: int,
     if task == TOPIC:
         outer = [person for person in known if age_group(person.age) != AGES[1]]  # young and old, as in BLOG
         posts = drawn(task, outer, most=2 * most)
-        return _frequent(posts, _topics(posts.texts, passes), smallest)
+        return _frequent(posts, _kept_topics(posts, passes, work), smallest)
     if task == NO_STUDENT:
         known = [person for person in known if person.industry != _STUDENT]
     posts = drawn(task, known, most=most)
@@ -142,11 +160,25 @@ def drawn(task: str, people: Iterable[Blogger], *, most: int) -> Posts:
         labels=np.array(industries),
         gender=np.array(genders),
         age=np.array(ages),
+        industry=np.array(industries),
     )
 
 
 def age_group(age: int) -> str:
     return AGES[0] if age < 20 else AGES[1] if age < 30 else AGES[2]
+
+
+def _kept_topics(posts: Posts, passes: int, work: Path | None) -> Names:
+    if work is None:
+        return _topics(posts.texts, passes)
+    path = work / f"topics-{passes}-{posts.digest}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = _topics(posts.texts, passes)
+        with replacing(path, owner_only=True) as stream:
+            np.save(stream, found)
+    topics: Names = np.load(path)
+    return topics
 
 
 def _topics(texts: Sequence[str], passes: int) -> Names:

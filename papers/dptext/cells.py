@@ -8,16 +8,19 @@ from vectors that the encoder was trained to make.
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts
-from papers.dptext.methods import ADV_ALL, NAMES, Labelled, sent
+from papers.dptext.attributed import Attributed
+from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, sender
 from papers.numbers_of import named as _named
 from papers.numbers_of import of_groups
 
@@ -27,8 +30,9 @@ from dptext.estimates import Estimate, over_people
 from dptext.evaluation.fairness import fairness
 from dptext.evaluation.folds import Fold, make_folds
 from dptext.evaluation.measures import measure as measured
+from dptext.own_files import replacing
 
-__all__ = ["REFERENCE", "Answers", "Setting", "measure", "split"]
+__all__ = ["REFERENCE", "Answers", "Arrived", "Setting", "answered", "arrived_in", "measure", "rows_of", "split"]
 
 REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}
 """What everything is compared with, on the same posts."""
@@ -49,15 +53,18 @@ class Setting:
         folds, resamples: of the measurements.
         attackers: which.
         smallest_group: bloggers that a group must have for its accuracy to be shown.
+        work: a folder in which answers to the reference are kept, for this user alone, so that an experiment that goes
+            on does not train it again; None: none is.
     """
 
     name: str
-    posts: Posts = field(repr=False, compare=False)
+    posts: Posts | Attributed = field(repr=False, compare=False)
     stored: tuple[npt.NDArray[np.float64], ...] = field(repr=False, compare=False)
     folds: int = 10
     resamples: int = 1000
     attackers: tuple[Attacker, ...] = ATTACKERS
     smallest_group: int = SMALLEST_GROUP
+    work: Path | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +84,7 @@ class Answers:
     found: tuple[Estimate, float]
 
 
-def split(posts: Posts, folds: int, seed: int) -> list[tuple[Codes, Codes, Codes]]:
+def split(posts: Posts | Attributed, folds: int, seed: int) -> list[tuple[Codes, Codes, Codes]]:
     """(public, senders who train readers, tested) posts of each fold; a blogger is in one of the three."""
     parts = []
     for fold in make_folds(posts.labels, count=folds, people=posts.people, seed=seed):
@@ -123,27 +130,77 @@ def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict
     return numbers
 
 
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """What was sent in one fold.
+
+    Attributes:
+        public, senders, tested: (p,), (s,) and (t,) posts.
+        sender: how.
+        seed: of the sender; its noise has the next one.
+        known, asked: (s, d) and (t, d) what arrived of senders, and of those tested.
+    """
+
+    public: Codes
+    senders: Codes
+    tested: Codes
+    sender: Sender
+    seed: int
+    known: npt.NDArray[np.float64]
+    asked: npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=24)  # all folds of the reference, and of one more
+def arrived_in(
+    place: int, method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting
+) -> Arrived:
+    """What is sent in a fold."""
+    public, senders, tested = split(setting.posts, setting.folds, seed)[place]
+    everything = rows_of(place, setting)
+    # every draw hangs on all that it is drawn for: the same noise at two budgets would be told by subtraction
+    own = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())
+    made = sender(NAMES[method], epsilon, alpha, everything.at(public), own)
+    arrived = made.send(everything.at(np.concatenate([senders, tested])), own + 1)
+    return Arrived(public, senders, tested, made, own, arrived[: senders.size], arrived[senders.size :])
+
+
+def rows_of(place: int, setting: Setting) -> Labelled:
+    """All posts, as they are stored in a fold."""
+    posts = setting.posts
+    return Labelled(setting.stored[place], posts.labels, posts.attributes, posts.people)
+
+
 @lru_cache(maxsize=2)  # that of the reference, and one more
 def answered(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
     """Vectors sent, models trained on some of them, and what these say of the others."""
+    is_reference = {"method": method, "epsilon": epsilon, "alpha": alpha} == REFERENCE
+    if setting.work is None or not is_reference:
+        return _answered(method, epsilon, alpha, seed, setting)
+    key = f"{setting.name}, {setting.folds} folds, {' '.join(setting.attackers)}, {seed}"
+    path = setting.work / f"reference {key}.pickle"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with replacing(path, owner_only=True) as stream:
+            pickle.dump(_answered(method, epsilon, alpha, seed, setting), stream)
+    found: Answers = pickle.loads(path.read_bytes())  # this user's own file
+    return found
+
+
+def _answered(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
     posts = setting.posts
     labels = _codes(posts.labels)
     attributes = {name: _codes(values) for name, values in posts.attributes.items()}
     rows, task, told, found = [], [], {name: {each: [] for each in setting.attackers} for name in attributes}, None
-    for place, (public, senders, tested) in enumerate(split(posts, setting.folds, seed)):
-        everything = Labelled(setting.stored[place], posts.labels, posts.attributes, posts.people)
-        both = np.concatenate([senders, tested])
-        # every draw hangs on all that it is drawn for: the same noise at two budgets would be told by subtraction
-        own = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())
-        arrived = sent(NAMES[method], epsilon, alpha, everything.at(public), everything.at(both), own)
-        known, asked = arrived[: senders.size], arrived[senders.size :]
-        rows.append(tested)
+    for place in range(setting.folds):
+        fold = arrived_in(place, method, epsilon, alpha, seed, setting)
+        known, asked, senders = fold.known, fold.asked, fold.senders
+        rows.append(fold.tested)
         task.append(Learner("linear", seed).fit(known, labels[senders]).predict(asked))
         for name, codes in attributes.items():
             for attacker in setting.attackers:
                 told[name][attacker].append(Learner(attacker, seed).fit(known, codes[senders]).predict(asked))
         if found is None:
-            found = _authors(asked, posts.people[tested], seed)
+            found = _authors(asked, posts.people[fold.tested], seed)
     assert found is not None
     joined = {name: {each: np.concatenate(said) for each, said in by.items()} for name, by in told.items()}
     return Answers(np.concatenate(rows), np.concatenate(task), joined, found)
@@ -155,6 +212,8 @@ def _authors(arrived: npt.NDArray[np.float64], people: Codes, seed: int) -> tupl
     last[len(people) - 1 - np.unique(people[::-1], return_index=True)[1]] = True
     private = last & (np.bincount(people)[people] > 1)
     known = ~last
+    if not private.any():  # everybody has one: nothing to know an author by
+        return Estimate(0.0, 0.0, 1.0, 0, "people"), 0.0
     score = author_reidentification(
         arrived[known], people[known], arrived[private], people[private], attacker="centroid", top=(1,), seed=seed
     )[0]

@@ -80,7 +80,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     for task in plan.tasks:
         smallest = plan.smallest_topic if task == TASKS[0] else plan.smallest_label
-        posts = posts_for(task, people, most=plan.most, smallest=smallest, passes=plan.passes)
+        posts = posts_for(task, people, most=plan.most, smallest=smallest, passes=plan.passes, work=options.work)
         public = [each for each, _, _ in split(posts, plan.folds, SEED)]
         for encoder in plan.encoders:
             setting = Setting(

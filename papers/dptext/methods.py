@@ -7,7 +7,7 @@ others. ``epsilon`` is what is asked for: true for all that have a proof, printe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dptext.attacks.learners import Learner
 from dptext.hiding.encoder import HidingEncoder
 from dptext.hiding.erasure import fit_eraser
+from dptext.hiding.training import LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
 from dptext.representations.bounds import fit_bound
@@ -26,7 +27,7 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer
 
-__all__ = ["ADV_ALL", "METHODS", "NAMES", "OURS", "Labelled", "Method", "sent", "true_epsilon"]
+__all__ = ["ADV_ALL", "METHODS", "NAMES", "OURS", "Labelled", "Method", "Sender", "sender", "sent", "true_epsilon"]
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.str_]
@@ -40,6 +41,9 @@ OURS = "ours, PrivUnit"
 OURS_L2, OURS_GAUSS, OURS_WIDE = "ours, L2-Laplace", "ours, Gaussian", "ours, PrivUnit, 64 dimensions"
 ALL_OF_OURS = (OURS, OURS_L2, OURS_GAUSS, OURS_WIDE)
 DECISION = "decision, randomised response"
+LEARNT_PRINTED, LEARNT_L2 = "DPText, learnt", "L2-Laplace, learnt"
+OF_PRINT = {name: f"{name}, lambda .01" for name in (ADV_ALL, LEARNT_PRINTED, LEARNT_L2)}
+"""With the paper's weight of the regulariser; all others have that of the library, 1e-5."""
 
 WIDE, NARROW = 64, 8  # dimensions: of the paper, and ours
 DELTA = 1e-6
@@ -94,6 +98,8 @@ _NOISES: dict[str, Any] = {
 }
 
 _REVERSAL = {"game": "reversal", "aim": "oppose"}
+_LEARNT = {"learn_epsilon": True}
+_PRINTED_LAMBDA = {"lambda_": 0.01}
 
 METHODS: tuple[Method, ...] = (
     Method(LABEL, "one-hot: what whoever keeps the task cannot hide"),
@@ -115,11 +121,17 @@ METHODS: tuple[Method, ...] = (
     Method(OURS_L2, "adversaries, L2-Laplace in the loop", NARROW, {}, noise="L2Laplace"),
     Method(OURS_GAUSS, f"the same, Gaussian, delta = {DELTA:g}", NARROW, {}, noise="Gaussian"),
     Method(OURS_WIDE, "the paper's width", WIDE, {}, noise="PrivUnit"),
+    Method(LEARNT_PRINTED, "one-sided noise, budget learnt below the cap", WIDE, _LEARNT, noise="DPText"),
+    Method(LEARNT_L2, "L2-Laplace in the loop, budget learnt below the cap", NARROW, _LEARNT, noise="L2Laplace"),
+    Method(OF_PRINT[ADV_ALL], "the paper's regulariser", WIDE, _PRINTED_LAMBDA),
+    Method(OF_PRINT[LEARNT_PRINTED], "the same", WIDE, _LEARNT | _PRINTED_LAMBDA, noise="DPText"),
+    Method(OF_PRINT[LEARNT_L2], "the same", NARROW, _LEARNT | _PRINTED_LAMBDA, noise="L2Laplace"),
 )
 NAMES = {method.name: method for method in METHODS}
 _FIRST = (ADV_ALL, OURS, LABEL, ORIGINAL, DECISION, PRINTED, LEACE, FEDERATE, UNTRAINED, NARROW_ADV, DIFPRIV, DENY)
-MOST_TELLING = (*_FIRST, *(name for name in NAMES if name not in _FIRST))
-"""All names, in the order in which they are measured."""
+_OF_TABLE_1 = (LEARNT_PRINTED, LEARNT_L2, *OF_PRINT.values())
+MOST_TELLING = (*_FIRST, *(name for name in NAMES if name not in (*_FIRST, *_OF_TABLE_1)))
+"""All names but those that `papers.dptext.table1` alone has, in the order in which they are measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,25 +148,48 @@ class Labelled:
         return Labelled(self.vectors[rows], self.task[rows], attributes, self.people[rows])
 
 
+@dataclass(frozen=True, eq=False)
+class Sender:
+    """A way to send rows, with all that was learnt for it.
+
+    Attributes:
+        clean: rows to (n, d) vectors as they are before the noise.
+        send: the same with noise, and a seed.
+        noise: the randomizer of vectors with its budget, or None.
+        budgets: of the epochs of the training, where a budget is learnt.
+    """
+
+    clean: Callable[[Labelled], Floats]
+    send: Callable[[Labelled, int], Floats]
+    noise: Randomizer | None = None
+    budgets: tuple[LearntBudget, ...] = ()
+
+
 def sent(
     method: Method, epsilon: float | None, alpha: float | None, public: Labelled, private: Labelled, seed: int
 ) -> Floats:
-    """(n, d) what a server gets of the private rows.
+    """(n, d) what a server gets of the private rows; arguments as for `sender`, and the rows."""
+    return sender(method, epsilon, alpha, public, seed).send(private, seed + 1)
+
+
+def sender(method: Method, epsilon: float | None, alpha: float | None, public: Labelled, seed: int) -> Sender:
+    """Learn from public rows how to send others.
 
     Args:
         method: how.
         epsilon: as asked for, or None.
         alpha: weight of the adversaries, where there are any.
         public: what may be learnt from.
-        private: what is sent.
-        seed: of training and noise.
+        seed: of training.
     """
     if method.name == LABEL:
-        return (private.task[:, None] == np.unique(public.task)).astype(np.float64)
+        classes = np.unique(public.task)
+        return _without_noise(lambda rows: (rows.task[:, None] == classes).astype(np.float64))
     if method.name == LEACE:
-        return fit_eraser(public.vectors, dict(public.attributes)).apply(private.vectors)
+        eraser = fit_eraser(public.vectors, dict(public.attributes))
+        return _without_noise(lambda rows: eraser.apply(rows.vectors))
     if method.name == DECISION and epsilon is not None:
-        return _decided(public, private, epsilon, seed + 1)
+        return Sender(lambda rows: _named(public, rows)[0], lambda rows, draw: _decided(public, rows, epsilon, draw))
     noise = method.randomizer(epsilon)
     if method.trained is not None:
         hiding = HidingEncoder(
@@ -168,13 +203,26 @@ def sent(
         )
         hidden = {name: values for name, values in public.attributes.items() if method.hides in ("", name)}
         hiding.fit(public.vectors, task=public.task, attributes=hidden, user=public.people.tolist())
-        return np.asarray(hiding.transform(private.vectors, seed=seed + 1), dtype=np.float64)
+        return Sender(
+            lambda rows: hiding.clean(rows.vectors).astype(np.float64),
+            lambda rows, draw: np.asarray(hiding.transform(rows.vectors, seed=draw), dtype=np.float64),
+            hiding.randomizer_,
+            tuple(each.budget for each in hiding.epochs_ if each.budget is not None),
+        )
     if noise is None:
-        return np.asarray(private.vectors, dtype=np.float64)
+        return _without_noise(lambda rows: np.asarray(rows.vectors, dtype=np.float64))
     projection = None if method.dimension is None else "pca"
-    bounded = fit_bound(public.vectors, dimension=method.dimension, projection=projection).apply(private.vectors)
-    drawn = noise.channel(bounded.shape[1]).sample(bounded, RandomBits(seed + 1))
-    return drawn.astype(np.float64)
+    bound = fit_bound(public.vectors, dimension=method.dimension, projection=projection)
+
+    def send(rows: Labelled, draw: int) -> Floats:
+        bounded = bound.apply(rows.vectors)
+        return noise.channel(bounded.shape[1]).sample(bounded, RandomBits(draw)).astype(np.float64)
+
+    return Sender(lambda rows: bound.apply(rows.vectors), send, noise)
+
+
+def _without_noise(clean: Callable[[Labelled], Floats]) -> Sender:
+    return Sender(clean, lambda rows, _: clean(rows))
 
 
 def true_epsilon(method: Method, epsilon: float | None, stored: int) -> float:
@@ -195,9 +243,15 @@ def _decided(public: Labelled, private: Labelled, epsilon: float, seed: int) -> 
 
     Randomised response over k classes (Kairouz, Oh and Viswanath 2016): pure epsilon for any two posts.
     """
-    classes, codes = np.unique(public.task, return_inverse=True)
-    named = Learner("linear", 1).fit(public.vectors, codes).predict(private.vectors)
-    bits, kinds = RandomBits(seed), len(classes)
+    clean, named = _named(public, private)
+    bits, kinds = RandomBits(seed), clean.shape[1]
     moved = bits.uniform(len(named)) * (1 + (kinds - 1) * math.exp(-epsilon)) > 1
     other = bits.below(np.full(len(named), kinds - 1, dtype=np.uint64)).astype(np.int64) + 1
     return np.eye(kinds)[np.where(moved, (named + other) % kinds, named)]
+
+
+def _named(public: Labelled, private: Labelled) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """The class that a public model names, one-hot and as a code."""
+    classes, codes = np.unique(public.task, return_inverse=True)
+    named = Learner("linear", 1).fit(public.vectors, codes).predict(private.vectors)
+    return np.eye(len(classes))[named], named

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts
+from papers.dptext.attributed import Attributed
 from papers.running import torch_device
 
 from dptext import load_vectors
@@ -32,7 +33,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def stored_vectors(
-    encoder: str, posts: Posts, work: Path, public: Sequence[Rows], *, seed: int, epochs: int = 10
+    encoder: str, posts: Posts | Attributed, work: Path, public: Sequence[Rows], *, seed: int, epochs: int = 10
 ) -> tuple[Vectors, ...]:
     """For each fold (n, D), the vector of each post.
 
@@ -55,14 +56,14 @@ def stored_vectors(
     )
 
 
-def _fixed(encoder: str, posts: Posts) -> npt.NDArray[np.float32]:
+def _fixed(encoder: str, posts: Posts | Attributed) -> npt.NDArray[np.float32]:
     if encoder == GLOVE:
         words = load_vectors("glove-6b-50d", limit=_WORDS)
         return MeanOfWords(words, weighting=_WEIGHTING).encode(posts.texts)
     return SentenceEncoder(device=torch_device(), threads=1).encode(posts.texts)
 
 
-def _pretrained(posts: Posts, public: Rows, seed: int, epochs: int) -> npt.NDArray[np.float32]:
+def _pretrained(posts: Posts | Attributed, public: Rows, seed: int, epochs: int) -> npt.NDArray[np.float32]:
     trained = AutoEncoder(seed=seed, epochs=epochs, public=True).fit([posts.texts[row] for row in public])
     return trained.text_encoder_.encode(posts.texts)
 

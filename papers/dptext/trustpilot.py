@@ -12,18 +12,17 @@ each as the smallest has. Ages are in three bins: under 35, 35 to 45, over 45.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+from papers.dptext.attributed import Attributed
 
 from dptext import Document
 from dptext.errors import DataError
 from dptext.files.documents import read_documents
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["AGES", "Reviews", "age_bin", "read_reviews"]
+__all__ = ["AGES", "age_bin", "read_reviews"]
 
 AGES = ("under 35", "35-45", "over 45")
 SEED = 2015
@@ -32,30 +31,11 @@ _GENDERS = {"M": "male", "F": "female", "MALE": "male", "FEMALE": "female"}
 _RATINGS = ("1", "2", "3", "4", "5")
 _ENGLISH = ("en", "eng", "english")
 
-Names = npt.NDArray[np.str_]
-
-
-@dataclass(frozen=True, eq=False)
-class Reviews:
-    """Reviews with a rating to be learnt and three attributes to be hidden.
-
-    Attributes:
-        texts: (n,) reviews.
-        people: (n,) whose each is, counted from 0.
-        labels: (n,) stars.
-        attributes: ``gender``, ``age`` (one of `AGES`), ``country``: (n,) each.
-    """
-
-    texts: tuple[str, ...] = field(repr=False)
-    people: npt.NDArray[np.int64] = field(repr=False)
-    labels: Names = field(repr=False)
-    attributes: dict[str, Names] = field(repr=False)
-
 
 def read_reviews(
     path: Path, *, user: str | None = None, language: str | None = None, a_country: int = 10_000
-) -> Reviews:
-    """The reviews of a file.
+) -> Attributed:
+    """The reviews of a file: stars to be learnt; ``gender``, ``age`` (one of `AGES`) and ``country`` to be hidden.
 
     Args:
         path: of the CSV.
@@ -86,7 +66,8 @@ def read_reviews(
     ]
     ratings, genders, ages, countries = zip(*(columns for _, columns in drawn), strict=True)
     users = [str(place) if document.user is None else document.user for place, (document, _) in enumerate(drawn)]
-    return Reviews(
+    return Attributed(
+        task="sentiment",
         texts=tuple(document.text or "" for document, _ in drawn),
         people=np.unique(users, return_inverse=True)[1].astype(np.int64),
         labels=np.array(ratings),

@@ -23,6 +23,7 @@ from dptext.privacy.guarantee import NoGuarantee, PureDP
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.published import DPText
 
 pytest.importorskip("torch")
 
@@ -202,6 +203,40 @@ def test_a_learnt_budget_is_stated_as_its_cap(made_vectors):
     assert trained.randomizer_.share != pytest.approx(1 / (1 + np.exp(-2.0)), abs=1e-4)  # it moved
     with pytest.raises(ParameterError, match="a budget is learnt where"):  # before the training, not after it
         hiding(randomizer=trained.randomizer_, learn_epsilon=True).fit(made_vectors.rows, **made_vectors.labels)
+
+
+def test_the_published_form_learns_too_and_promises_nothing(made_vectors, tmp_path):
+    claimed = DPText(epsilon=400.0, unsafe_as_published=True)
+    trained = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
+    trained.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
+    said = trained.statement()
+    assert said.claimed_epsilon == 400.0  # the cap, whatever was learnt below it
+    assert said.epsilon == np.inf
+    assert said.parameters["share"] == trained.randomizer_.share == trained.epochs_[-1].budget.share != 1
+    assert "never negative" in str(said.parameters["reason"])
+    assert trained.transform(made_vectors.rows[:3]).shape == (3, 6)
+    again = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
+    again.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
+    assert again.epochs_ == trained.epochs_  # the file keeps what was learnt
+    with pytest.raises(RefusedError, match="unsafe_as_published"):
+        hiding(randomizer=DPText(epsilon=0.1), learn_epsilon=True)
+
+
+def firsts(made, rows):
+    return {name: each[:rows] for name, each in made.attributes.items()}
+
+
+@pytest.mark.parametrize(("alpha", "sign"), [(0.0, 1), (30.0, -1)])
+def test_the_task_asks_for_less_noise_and_the_adversaries_for_more(made_vectors, alpha, sign):
+    """On the sphere, where vectors cannot be shortened instead; the slopes say which of the two was stronger."""
+    trained = hiding(alpha=alpha, randomizer=dptext.L2Laplace(epsilon=20.0, domain="unit sphere"), learn_epsilon=True)
+    trained.fit(made_vectors.rows[:1500], task=made_vectors.task[:1500], attributes=firsts(made_vectors, 1500))
+    budgets = [each.budget for each in trained.epochs_]
+    assert sign * (budgets[-1].share - budgets[0].share) > 0
+    assert budgets[-1].task < 0
+    assert budgets[-1].attributes >= 0
+    assert (budgets[-1].task + budgets[-1].attributes) * sign < 0
+    assert hiding(epochs=1).fit(made_vectors.rows, **made_vectors.labels).epochs_[0].budget is None
 
 
 # -- an encoder like any other ------------------------------------------------------------------------------------

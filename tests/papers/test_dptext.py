@@ -13,13 +13,17 @@ from dptext.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = (
+    "dptext.attributed",
     "dptext.cells",
     "dptext.experiment",
+    "dptext.first_claim",
     "dptext.methods",
     "dptext.page",
     "dptext.report",
     "dptext.rows",
     "dptext.stored",
+    "dptext.table1",
+    "dptext.table1_report",
     "dptext.trustpilot",
     "blogs_posts",
 )
@@ -112,7 +116,7 @@ def test_true_epsilons(papers):
     methods = papers.methods
     for name, method in methods.NAMES.items():
         true = methods.true_epsilon(method, None if method.noise is None else 4.0, 50)
-        proved = method.noise is not None and name != methods.PRINTED
+        proved = method.noise not in (None, "DPText")
         assert true == (4.0 if proved else math.inf), name
 
 
@@ -342,3 +346,90 @@ def test_bins_of_age(papers):
         "over 45",
         "over 45",
     ]
+
+
+# -- table 1 in ten folds: three attributes, a learnt budget, the first claim ------------------------------------------
+
+
+def of_table1(papers, setting, name, epsilon=None):
+    alpha = 1.0 if papers.methods.NAMES[name].trained is not None else None
+    return {"method": name, "epsilon": epsilon, "alpha": alpha}
+
+
+def test_small_industries_are_one_group(papers, people, posts):
+    rare = papers.blogs_posts.posts_for("industry", [*people, blogger(papers, 96)], most=3, smallest=5)
+    rare = papers.attributed.with_industry(rare, smallest=49)
+    assert set(rare.attributes["industry"]) == {"Arts", papers.attributed.OTHER}  # 49 and 48 bloggers
+    assert list(rare.attributes) == ["gender", "age", "industry"]
+    found = papers.attributed.with_industry(posts, smallest=5)
+    assert found.facts["industry Law"] == 0.5
+    assert found.digest != posts.digest
+
+
+def test_without_noise_a_release_tells_who_is_in_it_and_what_was_said(papers, setting):
+    found = papers.first_claim.first_claim(of_table1(papers, setting, "ORIGINAL"), 1, setting=setting)
+    assert found["released AUC"] == 1.0  # the positive control
+    assert found["words precision low"] > found["words precision blind"]
+    assert found["trained AUC low"] < 0.5 < found["trained AUC high"]  # nothing was trained
+    noisy = papers.first_claim.first_claim(of_table1(papers, setting, "DIFPRIV", 0.1), 1, setting=setting)
+    assert noisy["released AUC high"] < 0.7
+    assert noisy["words precision"] < found["words precision"]
+    assert noisy.keys() == found.keys()
+
+
+def test_likelihoods_rank_as_densities_do(papers):
+    methods, likelihoods = papers.methods, papers.first_claim.likelihoods
+    clean = np.array([[0.6, 0.8], [1.0, 0.0]])
+    sent = np.array([[0.6, 0.8], [2.0, 0.9]])
+    for name, epsilon in ((methods.OURS_L2, 4.0), (methods.DIFPRIV, 4.0)):
+        noise = methods.NAMES[name].randomizer(epsilon)
+        found = likelihoods(noise, 2)(clean, sent)
+        assert found[0, 0] == 0.0 > found[0, 1]
+        assert found[0, 0] - found[1, 0] <= 4.0 + 1e-6  # no more than the budget
+    one_sided = likelihoods(methods.NAMES[methods.PRINTED].randomizer(4.0), 2)(clean, sent)
+    assert one_sided[1, 0] < -1e6 < one_sided[1, 1]  # below a coordinate: ruled out
+    caps = likelihoods(methods.NAMES[methods.OURS].randomizer(4.0), 2)(clean, sent)
+    assert set(np.unique(caps)) <= {0.0, 4.0}
+    assert caps[0, 0] == 4.0
+
+
+def test_a_learnt_budget_is_recorded_through_training(papers, setting):
+    methods = papers.methods
+    for name, epsilon in ((methods.LEARNT_L2, 16.0), (methods.LEARNT_PRINTED, 500.0)):
+        found = papers.table1.learnt(of_table1(papers, setting, name, epsilon), 1, setting=setting)
+        assert 0 < found["share, least"] <= found["share after 1"] < 1
+        assert found["slope of task"] != 0
+    fixed = papers.table1.learnt(of_table1(papers, setting, methods.OURS_L2, 16.0), 1, setting=setting)
+    assert (fixed["share after 40"], fixed["slope of task"]) == (1.0, 0.0)
+    assert fixed.keys() == found.keys()
+
+
+def test_the_settings_of_table_1(papers, check_settings):
+    check_settings(papers.table1.cells())
+    assert papers.table1.cells()[0] == papers.cells.REFERENCE
+    assert {each["method"] for each in papers.table1.cells()} >= {"DPText, learnt", "L2-Laplace, learnt", "ORIGINAL"}
+
+
+def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeypatch):
+    monkeypatch.setattr(papers.stored, "load_vectors", lambda *_, **__: vectors)
+    rng = np.random.default_rng(5)
+    kinds = list(WORDS.values())
+    lines = []
+    for place in range(160):
+        country, gender, stars, age = place % 4, place // 4 % 2, place // 8 % 2, (20, 40, 60)[place % 3]
+        told = [*rng.choice(kinds[country], 6), *rng.choice(kinds[4 + gender], 4), *rng.choice(kinds[stars], 8)]
+        lines.append(f"{' '.join(told)},{(1, 5)[stars]},{'MF'[gender]},{age},{('DK', 'FR', 'UK', 'US')[country]},en")
+    path = reviews(tmp_path, lines, "text,rating,gender,age,country,language")
+    folder = ["--out", str(tmp_path / "out"), "--work", str(tmp_path / "work"), "--smallest-group", "5"]
+    papers.table1.main(["--quick", "--trustpilot", str(path), "--language", "language", *folder])
+    said = (tmp_path / "out" / "table1.md").read_text()
+    assert "### Table 1: sentiment, GloVe\n\n160 texts of 160 people, 2 classes, 3 folds, three attributes" in said
+    assert "| 0.749 |" in said  # printed
+    assert "country: macro-F1" in said
+    assert "| 0.154 |" in said
+    assert "| DPText, learnt | none (0.1 claimed) |" in said
+    assert "| L2-Laplace, learnt | 16 |" in said
+    kept = said + "".join(each.read_text() for each in (tmp_path / "out").glob("*.jsonl"))
+    assert not any(word in kept.split() for word in WORDS["s"])
+    with pytest.raises(DataError, match=r"run papers\.dptext\.table1 first"):
+        papers.table1_report.write_table1(tmp_path, readme=None)

@@ -26,7 +26,7 @@ from dptext.errors import DataError, ParameterError, RefusedError, extra
 from dptext.hiding.held_out import TradeOff
 from dptext.hiding.inputs import Rows, content_of
 from dptext.hiding.options import AutoEncoderOptions, with_options
-from dptext.hiding.training import HidingEpoch, Run
+from dptext.hiding.training import HidingEpoch, LearntBudget, Run
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance, checked_texts
 from dptext.representations.gru import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
@@ -176,6 +176,10 @@ class _Rebuilding:
 
     def look(self) -> TradeOff | None:
         """Nothing is held out."""
+        return None
+
+    def budget(self) -> LearntBudget | None:
+        """There is no noise."""
         return None
 
 

@@ -37,6 +37,7 @@ from dptext.representations.domains import Domain
 from dptext.representations.encoders import Progress, Provenance, TextEncoder, Vectors
 from dptext.representations.gru import GruDecoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.published import CappedDPText
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.showing import Facts, Showing
@@ -231,8 +232,9 @@ class HidingEncoder(Showing):
     ) -> TrainedEncoder:
         """What was learnt."""
         randomizer = self.randomizer
-        if self.options.learn_epsilon and isinstance(randomizer, L2Laplace):
-            randomizer = CappedLaplace(**randomizer.options(), share=share)  # type: ignore[arg-type]
+        if self.options.learn_epsilon and randomizer is not None:
+            capped: Any = CappedLaplace if isinstance(randomizer, L2Laplace) else CappedDPText
+            randomizer = capped(**randomizer.options(), share=share)
         layers, decoder = None, None
         found: TextEncoder | None = None
         if isinstance(body, GruBody):

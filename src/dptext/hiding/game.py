@@ -24,9 +24,20 @@ batch; the gradient is passed on as if z were v plus noise that does not depend 
 That is exact for additive noise, and right in expectation to first order for every unbiased randomizer (PrivUnit).
 Training texts are public here (or not protected), so no privacy rests on this noise; it is drawn by the exact channel
 all the same, because that costs little. The noise of L2-Laplace is in proportion to 1 / epsilon, so that there a budget
-can be *learnt below a cap* c1:
+can be *learnt below a cap* c1 (and that of DPText as published, which promises nothing at any budget):
 
     epsilon = c1 sigmoid(theta),   z = v + (sample(v; c1) - v) c1 / epsilon                              (learnt)
+
+**The loss gives no reason to go below the cap** where vectors may be short (in the ball and the cube). Noise of a
+smaller epsilon is noise of a larger one and independent noise on top (Laplace, L2-Laplace and exponential noise are
+self-decomposable). So of heads that read z as well as it can be read, all lose with epsilon: the task asks for less
+noise, the adversaries ask for more. But what an encoder h reaches with epsilon below c1, the encoder (epsilon / c1) h
+reaches at c1, because (epsilon / c1) z is read as well as z:
+
+    min_h loss(h, c1)  <=  min_h loss(h, epsilon)   for every epsilon <= c1                                  (cap)
+
+the regulariser aside. On the sphere vectors cannot be shortened, and epsilon falls where the adversaries' slope
+outweighs the task's; `dptext.hiding.training.LearntBudget` has both slopes.
 """
 
 from __future__ import annotations
@@ -42,12 +53,14 @@ from dptext.errors import ParameterError
 from dptext.hiding.held_out import Reader, TradeOff
 from dptext.hiding.inputs import Source, Target
 from dptext.hiding.options import HidingOptions
+from dptext.hiding.training import LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.bounds import TRAINED_INTO
 from dptext.representations.domains import Domain, Floats
 from dptext.representations.federate import L1NormalisedLaplace
 from dptext.representations.networks import L1_SPHERE, bounding, noise_on
+from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer
 
 __all__ = ["Body", "Game", "NoiseInTheLoop", "denial", "domain_and_channel", "pushed_apart"]
@@ -105,6 +118,7 @@ class Game:
         theirs = options.learning_rate * options.adversary_haste
         self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=theirs, **how)
         self.optimisers = {"ours": self._ours, "theirs": self._theirs}
+        self._slopes: list[tuple[float, float]] = []
 
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:
         """One step of everybody on a batch; (task loss, mean loss of the adversaries)."""
@@ -118,9 +132,12 @@ class Game:
         z = self._noise.add(v)
         task = self._loss(0, self._task(z), rows)
         loss = task + self._rebuilt(batch, z)
+        against = None
         if self._options.alpha:
             hidden = pushed_apart(v) if self._options.aim == "decluster" else self._hidden(z, rows)
-            loss = loss + self._options.alpha * hidden  # eq. (encoder)
+            against = self._options.alpha * hidden
+            loss = loss + against  # eq. (encoder)
+        self._note_slopes(task, against)
         self._ours.zero_grad()
         loss.backward()
         self._ours.step()
@@ -129,6 +146,26 @@ class Game:
     def begin(self, bits: RandomBits) -> None:
         """Draw noise from this stream from now on."""
         self._noise.begin(bits)
+        self._slopes = []
+
+    def budget(self) -> LearntBudget | None:
+        """The budget as it is, with the mean slopes of the steps since `begin`."""
+        if self._noise.theta is None or not self._slopes:
+            return None
+        task, attributes = np.mean(self._slopes, axis=0).tolist()
+        return LearntBudget(self._noise.share, task, attributes)
+
+    def _note_slopes(self, task: Any, against: Any) -> None:
+        """Those of two terms of the loss over ln epsilon = ln c1 + ln sigmoid(theta), where epsilon is learnt."""
+        theta = self._noise.theta
+        if theta is None:
+            return
+        steps = 1 - self._noise.share  # d ln epsilon / d theta
+        found = [
+            0.0 if each is None else self._torch.autograd.grad(each, theta, retain_graph=True, allow_unused=True)[0]
+            for each in (task, against)
+        ]
+        self._slopes.append(tuple(0.0 if each is None else float(each) / steps for each in found))  # type: ignore[arg-type]
 
     def look(self) -> TradeOff | None:
         """What fresh readers get out of held-out rows."""
@@ -171,6 +208,7 @@ class Game:
         task = self._loss(0, self._task(z), rows)
         theirs = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self._adversaries, 1))
         loss = task + self._rebuilt(batch, z) + theirs
+        self._note_slopes(task, theirs)
         self._ours.zero_grad()
         self._theirs.zero_grad()
         loss.backward()
@@ -277,10 +315,10 @@ def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bo
         )
     by_kind = {kind: domain for domain, kind in TRAINED_INTO.items()}
     choice("bound", bound, ("auto", *by_kind))
-    if learn and type(randomizer) is not L2Laplace:  # CappedLaplace has learnt already
+    if learn and type(randomizer) not in (L2Laplace, DPText):  # what is capped has learnt already
         raise ParameterError(
             "a budget is learnt where the noise is in proportion to 1 / epsilon: give L2Laplace(epsilon=...), whose "
-            "epsilon is the cap"
+            "epsilon is the cap (or, to compare with its paper, published.DPText)"
         )
     if randomizer is None:
         return by_kind.get(bound, Domain.SPHERE), None

@@ -111,7 +111,8 @@ class HidingOptions(RunOptions):
         bound: how vectors get a known size: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``,
             ``"cube"``.
         learn_epsilon: learn the budget below that of the randomizer, an `L2Laplace`, which is then the cap c1; the
-            statement promises the cap (`dptext.representations.additive.CappedLaplace`).
+            statement promises the cap (`dptext.representations.additive.CappedLaplace`). With `DPText` as published it
+            promises nothing, learnt or not.
         alpha: weight of the attributes: the mean of their losses counts alpha times against that of the task. 0: none.
         lambda_: weight of the regulariser, the sum of the squares of all weights.
         game, aim: how encoder and adversaries move, see `GAMES` and `AIMS`.

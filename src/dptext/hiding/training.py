@@ -31,9 +31,26 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.networks import one_torch_thread
 from dptext.threads import one_blas_thread
 
-__all__ = ["HidingEpoch", "Player", "Run"]
+__all__ = ["HidingEpoch", "LearntBudget", "Player", "Run"]
 
 _FORMAT = "dptext hiding training 2"
+
+
+@dataclass(frozen=True)
+class LearntBudget:
+    """A budget epsilon that is learnt below a cap, after an epoch, and what moved it there.
+
+    A term of the loss with a negative slope asks for less noise, one with a positive slope for more.
+
+    Attributes:
+        share: of the cap, that epsilon is.
+        task: mean slope of the task's loss over ln epsilon, in the steps of the epoch.
+        attributes: the same of what the adversaries add to the encoder's loss, alpha counted in; 0 without any.
+    """
+
+    share: float
+    task: float
+    attributes: float
 
 
 @dataclass(frozen=True)
@@ -46,6 +63,7 @@ class HidingEpoch:
         loss: of the task; in the first phase, of rebuilding a word.
         adversaries: their mean loss; in the first phase 0.
         held_out: what fresh readers get out of held-out rows; None in the first phase, and where none is held out.
+        budget: epsilon, where it is learnt.
     """
 
     number: int
@@ -54,6 +72,7 @@ class HidingEpoch:
     loss: float
     adversaries: float
     held_out: TradeOff | None
+    budget: LearntBudget | None = None
 
 
 class Player(Protocol):
@@ -73,6 +92,10 @@ class Player(Protocol):
 
     def look(self) -> TradeOff | None:
         """At what is held out."""
+        ...
+
+    def budget(self) -> LearntBudget | None:
+        """The budget as it is after the epoch that `begin` began, where one is learnt."""
         ...
 
 
@@ -148,7 +171,7 @@ class Run:
                     f"training went astray in epoch {number} (a loss is no finite number): give a smaller learning_rate"
                 )
             seen = player.look()
-            history.append(HidingEpoch(number, options.epochs, player.phase, loss, theirs, seen))
+            history.append(HidingEpoch(number, options.epochs, player.phase, loss, theirs, seen, player.budget()))
             score = -np.inf if seen is None or math.isnan(seen.score) else seen.score
             if score > highest or score == -np.inf:  # where nothing can be said of an epoch, the last one is kept
                 best, highest = number, score
@@ -191,10 +214,7 @@ class Run:
                 player.module.load_state_dict(weights)
             for name, optimiser in player.optimisers.items():
                 optimiser.load_state_dict(found["optimisers"][name])
-            history = [
-                HidingEpoch(**{**each, "held_out": None if each["held_out"] is None else TradeOff(**each["held_out"])})
-                for each in found["epochs"]
-            ]
+            history = [_epoch(each) for each in found["epochs"]]
             return history, int(found["best"]), float(found["highest"]), found["best_weights"]
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError):
             pass
@@ -233,5 +253,19 @@ class Run:
 
 
 def _plain(epoch: HidingEpoch) -> dict[str, Any]:
-    seen = epoch.held_out
-    return vars(epoch) | {"held_out": None if seen is None else vars(seen) | {"attributes": dict(seen.attributes)}}
+    seen, budget = epoch.held_out, epoch.budget
+    return vars(epoch) | {
+        "held_out": None if seen is None else vars(seen) | {"attributes": dict(seen.attributes)},
+        "budget": None if budget is None else vars(budget),
+    }
+
+
+def _epoch(plain: Mapping[str, Any]) -> HidingEpoch:
+    seen, budget = plain["held_out"], plain.get("budget")  # files of earlier versions have none
+    return HidingEpoch(
+        **{
+            **plain,
+            "held_out": None if seen is None else TradeOff(**seen),
+            "budget": None if budget is None else LearntBudget(**budget),
+        }
+    )

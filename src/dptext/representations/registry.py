@@ -14,7 +14,7 @@ from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.federate import NormalisedLaplace
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
+from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.unary import OptimizedUnary, SymmetricUnary
 
@@ -40,7 +40,7 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
 }
 """Those with a proof."""
 
-PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE, OUE, OME, DPNR, DPText)}
+PUBLISHED_ONLY: dict[str, type[Randomizer]] = {each.name: each for each in (SUE, OUE, OME, DPNR, DPText, CappedDPText)}
 """Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
 
 

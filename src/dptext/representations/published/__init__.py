@@ -8,7 +8,7 @@ reason, two inputs that show it, and the inputs for which the true one holds. Th
 from dptext.privacy.restating import amplified_by_dropout, with_word_dropout
 from dptext.representations.published.codes import public_z_scores
 from dptext.representations.published.dpnr import DPNR, min_max
-from dptext.representations.published.dptext import DPText
+from dptext.representations.published.dptext import CappedDPText, DPText
 from dptext.representations.published.masking import MaskedTexts, mask_words
 from dptext.representations.published.protocols import OME, OUE, SUE, oue_chances, p1, p2, q, sue_chances
 
@@ -17,6 +17,7 @@ __all__ = [
     "OME",
     "OUE",
     "SUE",
+    "CappedDPText",
     "DPText",
     "MaskedTexts",
     "amplified_by_dropout",

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptext.checks import choice
+from dptext.checks import choice, number
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
@@ -32,7 +32,7 @@ from dptext.representations.domains import Domain, Floats
 from dptext.representations.published.claim import Finding, Published, PublishedChannel, alternating
 from dptext.representations.randomizer import Private
 
-__all__ = ["DPText", "OneSidedNoise"]
+__all__ = ["CappedDPText", "DPText", "OneSidedNoise"]
 
 _UNDEFINED = ("drawn again", "nan")
 _LARGEST = 2.0**100  # what float32 holds with room to spare
@@ -49,7 +49,7 @@ class OneSidedNoise(PublishedChannel):
         self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1
         self.dimension = self.width = dimension
         self.guarantee = NoGuarantee(mechanism.flaw)
-        self.scale = self.domain.sensitivity(dimension).l1 / mechanism.epsilon  # D / epsilon
+        self.scale = self.domain.sensitivity(dimension).l1 / mechanism.budget  # D / epsilon
         if self.scale > _LARGEST:
             raise ParameterError(
                 f"{self.name} would add noise of {self.scale:.3g}, which float32 does not hold: choose a larger epsilon"
@@ -122,5 +122,44 @@ class DPText(Published):
         super().__post_init__()
         choice("undefined", self.undefined, _UNDEFINED)
 
+    @property
+    def budget(self) -> float:
+        """The epsilon that the noise is scaled to."""
+        return self.epsilon
+
     def _calibrate(self, dimension: int) -> OneSidedNoise:
         return OneSidedNoise(self, dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CappedDPText(DPText):
+    """DPText's noise with a budget that was learnt below the printed one: the scale is D / (share * epsilon).
+
+    What `dptext.HidingEncoder` makes of `DPText` with ``learn_epsilon=True``, as the paper does.
+
+    **Guarantee**: none, as for `DPText`. The claim that the statement carries is the cap: the learnt budget is a result
+    of the training data.
+
+    Args:
+        epsilon: c1, the cap.
+        share: of the cap, that the noise is scaled to; above 0 and at most 1.
+        others: as for `DPText`.
+
+    >>> learnt = CappedDPText(epsilon=0.1, share=0.5, unsafe_as_published=True)
+    >>> said = learnt.statement(64)
+    >>> said.claimed_epsilon, said.epsilon, said.parameters["scale"]
+    (0.1, inf, 2560.0)
+    """
+
+    name: ClassVar[str] = "CappedDPText"
+
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "share", number("share", self.share, above=0, most=1))
+
+    @property
+    def budget(self) -> float:
+        """The epsilon that the noise is scaled to."""
+        return self.epsilon * self.share
