@@ -10,7 +10,7 @@ import dptext
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.published import DPText
+from dptext.representations.published import CappedDPText, DPText
 from dptext.representations.registry import randomizer_from_parameters
 
 FALSE_ALARM = 1e-6
@@ -104,3 +104,16 @@ def test_it_is_refused_without_the_flag_and_with_bad_arguments():
         DPText(epsilon=1.0, undefined="zero", **SAFE)
     with pytest.raises(ParameterError, match="choose a larger epsilon"):
         DPText(epsilon=1e-30, **SAFE).channel(4)
+
+
+def test_a_learnt_budget_is_more_noise_and_the_same_claim():
+    learnt, fixed = CappedDPText(epsilon=2.0, share=0.25, dimension=4, **SAFE), DPText(epsilon=0.5, **SAFE)
+    x = np.zeros((3, 4))
+    assert learnt.randomize(x, seed=1).tolist() == fixed.randomize(x, seed=1).tolist()
+    said = learnt.statement(4)
+    assert (said.claimed_epsilon, said.epsilon) == (2.0, math.inf)
+    assert randomizer_from_parameters(said.mechanism, said.parameters) == learnt
+    with pytest.raises(RefusedError, match="unsafe_as_published"):
+        CappedDPText(epsilon=2.0)
+    with pytest.raises(ParameterError, match="share"):
+        CappedDPText(epsilon=2.0, share=1.5, **SAFE)
