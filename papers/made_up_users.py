@@ -6,6 +6,7 @@ such a size costs, and nothing about people, who repeat themselves.
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import zipfile
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from dptext.errors import DataError
 __all__ = ["TEXT8", "WIKITEXT", "imdb_users", "text8_users", "wikitext_users"]
 
 WIKITEXT = ("wikitext2/wiki.train.tokens.variant.xz", "wikitext2/wiki.train.tokens", "wiki.train.tokens")
-TEXT8 = ("text8", "text8.zip")
+TEXT8 = ("text8", "text8.zip", "text8.gz")
 
 
 def wikitext_users(data: Path) -> Iterator[Document]:
@@ -42,14 +43,20 @@ def wikitext_users(data: Path) -> Iterator[Document]:
 def text8_users(data: Path, *, words: int = 1000) -> Iterator[Document]:
     """The first 10^8 characters of a cleaned Wikipedia (Mahoney 2011), so many words a user, in their order.
 
-    The last user has what is left. The file is one line of lower-case words and single spaces, or a zip that holds it.
+    The last user has what is left. The file is one line of lower-case words and single spaces, or a zip or gzip that
+    holds it; its beginning will do.
+
+    Args:
+        data: the file, or the folder where it lies.
+        words: of a user.
 
     Raises:
         DataError: no file of `TEXT8` there; fewer than one word a user.
     """
     if words < 1:
         raise DataError(f"expected at least 1 word a user, got {words}")
-    found = _words(_first(data, TEXT8, "text8.zip from http://mattmahoney.net/dc/textdata.html"))
+    path = data if data.is_file() else _first(data, TEXT8, "text8.zip from http://mattmahoney.net/dc/textdata.html")
+    found = _words(path)
     user = 0
     while piece := list(islice(found, words)):
         yield Document(" ".join(piece), user=str(user))
@@ -79,7 +86,7 @@ def _words(path: Path) -> Iterator[str]:
 
 def _blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
     if path.suffix != ".zip":
-        with path.open(encoding="ascii") as stream:
+        with gzip.open(path, "rt", encoding="ascii") if path.suffix == ".gz" else path.open(encoding="ascii") as stream:
             yield from iter(lambda: stream.read(size), "")
         return
     with zipfile.ZipFile(path) as archive, archive.open("text8") as stream:

@@ -92,7 +92,8 @@ QUICK = Plan(
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if not options.report:
-        run = Run(QUICK if options.quick else Plan(), options.data, options.out, options.corpora)
+        corpora = options.corpora if options.text8 is None else [*options.corpora, "text8"]
+        run = Run(QUICK if options.quick else Plan(), options.data, options.out, corpora, options.text8)
         for part in options.parts:
             getattr(run, part)()
     write_report(options.out, readme=None if options.quick else options.readme)
@@ -102,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class Run:
     """The parts of the experiment."""
 
-    def __init__(self, plan: Plan, data: Path, out: Path, corpora: Sequence[str]) -> None:
-        self.plan, self.data, self.out, self.corpora = plan, data, out, corpora
+    def __init__(self, plan: Plan, data: Path, out: Path, corpora: Sequence[str], text8: Path | None = None) -> None:
+        self.plan, self.data, self.out, self.corpora, self.text8 = plan, data, out, corpora, text8
         self.public = load_vectors(VECTORS, limit=WORDS_LIMIT)
         self._people: list[Blogger] = []
         out.mkdir(parents=True, exist_ok=True)
@@ -191,7 +192,8 @@ class Run:
     def _documents(self, name: str) -> Iterator[Document]:
         if name == "blogs":
             return documents_of(self._bloggers)
-        found = {"WikiText-2": wikitext_users, "text8": text8_users, "IMDb": imdb_users}[name](self.data)
+        where = self.text8 or self.data if name == "text8" else self.data
+        found = {"WikiText-2": wikitext_users, "text8": text8_users, "IMDb": imdb_users}[name](where)
         return (each for place, each in enumerate(found) if place % self.plan.every == 0)
 
     @property
@@ -231,7 +233,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     corpora = ("blogs", "WikiText-2", "IMDb", "text8")
-    parser.add_argument("--corpora", nargs="+", choices=corpora, default=corpora[:3], help="text8: where you have it")
+    parser.add_argument("--corpora", nargs="*", choices=corpora, default=corpora[:3], help="which texts")
+    parser.add_argument("--text8", type=Path, help="this file too: text8, text8.zip, or its beginning")
     return options_of(parser, arguments, HERE)
 
 

@@ -1,5 +1,6 @@
 """Part two of papers/dpugc on made-up texts: what is trained, what the paper's deltas are, and what is said of it."""
 
+import gzip
 import math
 import zipfile
 
@@ -32,18 +33,20 @@ def documents(glove):
 # -- texts -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-def test_text8_is_cut_into_users_of_equal_length_in_its_order(papers, tmp_path, monkeypatch, zipped):
+@pytest.mark.parametrize("packed", ["text8", "text8.zip", "text8.gz"])
+def test_text8_is_cut_into_users_of_equal_length_in_its_order(papers, tmp_path, monkeypatch, packed):
     words = [f"w{place}" for place in range(25)]
     text = " " + " ".join(words)
-    if zipped:
-        with zipfile.ZipFile(tmp_path / "text8.zip", "w") as archive:
+    if packed == "text8.zip":
+        with zipfile.ZipFile(tmp_path / packed, "w") as archive:
             archive.writestr("text8", text)
     else:
-        (tmp_path / "text8").write_text(text, encoding="ascii")
+        content = text.encode("ascii")
+        (tmp_path / packed).write_bytes(gzip.compress(content) if packed == "text8.gz" else content)
     blocks = papers.made_up_users._blocks
     monkeypatch.setattr(papers.made_up_users, "_blocks", lambda path: blocks(path, size=7))  # words across blocks
     found = list(papers.made_up_users.text8_users(tmp_path, words=10))
+    assert found == list(papers.made_up_users.text8_users(tmp_path / packed, words=10))
     assert [each.user for each in found] == ["0", "1", "2"]
     assert [len(each.text.split()) for each in found] == [10, 10, 5]
     assert " ".join(each.text for each in found).split() == words
@@ -127,7 +130,8 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
     pairs = [f"{glove.words[n]} {glove.words[n + 1]} {n % 7}" for n in range(40)]
     (data / "wordsim" / "EN-MEN-TR-3k.txt").write_text("\n".join(pairs), encoding="utf-8")
     monkeypatch.setattr(training, "text8_users", lambda where: papers.made_up_users.text8_users(where, words=40))
-    arguments = ["--data", str(data), "--out", str(tmp_path / "out"), "--corpora", "text8", "--parts", "steps"]
+    arguments = ["--data", str(data), "--out", str(tmp_path / "out"), "--parts", "steps"]
+    arguments += ["--corpora", "--text8", str(data / "text8")]
     training.main(arguments)
     rows = (tmp_path / "out" / "steps_text8.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + 2 + 4 + 2  # its head; plain but for the gold model; private; pairs
