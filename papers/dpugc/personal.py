@@ -11,7 +11,7 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -23,26 +23,31 @@ from papers.dpugc.corpus import Corpus, corpus_of, held_out
 from papers.dpugc.intervals import crossed
 from papers.dpugc.mechanism import DELTA, behaviour, given_words, plan_of, released, total_of
 from papers.dpugc.models import Model, Models, processed
+from papers.dpugc.neighbours import PAPER_QUERIES, map_score
 from papers.dpugc.new_words import NewWords
 from papers.dpugc.personal_report import write_report
+from papers.dpugc.published import CLIP
+from papers.dpugc.steps import GOLD, GOLD_SEED, TOP
+from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.dpugc.trained import behaviour as behaviour_of_training
 from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, ColdStart, with_levels
 from papers.running import options_of, say_by_name
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
 from dptext.embeddings.dpsgd.participation import personal_participation
+from dptext.embeddings.published import DPUGC
 from dptext.embeddings.skipgram import SkipGramPlan
-from dptext.evaluation.sweep import sweep
+from dptext.evaluation.sweep import grid, sweep
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import users_of
 from dptext.users.store import UserStore, stored_users
 
-__all__ = ["SYSTEMS", "Personal", "Releases", "System"]
+__all__ = ["SYSTEMS", "AsPrinted", "Personal", "Releases", "System"]
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
-PARTS = ("cold_start", "release", "training")
+PARTS = ("cold_start", "release", "training", "printed")
 LEAST, LARGEST = min(LEVELS.values()), max(LEVELS.values())
 STEPS, PAIRS = 20, 500  # of a training from public vectors, as in part two: who is in it most is in every step
 
@@ -285,6 +290,55 @@ class Personal:
         return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
 
 
+@dataclass(frozen=True, eq=False)
+class AsPrinted:
+    """Algorithm 1-b as the paper prints it, on people with budgets: what cells of this part share.
+
+    Attributes:
+        trainings: of the gold model.
+        levels: what people want, by ``by``.
+    """
+
+    trainings: Trainings
+    levels: Mapping[str, Mapping[str, str]]
+
+    def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+        """MAP-Word and MAP-Char against the gold model; for each level what its users are charged and what they lose.
+
+        ``claimed`` and ``true`` of a level: the median user and the one with the most, where it is known who was in
+        which lot. ``left``: the share who were out of budget. ``bound``: what no two corpora lose more than.
+        """
+        documents = with_levels(self.trainings.corpus.documents, self.levels[settings["by"]])
+        schedule = self.trainings.schedule
+        model = DPUGC(
+            self.trainings.public,
+            epsilon=LEVELS,
+            level=LEVEL,
+            delta=DELTA,
+            noise_multiplier=settings["sigma"],
+            steps=settings["steps"],
+            clip=settings["clip"],
+            dimension=schedule.dimension,
+            trained_words=schedule.words,
+            seed=seed,
+            unsafe_as_published=True,
+        ).fit(documents)
+        gold = self.trainings.vectors(GOLD, None, schedule.marks_of(GOLD)[-1], GOLD_SEED)
+        found: dict[str, float] = {"bound": model.statement_.epsilon}
+        for measure in ("MAP-Word", "MAP-Char"):
+            score = map_score(model.vectors_, gold, measure=measure, top=TOP, seed=1)
+            found |= {measure: score.score.value, f"{measure} random": score.baseline}
+            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+        people = Counter(self.levels[settings["by"]][user] for user in {str(each.user) for each in documents})
+        for level, accounts in model.accounts_.items():
+            for name in ("claimed", "true"):
+                values = [getattr(each, name) for each in accounts] or [0.0]
+                found |= {f"{name} {level}": float(np.median(values)), f"{name} {level} most": float(max(values))}
+            found[f"left {level}"] = model.left_[level] / max(1, people[level])
+            found[f"witness {level}"] = model.finding_[level].attained
+        return found
+
+
 @dataclass(frozen=True)
 class Plan:
     """How much is done."""
@@ -298,6 +352,10 @@ class Plan:
     training_runs: tuple[int, ...] = (1, 2, 3)
     margins: tuple[float, ...] = (0.0, 0.1, 0.2)
     device: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    schedule: Schedule = field(default_factory=lambda: Schedule(rate=0.2, pairs=200))  # of the gold model
+    printed_steps: tuple[int, ...] = (20, 1000, 10_000)
+    sigmas: tuple[float, ...] = (PRINTED_SIGMA, 1 / 16)  # the paper's, and next to none: whether anything is learned
+    printed_runs: tuple[int, ...] = (1, 2)
     resamples: int = 2000
 
 
@@ -310,6 +368,10 @@ QUICK = Plan(
     training_runs=(1,),
     margins=(0.0,),
     device=(1.0,),
+    schedule=Schedule(words=2000, dimension=16, marks=(0, 20), rate=0.2, pairs=50),
+    printed_steps=(200,),
+    sigmas=(PRINTED_SIGMA,),
+    printed_runs=(1,),
     resamples=100,
 )
 
@@ -368,6 +430,16 @@ class Run:
             constants |= {"runs": len(self.plan.training_runs), "steps": STEPS, "pairs": PAIRS}
             self._cells("personal_training", part.cell, settings, **constants)
 
+    def printed(self) -> None:
+        """The paper's own algorithm."""
+        public = load_vectors(VECTORS, limit=self.plan.schedule.words)
+        corpus = corpus_of("blogs", self.people)
+        settings = grid(by=["age"], sigma=list(self.plan.sigmas), steps=list(self.plan.printed_steps), clip=[CLIP])
+        with Trainings(public, corpus, self.plan.schedule, self.out / "work") as trainings:
+            part = AsPrinted(trainings, {by: self.cold.wishes(by).levels for by in BY})
+            constants = {"mechanism": behaviour_of_training(), "lot": 128, "delta": DELTA}
+            self._cells("personal_printed", part.cell, settings, self.plan.printed_runs, **constants)
+
     def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:
         wanted = {by: self.cold.wishes(by).levels for by in BY}
         levels = {
@@ -395,12 +467,17 @@ class Run:
         return own | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
 
     def _cells(
-        self, name: str, run: Callable[..., dict[str, float]], settings: Sequence[dict[str, Any]], **constants: Any
+        self,
+        name: str,
+        run: Callable[..., dict[str, float]],
+        settings: Sequence[dict[str, Any]],
+        seeds: Sequence[int] = (1,),
+        **constants: Any,
     ) -> None:
         sweep(
             run,
             settings,
-            [1],
+            seeds,
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=self.constants | constants,

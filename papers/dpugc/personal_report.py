@@ -28,7 +28,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     Raises:
         DataError: there are no rows.
     """
-    found = {name: Found(out / f"{name}.jsonl") for name in (*RELEASES, "cold_start")}
+    found = {name: Found(out / f"{name}.jsonl") for name in (*RELEASES, "cold_start", "personal_printed")}
     if not any(found.values()):
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
     parts = [
@@ -40,6 +40,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     ]
     if found["cold_start"]:
         parts.append(cold_start_table(found["cold_start"]))
+    if found["personal_printed"]:
+        parts.append(printed_table(found["personal_printed"]))
     seconds = sum(each.seconds for each in found.values())
     parts.append(f"{sum(len(each.rows) for each in found.values())} cells in {seconds / 60:.0f} minutes by the clock.")
     text = "\n\n".join(parts) + "\n"
@@ -107,6 +109,39 @@ def cold_start_table(found: Found) -> str:
         "and the share of people whose level comes out right, with more epsilon than they want (*too much*) or less "
         "[95% over people].\n\n" + "\n".join(lines)
     )
+
+
+def printed_table(found: Found) -> str:
+    """Algorithm 1-b as printed: what it charges, and what is lost."""
+    heads = (f"{name}: {part}" for name in LEVELS for part in ("charged", "lost", "left"))
+    lines = [_line("sigma", "steps", *heads, "a user alone", "bound", "MAP-Word", "random words")]
+    lines.append("|" + "---:|" * (6 + 3 * len(LEVELS)))
+    for sigma in found.values("sigma"):
+        for steps in found.values("steps", sigma=sigma):
+            who: dict[str, Setting] = {"sigma": sigma, "steps": steps}
+            runs = found.of(**who)
+            cells = []
+            for level in LEVELS:
+                for name in ("claimed", "true"):
+                    middle, most = (found.mean(f"{name} {level}{more}", **who) for more in ("", " most"))
+                    cells.append(f"{_short(middle)} (most {_short(most)})")
+                cells.append(f"{100 * (found.mean(f'left {level}', **who) or 0):.0f}%")
+            score = found.precision("MAP-Word", **who)
+            cells += [_short(found.mean(f"witness {max(LEVELS, key=LEVELS.__getitem__)}", **who))]
+            cells += [_short(found.mean("bound", **who)), _three(score), f"{runs[0].numbers['MAP-Word random']:.3f}"]
+            lines.append(_line(f"{float(str(sigma)):g}", f"{int(str(steps)):,}", *cells))
+    constants = found.constants
+    return (
+        f"**Algorithm 1-b as printed**, levels by age, {constants['people']:,} people, lots of {constants['lot']}, "
+        f"C = .01, delta {constants['delta']:g}: epsilon that a user is charged and that they lose where it is known "
+        "who was in which lot (the median user, and the one with the most), and the share who were out of budget in "
+        "the end; what a user alone with a whole lot of samples loses, and the bound for any two corpora; mean of the "
+        "runs [95% over queries and runs].\n\n" + "\n".join(lines)
+    )
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _promise(epsilons: list[float], name: str) -> str:

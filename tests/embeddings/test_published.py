@@ -64,18 +64,20 @@ def test_a_budget_is_charged_a_share_for_each_step_and_who_spent_it_leaves():
     made.fit(people())
     most = made.taking_part("everyone")
     assert (most - 1) * made.charge <= 0.2 < most * made.charge
-    assert made.left_ == 20
-    assert {each.taken_part for each in made.accounts_} == {most}
-    assert all(each.claimed == pytest.approx(most * made.charge) for each in made.accounts_)
-    assert all(each.true > 5 * each.claimed for each in made.accounts_)
-    assert any(each.samples > 1 for each in made.accounts_)
+    [accounts] = made.accounts_.values()
+    assert made.left_ == {"everyone": 20}
+    assert {each.taken_part for each in accounts} == {most}
+    assert all(each.claimed == pytest.approx(most * made.charge) for each in accounts)
+    assert all(each.true > 5 * each.claimed for each in accounts)
+    assert any(each.samples > 1 for each in accounts)
     generous = model(epsilon=50.0).fit(people())
-    assert generous.left_ == 0
+    assert generous.left_ == {"everyone": 0}
 
 
 def test_levels_have_budgets_of_their_own():
     made = model(epsilon={"strict": 0.1, "open": 5.0}, level="wish", steps=60).fit(people())
-    assert made.left_ == 10
+    assert made.left_ == {"strict": 10, "open": 0}
+    assert {level: len(each) for level, each in made.accounts_.items()} == {"strict": 10, "open": 10}
     assert made.statements_["strict"].claimed_epsilon == 0.1
     assert made.statement_.claimed_epsilon == 5.0
     assert made.statements_["strict"].guarantee == made.statement_.guarantee  # leaving protects nobody
@@ -88,7 +90,7 @@ def test_it_learns_without_noise_to_speak_of():
     generator = np.random.default_rng(1)
     texts = [" ".join(WORDS.words[row] for row in generator.integers(0, 20, 60) + 20 * (n % 2)) for n in range(40)]
     documents = [Document(text, user=str(n)) for n, text in enumerate(texts)]
-    options = {"epsilon": 5e6, "noise_multiplier": 0.001, "steps": 400, "lot": 64, "learning_rate": 5.0}
+    options = {"epsilon": 5e6, "noise_multiplier": 1 / 16, "steps": 400, "lot": 256, "learning_rate": 5.0}
     points = model(**options).fit(documents).vectors_.matrix[:40].astype(np.float64)
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     cosines = points @ points.T
@@ -140,5 +142,5 @@ def test_texts_without_documents_or_pairs():
     with pytest.raises(DataError, match="at least one"):
         model().fit([])
     made = model().fit([Document("nothing", user="A")])
-    assert made.accounts_ == ()
+    assert made.accounts_ == {"everyone": ()}
     assert isinstance(made.vectors_, dptext.WordVectors)

@@ -67,6 +67,7 @@ Ids = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
 _ROUNDS = 64  # draws until a lot is full, where most places of a text begin no pair
+_LEAST_NOISE = 1 / 16  # below it the noise on cells is not exact (`dptext.embeddings.dpsgd.noise.CellNoise`)
 _NONE = -1  # in place of a negative word
 _MOST = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
 
@@ -84,7 +85,7 @@ class DPUGC(Showing):
         delta: of all budgets.
         level: the public attribute that holds a user's level.
         default_level: of users who declared none; None: the strictest.
-        noise_multiplier: sigma: noise over C.
+        noise_multiplier: sigma: noise over C, at least 1 / 16.
         lot: L, samples in a step.
         steps: T.
         clip: C.
@@ -98,8 +99,9 @@ class DPUGC(Showing):
         vectors_: `WordVectors` with the statement.
         statement_: of the largest budget; ``statements_``: by level.
         finding_: by level, what is claimed and what is true.
-        accounts_: a `PublishedAccount` for each user who was in a lot. **Private.**
-        left_: how many users were out of budget before the end. **Private.**
+        accounts_: by level, a `PublishedAccount` for each user who was in a lot: what they are charged, and what they
+            lose if it is known who was in which lot. **Private.**
+        left_: by level, how many users were out of budget before the end. **Private.**
 
     Raises:
         RefusedError: without ``unsafe_as_published=True``.
@@ -155,7 +157,7 @@ class DPUGC(Showing):
             )
         for name, most in _MOST.items():
             setattr(self, name, whole(name, getattr(self, name), least=1, most=most))
-        self.noise_multiplier = number("noise_multiplier", noise_multiplier, above=0)
+        self.noise_multiplier = number("noise_multiplier", noise_multiplier, least=_LEAST_NOISE)
         self.learning_rate = number("learning_rate", learning_rate, above=0)
         Clipping.of(clip)
         given: Any = epsilon
@@ -283,18 +285,23 @@ class DPUGC(Showing):
             squares[users] += samples.astype(np.float64) ** 2
             out = users[taken_part[users] * self.charge > epsilons[users]]  # lines 13 to 16
             lots.leave(out)
-        there = np.flatnonzero(taken_part)
-        self.accounts_ = tuple(
-            PublishedAccount(
-                noise_multiplier=self.noise_multiplier,
-                lot=self.lot,
-                taken_part=int(taken_part[user]),
-                samples=math.sqrt(float(squares[user]) / int(taken_part[user])),
-                delta=self.delta,
+        spent = taken_part * self.charge > epsilons
+        self.accounts_ = {
+            level: tuple(
+                PublishedAccount(
+                    noise_multiplier=self.noise_multiplier,
+                    lot=self.lot,
+                    taken_part=int(taken_part[user]),
+                    samples=math.sqrt(float(squares[user]) / int(taken_part[user])),
+                    delta=self.delta,
+                )
+                for user in np.flatnonzero((store.levels == code) & (taken_part > 0)).tolist()
             )
-            for user in there.tolist()
-        )
-        self.left_ = int((taken_part * self.charge > epsilons).sum())
+            for code, level in enumerate(self.budgets.levels)
+        }
+        self.left_ = {
+            level: int((spent & (store.levels == code)).sum()) for code, level in enumerate(self.budgets.levels)
+        }
         return tables.matrix
 
     def _in_brief(self) -> Facts:
