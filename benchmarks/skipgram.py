@@ -1,17 +1,19 @@
 """Skip-gram under DP-SGD beside gensim (not private) and Opacus (pairs), in one run: see benchmarks/README.md.
 
-Command: ``python benchmarks/skipgram.py [--words 20000] [--rounds 3]``. The first run makes ``.venv-bench-gensim/`` and
-``.venv-bench-opacus/``; where that fails, one line says so and the table goes on without.
+Command: ``python benchmarks/skipgram.py [--words 20000] [--rounds 3] [--memory]``. The first run makes
+``.venv-bench-gensim/`` and ``.venv-bench-opacus/``; where that fails, one line says so and the table goes on without.
+``--memory``: that alone, each line in a process of its own (Linux).
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
+import re
 import subprocess
 import sys
 import time
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from dptext.embeddings.dpsgd.noise import CellNoise
 from dptext.embeddings.dpsgd.participation import Participation
-from dptext.embeddings.dpsgd.recipe import CELLS, Recipe
+from dptext.embeddings.dpsgd.recipe import CELLS, NoiseForm, Recipe, Unit
 from dptext.embeddings.dpsgd.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.store import DOCUMENT_END, UserStore
@@ -28,6 +30,14 @@ DIMENSION, NEGATIVES, WINDOW = 100, 5, 5
 USERS, PAIRS, SINGLE_PAIRS, HOOKED = 1024, 500, 1024, 64
 NOISE, STEPS, RATE = 1.3, 1000, 0.05
 LENGTH = 2000  # words of a user
+KINDS: dict[str, tuple[Unit, NoiseForm, bool]] = {  # unit, noise, whether both tables are trained
+    "users, dense": ("user", "dense", True),
+    "users, dense, contexts alone": ("user", "dense", False),
+    "pairs, lazy": ("pair", "lazy", True),
+    "pairs, dense": ("pair", "dense", True),
+    "pairs, dense, contexts alone": ("pair", "dense", False),
+}
+TIMED = ("users, dense", "pairs, lazy", "pairs, dense")
 HERE = Path(__file__).resolve().parent
 GENSIM, OPACUS = HERE.parent / ".venv-bench-gensim", HERE.parent / ".venv-bench-opacus"
 
@@ -36,21 +46,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Skip-gram under DP-SGD.")
     parser.add_argument("--words", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--held", help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     words, rounds = options.words, options.rounds
+    if options.held:
+        print(beyond(words, options.held))
+        return
+    if options.memory:
+        report_memory(words)
+        return
     store = texts(words)
-    ours: dict[str, list[float]] = {"users, dense": [], "pairs, lazy": [], "pairs, dense": []}
+    ours: dict[str, list[float]] = {name: [] for name in TIMED}
     peers: dict[str, list[float]] = {"gensim": [], "ghost": [], "hooks": []}
-    pairs, memory = {}, {}
-    trainings = {
-        "users, dense": training(words, store, "user", lazy=False),
-        "pairs, lazy": training(words, store, "pair", lazy=True),
-        "pairs, dense": training(words, store, "pair", lazy=False),
-    }
+    pairs = {}
+    trainings = {name: training(words, store, name) for name in TIMED}
     for _ in range(rounds):  # each in turn, so that all see the same machine
         for name, made in trainings.items():
             count = 3 if "users" in name else 40
-            seconds, pairs[name], memory[name] = measured(made, count)
+            seconds, pairs[name] = measured(made, count)
             ours[name].append(seconds)
         found = gensim(words)
         if found:
@@ -59,7 +73,7 @@ def main() -> None:
         if found:
             peers["ghost"].append(found["ghost"] / 1000)
             peers["hooks"].append(found["hooks"] / 1000 * SINGLE_PAIRS / HOOKED)
-    report(words, ours, peers, pairs, memory)
+    report(words, ours, peers, pairs)
 
 
 # -- ours ---------------------------------------------------------------------------------------------------------
@@ -75,7 +89,8 @@ def texts(words: int) -> UserStore:
     return UserStore(rows.reshape(-1), np.arange(users + 1, dtype=np.int64) * LENGTH, np.zeros(users, dtype=np.uint16))
 
 
-def training(words: int, store: UserStore, unit: Any, *, lazy: bool) -> Training:
+def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION) -> Training:
+    unit, noise, both = KINDS[kind]
     recipe = Recipe(
         unit=unit,
         pairs=PAIRS,
@@ -85,12 +100,16 @@ def training(words: int, store: UserStore, unit: Any, *, lazy: bool) -> Training
         clip=1.0,
         distance=100.0,
         most_words=10**6,
-        noise="lazy" if lazy else "dense",
+        noise=noise,
     )
     # two thirds of the slots within a window hold a pair that stays, by its distance
     rate = RATE if unit == "user" else SINGLE_PAIRS / (len(store.rows) * 2 * WINDOW * 0.59)
-    tables = np.zeros((2 * words, DIMENSION), dtype=np.float32)
-    tables[:words] = (np.random.default_rng(2).random((words, DIMENSION)) - 0.5) / DIMENSION
+    tables = np.empty((2 * words, dimension), dtype=np.float32)
+    first = tables[:words]
+    np.random.default_rng(2).random(out=first, dtype=np.float32)
+    first -= 0.5
+    first /= dimension
+    tables[words:] = 0  # written: a page that nobody has written to takes no memory
     made = Training(
         store=store,
         recipe=recipe,
@@ -98,7 +117,9 @@ def training(words: int, store: UserStore, unit: Any, *, lazy: bool) -> Training
         unknown=words - 1,
         offsets=np.zeros(2 * words, dtype=np.float32),
         clipped=True,
-        tables=Tables(tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), lazy=lazy),
+        tables=Tables(
+            tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), lazy=noise == "lazy", both=both
+        ),
         key=NoiseKey(1),
         parameters=b"benchmark",
     )
@@ -113,8 +134,8 @@ def steps(made: Any, count: int) -> None:
         made.next_step += 1
 
 
-def measured(made: Any, count: int) -> tuple[float, float, int]:
-    """CPU seconds a step, pairs a step, and the most memory beyond the two tables."""
+def measured(made: Any, count: int) -> tuple[float, float]:
+    """CPU seconds a step, and pairs a step."""
     found = 0
     for _ in range(10):  # how many pairs a step has, on average; every slot or user has a key of its own
         sampled = made._sampled(made.next_step)
@@ -122,13 +143,36 @@ def measured(made: Any, count: int) -> tuple[float, float, int]:
         found += sum(len(pairs) for pairs, _ in made._drawn(sampled, keys))
     before = time.process_time()
     steps(made, count)
-    seconds = (time.process_time() - before) / count
-    tracemalloc.start()
-    steps(made, 1)
-    beyond = tracemalloc.get_traced_memory()[1] + made.tables.sums.nbytes + made.tables.places.nbytes
-    beyond += made.tables._clock.nbytes + made._scratch.gradient.nbytes + made._scratch.slots.nbytes
-    tracemalloc.stop()
-    return seconds, found / 10, beyond
+    return (time.process_time() - before) / count, found / 10
+
+
+def beyond(words: int, kind: str) -> float:
+    """The most resident memory of a training beyond texts and the two tables, in sizes of these tables."""
+    texts_held = texts(words)
+    training(200, texts(200), kind)  # the compiled loops are loaded
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from now on
+    before = resident("VmRSS")
+    made = training(words, texts_held, kind)
+    steps(made, 3)
+    return (resident("VmHWM") - before) / made.tables.matrix.nbytes - 1
+
+
+def resident(which: str) -> int:
+    found = re.search(rf"^{which}:\s*([0-9]+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def report_memory(words: int) -> None:
+    print("| memory beyond texts and tables, of these | " + " | ".join(KINDS) + " |")
+    print("|---|" + "---:|" * len(KINDS))
+    found = []
+    for kind in KINDS:
+        command = [sys.executable, __file__, "--words", str(words), "--held", kind]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(f"{float(done.stdout):.0%}")
+    print(f"| {words:,} x {DIMENSION} | " + " | ".join(found) + " |")
 
 
 # -- peers --------------------------------------------------------------------------------------------------------
@@ -171,17 +215,13 @@ def answer(command: list[str]) -> dict[str, Any] | None:
     return found
 
 
-def report(words: int, ours: Any, peers: Any, pairs: Any, memory: Any) -> None:
+def report(words: int, ours: Any, peers: Any, pairs: Any) -> None:
     best = {name: min(times) for name, times in (ours | peers).items() if times}
-    tables = 2 * words * DIMENSION * 4
     print(f"{words:,} words, {DIMENSION} dimensions, {NEGATIVES} negative words; CPU time, best of rounds\n")
-    print("| unit | pairs a step | ms a step | pairs a CPU-second | memory beyond the tables |")
-    print("|---|---:|---:|---:|---:|")
+    print("| unit | pairs a step | ms a step | pairs a CPU-second |")
+    print("|---|---:|---:|---:|")
     for name in ours:
-        print(
-            f"| {name} | {pairs[name]:,.0f} | {1000 * best[name]:.2f} | {pairs[name] / best[name]:,.0f} | "
-            f"{memory[name] / tables:.0%} |"
-        )
+        print(f"| {name} | {pairs[name]:,.0f} | {1000 * best[name]:.2f} | {pairs[name] / best[name]:,.0f} |")
     if "gensim" in best:
         ratio = pairs["users, dense"] / best["users, dense"] * best["gensim"]
         pace = f"{1 / best['gensim']:,.0f} pairs a CPU-second"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dptext.embeddings.dpsgd.clipping import Scratch, add_clipped, follow_unclipped, unit_gradient
 from dptext.embeddings.dpsgd.recipe import CELLS, MOST, Clipping
+from dptext.embeddings.dpsgd.sums import Sums
 from dptext.errors import ParameterError
 
 WORDS, DIMENSION = 12, 7
@@ -54,8 +55,10 @@ def by_autograd(tables, pairs, offsets=None):
 
 def cells_of(tables, pairs, ends, clip=1.0, *, both=True, start=None):
     scratch = Scratch.of(len(tables), max(pairs.size, 1), tables.shape[1])
-    total = np.zeros(tables.shape, dtype=np.int32) if start is None else start.copy()
-    places = np.arange(len(tables), dtype=np.int32)
+    every = np.arange(len(tables), dtype=np.int32)
+    sums = Sums.of(len(tables), *tables.shape)
+    if start is not None:
+        sums.put(every, start)
     add_clipped(
         tables,
         np.zeros(len(tables), dtype=np.float32),
@@ -64,11 +67,10 @@ def cells_of(tables, pairs, ends, clip=1.0, *, both=True, start=None):
         Clipping.of(clip).limits,
         both,
         scratch,
-        places,
-        total,
+        sums,
     )
     assert (scratch.slots == -1).all()
-    return total.astype(np.int64)
+    return sums.get(every).astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -37,17 +37,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.compiled import compiled, prefetch
-from dptext.embeddings.dpsgd.recipe import MOST, Limits
+from dptext.embeddings.dpsgd.recipe import Limits
+from dptext.embeddings.dpsgd.sums import Sums, add_cells, prefetch_cells
 
 __all__ = ["Scratch", "add_clipped", "follow_unclipped", "unit_gradient"]
 
 Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
-Cells = npt.NDArray[np.int32]
 
 _SHORTER = 1 - 2.0**-20
-_AHEAD, _ROWS_AHEAD, _FEW = 2, 6, 4  # pairs and rows that are fetched before their turn; pairs of a small unit
-_MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
+_AHEAD, _FEW = 2, 4  # pairs that are fetched before their turn; pairs of a small unit
 _ONE = np.float32(1.0)
 
 
@@ -180,18 +179,6 @@ def _clip_factor(squared: float, limit: float, cells: float) -> float:
 
 
 @compiled
-def _add_cells(row: Singles, factor: float, into: Cells) -> None:
-    scale = np.float32(factor)
-    for axis in range(len(row)):
-        total = np.int32(into[axis] + np.int32(row[axis] * scale))
-        if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
-            total = _MOST
-        if total < _LEAST:
-            total = _LEAST
-        into[axis] = total
-
-
-@compiled
 def add_clipped(
     tables: Singles,
     offsets: Singles,
@@ -200,8 +187,7 @@ def add_clipped(
     limits: Limits,
     both: bool,
     scratch: Scratch,
-    places: Rows,
-    sums: Cells,
+    sums: Sums,
 ) -> None:
     """Clip the gradient of each of several units and add it, in cells, to a sum: the sum moves by at most `CELLS` in
     Euclidean length when a unit comes or goes.
@@ -209,18 +195,18 @@ def add_clipped(
     Args:
         tables, offsets, both: see `unit_gradient`.
         pairs: (m, 2 + negatives) of all of them; ``ends``: where the pairs of each unit end.
-        places: (2 V,) where a row of the tables stands in ``sums``; below 0 for rows that nobody touches.
-        sums: (n, d) int32.
+        sums: of the rows of the tables.
     """
     slots, touched, gradient = scratch
     half = len(tables) // 2
+    factors = np.empty(len(touched), dtype=np.float64)
     first = 0
     for number in range(len(ends)):
         if ends[number] - first < _FEW:
             for place in range(first, ends[number]):
                 for row in pairs[place]:
                     if row >= 0:
-                        prefetch(sums, places[row])
+                        prefetch_cells(sums, row)
         count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
         first = ends[number]
         of_words, of_contexts = _squared_lengths(gradient, count, touched, half)
@@ -232,11 +218,8 @@ def add_clipped(
         for slot in range(count):
             row = touched[slot]
             slots[row] = -1
-            if slot + _ROWS_AHEAD < count:
-                prefetch(sums, places[touched[slot + _ROWS_AHEAD]])
-            factor = by_word if row < half else by_context
-            if factor > 0.0:
-                _add_cells(gradient[slot], factor, sums[places[row]])
+            factors[slot] = by_word if row < half else by_context
+        add_cells(sums, touched[:count], gradient, factors[:count])
 
 
 @compiled

@@ -57,9 +57,9 @@ def _line(_typing: Any, array: Any, _row: Any, _column: Any) -> Any:
 
 @compiled
 def prefetch(table: npt.NDArray[Any], row: int) -> None:
-    """Ask for a row of a contiguous table of numbers of 4 bytes; nothing else happens.
+    """Ask for a row of a contiguous table; nothing else happens.
 
     Rows are met in random order, and waiting for them was half the time of a training.
     """
-    for column in range(0, table.shape[1], _LINE // 4):
+    for column in range(0, table.shape[1], _LINE // table.itemsize):
         _line(table, row, column)

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from dptext.embeddings.dpsgd.compiled import compiled, prefetch
 from dptext.embeddings.dpsgd.recipe import MOST
+from dptext.embeddings.dpsgd.sums import NOWHERE, Sums, cells_of, prefetch_cells
 from dptext.noise.rounded import normal_pair, settle
 from dptext.privacy.randomness import RandomBits
 
@@ -39,7 +40,6 @@ __all__ = ["CellNoise", "drift", "move"]
 Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
-Cells = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
 _PAIRS = 512  # made together: they stay in the nearest cache
@@ -144,12 +144,12 @@ class CellNoise:
         """The grid, in the same units: a power of 2."""
         return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
 
-    def descend(self, tables: Singles, rows: Rows, cells: Cells, rate: float, bits: RandomBits) -> None:
-        """tables[rows] -= rate * step * round((cells + sigma Z) / step), and cells = 0.
+    def descend(self, tables: Singles, rows: Rows, sums: Sums, rate: float, bits: RandomBits) -> None:
+        """tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step), in place: there is no table of noise.
 
         Args:
             rows: (n,) distinct.
-            cells: (at least n, d) the sum at these rows, private.
+            sums: at these rows, private.
             rate: what a unit of the sum moves.
             bits: of this step alone.
         """
@@ -161,7 +161,7 @@ class CellNoise:
         found = np.empty((_DOUBTFUL, 5), dtype=np.int64)
         kept = np.empty(_DOUBTFUL, dtype=np.float32)
         for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
-            missed = _descend(tables, rows, cells, first, last, words, grid, found, kept)
+            missed = _descend(tables, rows, sums, first, last, words, grid, found, kept)
             self._settle(tables, rows, grid.factor, words, found[:missed].tolist(), kept, bits)
 
     def _settle(
@@ -212,7 +212,7 @@ class _Grid(NamedTuple):
 def _descend(
     tables: Singles,
     rows: Rows,
-    cells: Cells,
+    sums: Sums,
     first: int,
     last: int,
     words: Words,
@@ -227,8 +227,10 @@ def _descend(
         kept: (n,) what stood there in the tables.
     """
     noise, inverse, doubt, factor = grid
+    places, narrow, wide, _ = sums
     dimension = tables.shape[1]
     values = np.empty(2 * _PAIRS, dtype=np.float64)
+    cells = np.empty(2 * _PAIRS, dtype=np.int32)
     missed: int = 0
     for start in range(0, last - first, 2 * _PAIRS):
         normals(words[start : start + 2 * _PAIRS], values, True)
@@ -237,35 +239,49 @@ def _descend(
         while done < size:
             slot, axis = divmod(first + start + done, dimension)
             run = min(dimension - axis, size - done)
-            into, total = tables[rows[slot]], cells[slot]
+            if slot + _AHEAD < len(rows):
+                prefetch_cells(sums, rows[slot + _AHEAD])
+            into, place = tables[rows[slot]], places[rows[slot]]
+            if place >= 0:
+                few = narrow[place]
+                for i in range(run):
+                    values[done + i] = np.float64(np.int32(few[axis + i])) * inverse + values[done + i] * noise
+            elif place < NOWHERE:
+                many = wide[-2 - place]
+                for i in range(run):
+                    values[done + i] = np.float64(many[axis + i]) * inverse + values[done + i] * noise
+            else:
+                for i in range(run):
+                    values[done + i] *= noise
             sure = 0
             for i in range(run):
-                scaled = np.float64(total[axis + i]) * inverse + values[done + i] * noise
-                values[done + i] = scaled
+                scaled = values[done + i]
                 sure += int(abs(scaled - np.rint(scaled)) < 0.5 - doubt)
+            if sure < run:
+                cells_of(sums, rows[slot], axis, run, cells)
             for i in range(run if sure < run else 0):
                 scaled = values[done + i]
                 if not abs(scaled - np.rint(scaled)) < 0.5 - doubt and missed < len(kept):  # also where it is NaN
                     found[missed, 0], found[missed, 1], found[missed, 2] = slot, axis + i, start
-                    found[missed, 3], found[missed, 4], kept[missed] = done + i, total[axis + i], into[axis + i]
+                    found[missed, 3], found[missed, 4], kept[missed] = done + i, cells[i], into[axis + i]
                     missed += 1
             for i in range(run):
                 into[axis + i] -= np.float32((np.rint(values[done + i]) + 0.0) * factor)  # -0.0 becomes 0
-                total[axis + i] = 0
             done += run
     return missed
 
 
 @compiled
-def move(tables: Singles, rows: Rows, sums: Cells, rate: float) -> None:
-    """tables[rows] -= rate * sums, and sums = 0, without noise, for distinct rows."""
+def move(tables: Singles, rows: Rows, sums: Sums, rate: float) -> None:
+    """tables[rows] -= rate * sums[rows], without noise, for distinct rows."""
+    cells = np.empty(tables.shape[1], dtype=np.int32)
     for slot in range(len(rows)):
         if slot + _AHEAD < len(rows):
             prefetch(tables, rows[slot + _AHEAD])
-        into, total = tables[rows[slot]], sums[slot]
+        into = tables[rows[slot]]
+        cells_of(sums, rows[slot], 0, len(into), cells)
         for axis in range(len(into)):
-            into[axis] -= np.float32(total[axis] * rate)
-            total[axis] = 0
+            into[axis] -= np.float32(cells[axis] * rate)
 
 
 def drift(tables: Singles, rows: Rows, spreads: Floats, bits: RandomBits) -> None:

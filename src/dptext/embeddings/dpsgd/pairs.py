@@ -106,13 +106,17 @@ def _alias_table(weights: Floats) -> tuple[Chances, Rows]:
     """Chances (times 2^32) and aliases, so that a uniform column and one comparison draw word r by its weight."""
     left = weights * (len(weights) / weights.sum())
     own, alias = np.full(len(weights), _SURE, dtype=np.uint32), np.arange(len(weights), dtype=np.int32)
-    small, large = (list(np.flatnonzero(which)) for which in (left < 1.0, left >= 1.0))
-    while small and large:
-        poor, rich = small.pop(), large[-1]
+    small, large = (np.flatnonzero(which) for which in (left < 1.0, left >= 1.0))  # stacks, without an object a word
+    poorer, richer = len(small), len(large)
+    small = np.concatenate([small, np.empty(len(left) - poorer, dtype=np.int64)])
+    while poorer and richer:
+        poorer -= 1
+        poor, rich = small[poorer], large[richer - 1]
         own[poor], alias[poor] = min(int(left[poor] * 2.0**32), _SURE), rich
         left[rich] -= 1.0 - left[poor]
         if left[rich] < 1.0:
-            small.append(large.pop())
+            small[poorer] = rich
+            poorer, richer = poorer + 1, richer - 1
     return own, alias
 
 

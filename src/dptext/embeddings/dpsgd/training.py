@@ -11,7 +11,8 @@ they compose. |
 **When the noise comes.** Each step takes  tables -= rate_t * (sum + N(0, sigma^2 I))  with noise on **all** rows,
 touched or not.
 
-**Dense**: just that, the noise exact (`dptext.embeddings.dpsgd.noise`). It takes as much memory again as the tables.
+**Dense**: just that, the noise exact (`dptext.embeddings.dpsgd.noise`). Noise is made and taken row by row and never
+kept; what takes memory is the sum of all units (`dptext.embeddings.dpsgd.sums`), which read the tables as they were.
 
 **Lazy**: a step adds what the gradients say to the rows that they touch, and no noise. A row that is read in step t,
 and was read in step s last, first gets the noise of steps s to t - 1, of variance sigma^2 (rate_s^2 + ... +
@@ -38,6 +39,7 @@ from dptext.embeddings.dpsgd.pairs import PairDrawing
 from dptext.embeddings.dpsgd.participation import Participation, sampled_slots, sampled_users
 from dptext.embeddings.dpsgd.ranks import ALONE, Ranks
 from dptext.embeddings.dpsgd.recipe import Recipe
+from dptext.embeddings.dpsgd.sums import Sums
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.users.store import UserStore
 
@@ -51,6 +53,7 @@ Pairs = tuple[Rows, npt.NDArray[np.int64]]
 
 _TOGETHER = 1 << 14  # pairs that are drawn at once
 _KEPT = 4  # of these parts
+_ROWS_TOGETHER = 1 << 12  # of which the ranks' sums are added up at once
 _WORD2VEC = 0.025  # its first learning rate, for a pair
 _COINS, _KEYS, _LATE, _NOISE, _SETTLED = range(5)  # each use of randomness in a step has a stream of its own
 _USES = 5
@@ -68,8 +71,7 @@ class Tables:
         ranks: who else trains; the lazy form is for one process alone.
 
     Attributes:
-        places: (2 V,) int32, where a row of the matrix stands in the sum.
-        sums: (n, d) int32, the sum of a step.
+        sums: of a step.
     """
 
     def __init__(
@@ -87,11 +89,9 @@ class Tables:
         self._ranks = ranks
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
-        self._touched = self._all[:0] if lazy else self._all
-        self.places = np.full(count, -1, dtype=np.int32)
-        self.places[self._touched] = np.arange(len(self._touched), dtype=np.int32)
-        self.sums = np.zeros((len(self._touched), dimension), dtype=np.int32)
-        self._clock = np.full(count, done, dtype=np.int32)  # so many steps' noise a row has
+        self.sums = Sums.of(count, len(self._all), dimension)
+        self._read = self._all[:0]
+        self._clock = np.full(count if lazy else 0, done, dtype=np.int32)  # so many steps' noise a row has
         # of the steps that are left, added up from the last one: rates fall, and sums from the first one would lose
         # the last steps' noise to rounding
         self._left = np.concatenate([np.cumsum(rates[::-1] ** 2)[::-1], [0.0]])
@@ -101,29 +101,30 @@ class Tables:
         that are not trained are left out. The ``bits`` are of this call alone."""
         if not self.lazy:
             return
-        rows = rows[rows >= self._all[0]]
-        self._catch_up(step, rows, bits)
-        self.places[rows] = np.arange(len(rows), dtype=np.int32)
-        if len(rows) > len(self.sums):
-            room = min(len(self._all), len(rows) + len(rows) // 8)
-            self.sums = np.zeros((room, self.matrix.shape[1]), dtype=np.int32)
-        self._touched = rows
+        self._read = rows[rows >= self._all[0]]
+        self._catch_up(step, self._read, bits)
 
     def descend(self, step: int, bits: RandomBits) -> None:
         """Take the step, and empty the sum; in the dense form with its noise."""
         rate = float(self._rates[step])
-        self._ranks.add_up(self.sums)
+        here = self._ranks.rows(len(self._all)) if self._noise is not None else slice(0, len(self._all))
+        if self._ranks.count > 1:
+            self._add_up_ranks(here)
         if self._noise is None or self.lazy:
-            move(self.matrix, self._touched, self.sums, rate)
+            move(self.matrix, self._read if self.lazy else self.sums.touched, self.sums, rate)
         else:
-            here = self._ranks.rows(len(self._touched))
-            self._noise.descend(self.matrix, self._touched[here], self.sums[here], rate, bits)
-            self.sums[: here.start], self.sums[here.stop :] = 0, 0  # other ranks' rows
+            self._noise.descend(self.matrix, self._all[here], self.sums, rate, bits)
             self._ranks.exchange(self.matrix[self._all[0] :])
-            self._clock[self._touched] = step + 1
-        if self.lazy:
-            self.places[self._touched] = -1
-            self._touched = self._all[:0]
+        self.sums.clear(self._read if self.lazy else slice(None))
+
+    def _add_up_ranks(self, here: slice) -> None:
+        """The total of all ranks' sums, some rows after the other, is left at those that are moved here."""
+        for start in range(0, len(self._all), _ROWS_TOGETHER):
+            rows = self._all[start : start + _ROWS_TOGETHER]
+            cells = self.sums.get(rows)
+            self._ranks.add_up(cells)
+            some = slice(max(0, here.start - start), max(0, here.stop - start))
+            self.sums.put(rows[some], cells[some])
 
     def settled(self, steps: int, bits: RandomBits) -> Singles:
         """The matrix after so many steps, with the noise of all of them: what may be released."""
@@ -233,7 +234,7 @@ class Training:
         tables, scratch = self.tables, self._scratch
         if self.clipped:
             limits, both = self._limits, tables.both
-            add_clipped(tables.matrix, self.offsets, pairs, ends, limits, both, scratch, tables.places, tables.sums)
+            add_clipped(tables.matrix, self.offsets, pairs, ends, limits, both, scratch, tables.sums)
         else:
             rate = _WORD2VEC * (1 - step / self.participation.steps)
             follow_unclipped(tables.matrix, self.offsets, pairs, ends, rate, tables.both, scratch)

@@ -1,0 +1,200 @@
+"""The sum of a step: whole numbers for each row that units touch, in as few bytes as they need.
+
+A row has no number until a unit touches it. Then it has numbers of 16 bits, and of 32 from the moment on when one of
+them does not fit. What is added up is the same, number by number: how it is kept is seen by nobody.
+
+Room for all rows is reserved, not taken: rows get their places one after the other as they come, and a page of memory
+that nobody has written to is not there. So a step takes 2 bytes for each number of a row that is touched, and 4 more
+where sums are large: those of the most frequent words.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.embeddings.dpsgd.compiled import compiled, prefetch
+from dptext.embeddings.dpsgd.recipe import MOST
+
+__all__ = ["NOWHERE", "Sums", "add_cells", "cells_of", "prefetch_cells"]
+
+Rows = npt.NDArray[np.int32]
+Cells = npt.NDArray[np.int32]
+Singles = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+
+NOWHERE = -1
+"""The place of a row that nobody has touched."""
+_NARROW, _SIGN = np.int32(2**15 - 1), np.int32(31)
+_ROWS_AHEAD = 6  # rows that are fetched before their turn
+_MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
+
+
+class Sums(NamedTuple):
+    """The sum, private.
+
+    Attributes:
+        places: (R,) where a row stands: from 0 on in ``narrow``; -2, -3, ... at 0, 1, ... in ``wide``; -1: nowhere,
+            nobody has touched it.
+        narrow: (n, d) int16; ``wide``: (n, d) int32.
+        used: (2,) how many rows of both are in use.
+    """
+
+    places: Rows
+    narrow: npt.NDArray[np.int16]
+    wide: Cells
+    used: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: int, most: int, dimension: int) -> Sums:
+        """Of so many rows, of which at most so many are touched in a step."""
+        narrow, wide = (_reserved(most, dimension, kind) for kind in (np.int16, np.int32))
+        return cls(np.full(rows, NOWHERE, dtype=np.int32), narrow, wide, np.zeros(2, dtype=np.int64))
+
+    @property
+    def touched(self) -> Rows:
+        """Rows that somebody has touched."""
+        return np.flatnonzero(self.places != NOWHERE).astype(np.int32)
+
+    def get(self, rows: Rows) -> Cells:
+        """(n, d) of some rows."""
+        cells = np.empty((len(rows), self.narrow.shape[1]), dtype=np.int32)
+        _get(self, rows, cells)
+        return cells
+
+    def put(self, rows: Rows, cells: Cells) -> None:
+        """The same the other way: numbers up to `MOST` in the place of what there was."""
+        _put(self, rows, cells)
+
+    def clear(self, rows: Rows | slice = slice(None)) -> None:
+        """All rows are 0 again, and nobody has touched them; ``rows``: others are so already."""
+        self.places[rows] = NOWHERE
+        self.used[:] = 0
+
+
+def _reserved(rows: int, dimension: int, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Memory that is there page by page, when it is written to. (What numpy makes itself comes in pages of megabytes
+    where the system has them.)"""
+    size = rows * dimension * np.dtype(kind).itemsize
+    return np.frombuffer(mmap.mmap(-1, max(size, 1)), dtype=kind, count=rows * dimension).reshape(rows, dimension)
+
+
+@compiled
+def prefetch_cells(sums: Sums, row: int) -> None:
+    """Ask for the numbers of a row before its turn; nothing else happens."""
+    place = sums.places[row]
+    if place >= 0:
+        prefetch(sums.narrow, place)
+    elif place < NOWHERE:
+        prefetch(sums.wide, -2 - place)
+
+
+@compiled
+def cells_of(sums: Sums, row: int, first: int, count: int, cells: Cells) -> None:
+    """Some numbers of a row, from ``first`` on, into an array."""
+    place = sums.places[row]
+    if place >= 0:
+        narrow = sums.narrow[place]
+        for axis in range(count):
+            cells[axis] = narrow[first + axis]
+    elif place < NOWHERE:
+        wide = sums.wide[-2 - place]
+        for axis in range(count):
+            cells[axis] = wide[first + axis]
+    else:
+        for axis in range(count):
+            cells[axis] = 0
+
+
+@compiled
+def _begun(sums: Sums, row: int) -> int:
+    """A place for a row that had none: all 0."""
+    place = int(sums.used[0])
+    sums.used[0] += 1
+    sums.places[row] = place
+    sums.narrow[place][:] = 0
+    return place
+
+
+@compiled
+def _widened(sums: Sums, row: int) -> int:
+    """A place for wider numbers; what stands there is left over from earlier steps."""
+    place = -2 - int(sums.used[1])
+    sums.used[1] += 1
+    sums.places[row] = place
+    return place
+
+
+@compiled
+def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
+    """Add ``parts * factors``, rounded towards zero, to distinct rows; what goes beyond `MOST` is cut.
+
+    Args:
+        sums: places for as many rows as are touched.
+        rows: (n,); ``parts``: (at least n, d); ``factors``: (n,) one for each row. No product is beyond
+            `dptext.embeddings.dpsgd.recipe.CELLS`.
+    """
+    places, narrow, wide, _ = sums
+    for number in range(len(rows)):
+        if number + _ROWS_AHEAD < len(rows):
+            place = places[rows[number + _ROWS_AHEAD]]
+            if place >= 0:
+                prefetch(narrow, place)
+            elif place < NOWHERE:
+                prefetch(wide, -2 - place)
+        part, scale = parts[number], np.float32(factors[number])
+        if scale == 0.0:
+            continue
+        place = places[rows[number]]
+        if place == NOWHERE:
+            place = _begun(sums, rows[number])
+        if place >= 0:
+            row = narrow[place]
+            beyond = np.int32(0)
+            for axis in range(len(part)):
+                total = np.int32(np.int32(row[axis]) + np.int32(part[axis] * scale))
+                beyond |= np.int32(total ^ (total >> _SIGN))
+                row[axis] = np.int16(total)  # the lower 16 bits, where it does not fit
+            if beyond <= _NARROW:
+                continue
+            place = _widened(sums, rows[number])
+            into = wide[-2 - place]
+            for axis in range(len(part)):  # what stood there, again from the lower 16 bits
+                into[axis] = np.int16(np.int32(row[axis]) - np.int32(part[axis] * scale))
+        into = wide[-2 - place]
+        for axis in range(len(part)):
+            total = np.int32(into[axis] + np.int32(part[axis] * scale))
+            if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
+                total = _MOST
+            if total < _LEAST:
+                total = _LEAST
+            into[axis] = total
+
+
+@compiled
+def _get(sums: Sums, rows: Rows, cells: Cells) -> None:
+    for number in range(len(rows)):
+        cells_of(sums, rows[number], 0, cells.shape[1], cells[number])
+
+
+@compiled
+def _put(sums: Sums, rows: Rows, cells: Cells) -> None:
+    for number in range(len(rows)):
+        row, given = rows[number], cells[number]
+        least = most = np.int32(0)
+        for axis in range(len(given)):
+            least, most = min(least, given[axis]), max(most, given[axis])
+        place = sums.places[row]
+        if place >= NOWHERE and (least < -_NARROW or most > _NARROW):
+            place = _widened(sums, row)
+        elif place == NOWHERE:
+            place = _begun(sums, row)
+        if place >= 0:
+            narrow = sums.narrow[place]
+            for axis in range(len(given)):
+                narrow[axis] = np.int16(given[axis])
+        else:
+            sums.wide[-2 - place][:] = given

@@ -1,0 +1,81 @@
+"""What is added up does not depend on how it is kept: numbers of 16 bits, and of 32 where these are too few."""
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext.embeddings.dpsgd.recipe import CELLS, MOST
+from dptext.embeddings.dpsgd.sums import NOWHERE, Sums, add_cells
+
+ROWS, DIMENSION = 6, 9
+EDGES = [0, 1, -1, 2**15 - 1, -(2**15 - 1), 2**15, -(2**15), 2**16, CELLS, -CELLS, 12_345, -54_321]
+
+
+def plainly(total, parts):
+    """Added up in 64 bits, cut after each addition."""
+    return np.clip(total + np.trunc(parts.astype(np.float64)).astype(np.int64), -MOST, MOST)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    touched=st.lists(st.lists(st.integers(0, ROWS - 1), unique=True, max_size=ROWS), max_size=30),
+    scale=st.sampled_from([0, 1, 40, 3_000, 40_000, CELLS]),
+)
+def test_sums_are_those_of_64_bits(seed, touched, scale):
+    generator = np.random.default_rng(seed)
+    sums, expected = Sums.of(ROWS, ROWS, DIMENSION), np.zeros((ROWS, DIMENSION), dtype=np.int64)
+    for step in range(2):  # the second one finds what the first one left behind
+        for rows in touched:
+            parts = generator.integers(-scale, scale + 1, (len(rows), DIMENSION)).astype(np.float32)
+            edges = generator.random(parts.shape) < 0.1
+            parts[edges] = generator.choice(EDGES, parts.shape)[edges]
+            add_cells(sums, np.array(rows, dtype=np.int32), parts, np.ones(len(rows)))
+            expected[rows] = plainly(expected[rows], parts)
+        every = np.arange(ROWS, dtype=np.int32)
+        assert (sums.get(every) == expected).all()
+        assert sums.touched.tolist() == sorted({row for rows in touched for row in rows})
+        if step == 0:
+            sums.clear()
+            assert not sums.get(every).any()
+            expected[:] = 0
+
+
+def test_sums_are_cut_where_they_end():
+    sums, row = Sums.of(2, 2, DIMENSION), np.array([1], dtype=np.int32)
+    sums.put(row, np.full((1, DIMENSION), MOST - 5, dtype=np.int32))
+    add_cells(sums, row, np.full((1, DIMENSION), CELLS, dtype=np.float32), np.ones(1))
+    assert (sums.get(row) == MOST).all()
+
+
+def test_a_factor_of_0_touches_nothing():
+    sums, row = Sums.of(2, 2, DIMENSION), np.array([1], dtype=np.int32)
+    add_cells(sums, row, np.full((1, DIMENSION), np.nan, dtype=np.float32), np.zeros(1))
+    assert (sums.places == NOWHERE).all()
+
+
+def test_what_is_put_is_kept_in_as_few_bytes_as_it_needs():
+    sums, rows = Sums.of(4, 4, 2), np.arange(4, dtype=np.int32)
+    cells = np.array([[1, -2], [2**15 - 1, 0], [0, -(2**15)], [MOST, 3]], dtype=np.int32)
+    sums.put(rows, cells)
+    assert (sums.get(rows) == cells).all()
+    assert sums.used.tolist() == [2, 2]
+    sums.put(rows, cells[::-1].copy())
+    assert (sums.get(rows) == cells[::-1]).all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read as Linux says it")
+def test_memory_is_that_of_touched_rows():
+    """Pages that nobody has written to are not there."""
+    sums = Sums.of(40_000, 40_000, 500)
+    before = resident()
+    add_cells(sums, np.arange(1000, dtype=np.int32), np.ones((1000, 500), dtype=np.float32), np.ones(1000))
+    assert resident() - before < 4 * 2**20  # 1 MB was written to, of 40 and 80 that are reserved
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
