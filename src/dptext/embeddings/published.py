@@ -278,7 +278,7 @@ class DPUGC(Showing):
             pairs, whose = lots.draw()  # lines 3 to 5
             ends = np.arange(1, len(pairs) + 1)
             # lines 6 and 7
-            add_clipped(tables.matrix, offsets, pairs, ends, limits, True, scratch, tables.places, tables.sums)
+            add_clipped(tables.matrix, offsets, pairs, ends, limits, True, scratch, tables.sums)
             tables.descend(step, bits)  # lines 8 to 11
             users, samples = np.unique(whose, return_counts=True)
             taken_part[users] += 1
