@@ -103,6 +103,7 @@ papers: $(VENV)/dev.stamp
 	$(BIN)/python -m papers.tem.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpugc.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpugc.training --quick --data $(DATA)
+	$(BIN)/python -m papers.dpugc.personal --quick --data $(DATA)
 	$(BIN)/python -m papers.dpnr.experiment --quick --data $(DATA)
 	$(BIN)/python -m papers.dpnr.blogs --quick --data $(DATA)
 	$(BIN)/python -m papers.dptext.experiment --quick --data $(DATA)
