@@ -1,8 +1,9 @@
 """AG's news topics (Zhang, Zhao and LeCun 2015): the official test set, and the training rows that are at hand.
 
 The folder is laid out as its publishers lay it out: ``ag_news/test.csv`` and, where it is there, ``train.csv`` with all
-120,000 rows. In its place two public samples of it will do: ``alps_train_subset_10k_desc_only.tsv.gz`` (descriptions
-without their titles) and ``chimera_hf_train_sample_{train,validation}.parquet``.
+120,000 rows; one that lies elsewhere is named to `ag_news`. In its place two public samples of it will do:
+``alps_train_subset_10k_desc_only.tsv.gz`` (descriptions without their titles) and
+``chimera_hf_train_sample_{train,validation}.parquet``.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ _SAMPLES = ("chimera_hf_train_sample_train.parquet", "chimera_hf_train_sample_va
 Rows = Iterable[tuple[str, int]]
 
 
-def ag_news(data: Path) -> tuple[LabelledTexts, LabelledTexts]:
+def ag_news(data: Path, train: Path | None = None) -> tuple[LabelledTexts, LabelledTexts]:
     """(training, test) rows; training rows that stand in the test set, with or without its titles, are left out.
+
+    Args:
+        data: holds ``ag_news``.
+        train: a file of classes, titles and descriptions as ``train.csv`` has them; None: what is in the folder.
 
     Raises:
         DataError: a row that is none.
@@ -38,11 +43,13 @@ def ag_news(data: Path) -> tuple[LabelledTexts, LabelledTexts]:
     folder = data / "ag_news"
     test = list(_official(folder / "test.csv"))
     tested = [f"{title} {description}" for _, title, description in test]
-    if (folder / "train.csv").exists():
-        train = [(f"{title} {text}", label) for label, title, text in _official(folder / "train.csv")]
+    if train is None and (folder / "train.csv").exists():
+        train = folder / "train.csv"
+    if train is not None:
+        rows = [(f"{title} {text}", label) for label, title, text in _official(train)]
     else:
-        train = [*_described(folder / _DESCRIPTIONS), *(row for name in _SAMPLES for row in _sampled(folder / name))]
-    kept = without_overlap(train, [*tested, *(description for _, _, description in test)])
+        rows = [*_described(folder / _DESCRIPTIONS), *(row for name in _SAMPLES for row in _sampled(folder / name))]
+    kept = without_overlap(rows, [*tested, *(description for _, _, description in test)])
     return _labelled(kept), _labelled(zip(tested, (label for label, _, _ in test), strict=True))
 
 

@@ -40,6 +40,10 @@ class Corpus:
         """The share of the most frequent class among those tested: what whoever sees no vector reaches."""
         return float(np.bincount(self.test_labels).max() / self.test_labels.size)
 
+    def times(self, texts: int) -> int:
+        """How often each training text has to be there for about so many."""
+        return max(1, round(texts / len(self.train)))
+
     @property
     def digest(self) -> str:
         found = hashlib.sha256()
@@ -83,29 +87,16 @@ def read(path: Path) -> Corpus:
         return Corpus(train, found["train_labels"], test, found["test_labels"])
 
 
+@lru_cache(maxsize=1)
 def repeated(corpus: Corpus, texts: int) -> Corpus:
     """Each training text so many times that an epoch has about as many steps as one of so many texts."""
-    times = max(1, round(texts / len(corpus.train)))
+    times = corpus.times(texts)
+    if times == 1:
+        return corpus
     rows = np.tile(np.arange(len(corpus.train)), times)
     return replace(corpus, train=corpus.train.take(rows), train_labels=corpus.train_labels[rows])
 
 
 def masked(texts: Buckets, mu: float, bits: RandomBits) -> Buckets:
-    """Each word masked with chance mu; no n-gram is left of which a word is masked (what `NGrams.of_words` does).
-
-    A text of w words has its w words first and then its w - 1 pairs.
-    """
-    lengths = texts.lengths
-    words = (lengths + 1) // 2
-    kept = bits.uniform(int(words.sum())) > mu
-    ends = np.cumsum(words)
-    found = np.zeros(texts.values.size, dtype=bool)
-    first = texts.starts[:-1]
-    place = np.arange(ends[-1]) - np.repeat(ends - words, words)  # of each word in its text
-    found[np.repeat(first, words) + place] = kept
-    pair = place > 0
-    both = kept & np.concatenate([[False], kept[:-1]])
-    found[(np.repeat(first + words, words) + place - 1)[pair]] = both[pair]
-    left = np.add.reduceat(np.concatenate([found, [False]]).astype(np.int64), texts.starts)[:-1]
-    left[lengths == 0] = 0
-    return Buckets(texts.values[found], np.concatenate([[0], np.cumsum(left)]))
+    """Each word masked with chance mu; no n-gram is left of which a word is masked."""
+    return NGRAMS.masked(texts, bits.uniform(int(NGRAMS.words_in(texts).sum())) > mu)

@@ -1,6 +1,6 @@
 """Noisy representations as a later study reproduced them (paper 004, DPNR), at their true price. See README.md.
 
-Command: ``python -m papers.dpnr.experiment [--data ../shared/data] [--quick] [--report]``
+Command: ``python -m papers.dpnr.experiment [--data ../shared/data] [--ag-news FILE] [--yelp FILE] [--quick]``
 
 Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
 """
@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from papers.ag_news import ag_news
-from papers.data_sets import LabelledTexts
 from papers.dpnr.corpus import prepare, read
 from papers.dpnr.report import write_report
-from papers.dpnr.servers import SCHEDULES, measure, measure_as_printed
-from papers.hub import ON_THE_HUB, from_hub
-from papers.imdb import reviews
-from papers.running import say
+from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, measure, measure_as_printed, measure_both
+from papers.dpnr.sets import AS_LARGE, IMDB, PRINTED_AS, SETS, Sources
+from papers.running import options_of, say
 
 from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("study", "printed", "ours", "epochs")
-LOCAL = ("AG News", "IMDb")
-PRINTED = ("AG News", "Yelp")
+PARTS = ("study", "printed", "dropout", "ours", "epochs")
 
 
 @dataclass(frozen=True)
@@ -70,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if not options.report:
         plan = QUICK if options.quick else Plan()
+        plan = replace(plan, runs=plan.runs[: options.runs])
         for part in options.parts:
             for name in options.sets:
                 Run(plan, name, options).part(part)
@@ -82,10 +77,11 @@ class Run:
 
     def __init__(self, plan: Plan, name: str, options: argparse.Namespace) -> None:
         self.plan, self.name, self.options = plan, name, options
-        source = partial(from_hub, name) if options.hub else partial(_LOADERS[name], options.data)
+        source = partial(options.sources.read, name, least=plan.train_rows if name == AS_LARGE else 0)
         work = options.out / "work"
         self.file = prepare(name, source, work, train_rows=plan.train_rows, test_rows=plan.test_rows)
         corpus = read(self.file)
+        self.is_as_large = corpus.times(plan.train_rows) == 1
         self.constants = {
             "texts": corpus.digest,
             "trained": len(corpus.train),
@@ -95,15 +91,18 @@ class Run:
         }
 
     def part(self, name: str) -> None:
-        if name == "printed" and self.name not in PRINTED:
+        """A part of the experiment; what the study's texts are trained on twice for is one with its rows otherwise."""
+        is_printed = self.name in PRINTED_AS
+        if name == "printed" and (not is_printed or self.is_as_large):
             return
-        parts = {"study": self.study, "printed": self.as_printed, "ours": self.ours, "epochs": self.epochs}
-        settings = parts[name]()
+        parts = {"study": self.study, "printed": self.as_printed, "dropout": self.dropout}
+        settings = (parts | {"ours": self.ours, "epochs": self.epochs})[name]()
         users = self.plan.our_epsilons if name == "ours" else self.plan.epsilons
-        mus = self.plan.mus if name in ("study", "printed") else ()
+        mus = self.plan.mus if name in ("study", "printed", "dropout") else ()
         cell: Any = partial(measure, file=self.file, users=users, mus=mus)
-        if name == "printed":
-            cell = partial(measure_as_printed, file=self.file, users=users, mus=mus, texts=self.plan.train_rows)
+        if name == "printed" or (name == "study" and is_printed and self.is_as_large):
+            function = measure_as_printed if name == "printed" else measure_both
+            cell = partial(function, file=self.file, users=users, mus=mus, texts=self.plan.train_rows)
         sweep(
             cell,
             settings,
@@ -133,6 +132,16 @@ class Run:
             found += [self._server(mechanism, dimension, "robust", epsilon) for epsilon in self.plan.epsilons]
         return found
 
+    def dropout(self) -> list[dict[str, Any]]:
+        """What the study suggests: servers that mask words while they train, as their users do at `DROPOUT_AT`."""
+        found = []
+        for mu in self.plan.mus:
+            for dimension in self.plan.dimensions:
+                server = partial(self._server, "DPNR", dimension)
+                servers = [server("plain"), server("robust", DROPOUT_AT), server("adaptive")]
+                found += [each | {"word_dropout": mu} for each in servers]
+        return found
+
     def ours(self) -> list[dict[str, Any]]:
         """Mechanisms with a proof, robust at the users' epsilon, and plain."""
         found = []
@@ -142,13 +151,17 @@ class Run:
         return found
 
     def epochs(self) -> list[dict[str, Any]]:
-        """What its authors propose to look at: more epochs, other schedules; in the larger of their dimensions."""
+        """What its authors propose to look at: more epochs, other schedules; in the larger of their dimensions.
+
+        A server that is one of `study` is not trained again: the table takes its row from there.
+        """
         plan, found = self.plan, []
-        for epochs in plan.more_epochs if self.name == "AG News" else plan.more_epochs_of_reviews:
+        for epochs in plan.more_epochs_of_reviews if self.name == IMDB else plan.more_epochs:
             server = partial(self._server, "DPNR", max(plan.dimensions), epochs=epochs)
             found += [server("plain"), *(server("robust", epsilon) for epsilon in plan.robust_at)]
             found += [server("adaptive", schedule=schedule) for schedule in SCHEDULES]
-        return found
+        there = self._trainings("DPNR", plan.dimensions)
+        return [each for each in found if each not in there]
 
     def _server(
         self,
@@ -172,35 +185,23 @@ class Run:
         }
 
 
-def _imdb(data: Path) -> tuple[LabelledTexts, LabelledTexts]:
-    found = list(reviews(data))
-    parts = [[each for each in found if each.train is train] for train in (True, False)]
-    train, test = (
-        LabelledTexts(tuple(each.text for each in part), np.array([each.positive for each in part], dtype=np.intp))
-        for part in parts
-    )
-    return train, test
-
-
-_LOADERS = {"AG News": ag_news, "IMDb": _imdb}
-
-
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Noisy representations: what they are good for at their true price.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of ag_news/ and imdb_acl/")
-    parser.add_argument("--hub", action="store_true", help="whole sets from the Hugging Face hub in place of --data")
-    parser.add_argument("--sets", nargs="+", choices=tuple(ON_THE_HUB), default=None, help="Yelp needs --hub")
+    parser.add_argument("--ag-news", type=Path, help="AG News' train.csv: class, title, description")
+    parser.add_argument("--yelp", type=Path, help="Yelp polarity's train.csv: class, review; test.csv beside it")
+    parser.add_argument("--hub", action="store_true", help="whole sets from the Hugging Face hub in place of files")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=None)
     parser.add_argument("--quick", action="store_true", help="few rows, two runs: does it run?")
     parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--runs", type=int, default=None, help="the first so many of five runs: others add to them")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=None)
-    options = parser.parse_args(arguments)
-    options.sets = options.sets or (tuple(ON_THE_HUB) if options.hub else LOCAL)
-    if not options.hub and not set(options.sets) <= set(LOCAL):
-        parser.error(f"without --hub there are {', '.join(LOCAL)}")
-    options.readme = HERE / "README.md" if options.out is None else None
-    options.out = options.out or HERE / ("quick" if options.quick else "results")
+    options = options_of(parser, arguments, HERE)
+    options.sources = Sources(options.data, ag_news=options.ag_news, yelp=options.yelp, hub=options.hub)
+    options.sets = options.sets or options.sources.there
+    if missing := options.sources.missing(options.sets):
+        parser.error(f"nothing is named to read {', '.join(missing)} from: --ag-news, --yelp or --hub does")
     return options
 
 

@@ -79,7 +79,8 @@ def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
     axes.set_xlim(0.9, _LARGEST)
     axes.set_xticks(ticks := [2**power for power in range(9)], [str(each) for each in ticks])
     axes.grid(visible=True, color="0.93", linewidth=0.6)
-    axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
+    if axes.get_legend_handles_labels()[0]:  # none where every server was trained once
+        axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, frameon=False)
 
 
 def _no_noise(axes: Any, rows: Rows) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from papers.dpnr.figure import draw
-from papers.dpnr.printed import CLEAN, TRAININGS, printed
+from papers.dpnr.printed import CLEAN, ROWS, TRAININGS, printed
 from papers.dpnr.results import Rows, at_true_epsilon, decided, reproduced
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, true_epsilon
+from papers.dpnr.sets import AG_NEWS, AS_LARGE, PRINTED_AS, SETS
 from papers.running import write_between
 
 from dptext.errors import DataError
@@ -20,13 +21,13 @@ from dptext.evaluation.mismatch import Mismatch
 __all__ = ["write_report"]
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
-SETS = ("AG News", "IMDb", "Yelp")
-PARTS = ("study", "printed", "ours", "epochs")
+PARTS = ("study", "printed", "dropout", "ours", "epochs")
 PUBLISHED = "DPNR"
+_EMPTY = "-"  # a number that there is none of: neither printed nor measured
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
-    """``tables.md`` and ``figure.png`` beside the rows; the tables also between the marks of a README.
+    """``tables.md`` and ``figure.png`` beside the rows; the tables that matter most also between marks of a README.
 
     Raises:
         DataError: there are no rows.
@@ -35,71 +36,134 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     found = {name: parts for name, parts in found.items() if parts}
     if not found:
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
-    sections: list[str] = []
-    for name, parts in found.items():
-        constants = next(iter(parts.values())).constants
-        sections.append(
-            f"### {name}\n\n{constants['trained']:,} public training texts, {constants['tested']:,} tested, "
-            f"{constants['classes']} classes; **majority class {constants['majority']:.3f}**."
-        )
-        if "study" in parts:
-            sections += [study_table(parts["study"], name, each) for each in parts["study"].values("dimension")]
-        if "printed" in parts:
-            rows = parts["printed"]
-            sections += [
-                study_table(rows, name, each, title="nearer to how the study seems to have done it (below)")
-                for each in rows.values("dimension")
-            ]
-        if "study" in parts:
-            rows = parts["study"]
-            sections += [one_scalar_table(rows), mismatch_table(rows, PUBLISHED, max(rows.values("dimension")))]
-        if "ours" in parts:
-            rows = parts["ours"]
-            sections += [
-                ours_table(rows, parts.get("study")),
-                mismatch_table(rows, "PrivUnit", min(rows.values("dimension"))),
-            ]
-        if "epochs" in parts:
-            sections.append(epochs_table(parts["epochs"]))
+    whole, brief = [], []
+    for name in SETS:
+        sections = _sections(name, found[name]) if name in found else _not_run(name)
+        # samples of a set that is there as large as the study's: what was done with them alone
+        is_sample = name == AG_NEWS and AS_LARGE in found
+        whole += [text for _, text in sections]
+        brief += [text for part, text in sections if part not in ("more", *(["study"] if is_sample else []))]
     every = [rows for parts in found.values() for rows in parts.values()]
     seconds, cells = sum(rows.seconds for rows in every), sum(len(rows.rows) for rows in every)
-    sections.append(f"{cells:,} cells took {seconds / 3600:.1f} hours of one core.")
-    text = "\n\n".join(filter(None, sections)) + "\n"
-    (out / "tables.md").write_text(text, encoding="utf-8")
-    write_between(readme, START, END, text)
+    took = f"{cells:,} cells took {seconds / 3600:.1f} hours of one core that was shared with others."
+    (out / "tables.md").write_text(_text([*whole, took]), encoding="utf-8")
+    write_between(readme, START, END, _text([*brief, took]))
     draw(found, out / "figure.png")
 
 
-def study_table(rows: Rows, data: str, dimension: int, *, title: str = "the study's rows") -> str:
-    """A half of figure 7 or 8: our number [interval], the printed one, and a star where it is not what ours expect."""
+def _sections(name: str, parts: Mapping[str, Rows]) -> list[tuple[str, str]]:
+    """The tables of a set, each with its part; ``more`` is in ``tables.md`` only."""
+    constants = next(iter(parts.values())).constants
+    head = (
+        f"### {name}\n\n{constants['trained']:,} public training texts, {constants['tested']:,} tested, "
+        f"{constants['classes']} classes; **majority class {constants['majority']:.3f}**."
+    )
+    sections = [("head", head)]
+    study = parts.get("study")
+    if study is not None:
+        sections += [("study", study_table(study, name, each)) for each in study.values("dimension")]
+    as_printed = parts.get("printed")
+    if as_printed is None and study is not None and study.has_token_masks:
+        as_printed = study.with_token_masks()
+    if as_printed is not None:
+        nearer = "nearer to how the study seems to have done it"
+        sections += [
+            ("study", study_table(as_printed, name, each, title=nearer)) for each in as_printed.values("dimension")
+        ]
+    if "dropout" in parts and study is not None:
+        rows = parts["dropout"]
+        sections += [("dropout", dropout_table(rows, study, each)) for each in rows.values("dimension")]
+    if study is not None:
+        sections += [("scalar", one_scalar_table(study))]
+        sections += [("more", mismatch_table(study, PUBLISHED, max(study.values("dimension"))))]
+    if "ours" in parts:
+        rows = parts["ours"]
+        sections += [("ours", ours_table(rows, study))]
+        sections += [("more", mismatch_table(rows, "PrivUnit", min(rows.values("dimension"))))]
+    if "epochs" in parts:
+        rows = parts["epochs"]
+        largest = {"mechanism": PUBLISHED, "dimension": rows.values("dimension")[0]}
+        sections += [("epochs", epochs_table(rows.and_of(study, **largest)))]
+    return sections
+
+
+def _not_run(name: str) -> list[tuple[str, str]]:
+    """A set of the study that nothing was run on: its printed numbers all the same."""
+    data = PRINTED_AS.get(name)
+    if data is None or name == AS_LARGE:
+        return []
+    why = f"### {name}\n\nNot run: no file of it is at hand (`--{name.lower()} FILE` or `--hub` runs it)."
+    return [("head", why), *(("study", study_table(None, name, each)) for each in (32, 64))]
+
+
+def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "the study's rows") -> str:
+    """A half of figure 7 or 8: our number [interval], the printed one, and a star where it is not what ours expect.
+
+    Of None there are the printed numbers alone.
+    """
+    data = PRINTED_AS.get(name, "")
     lines = [["", "claimed epsilon", "true epsilon", *(f"{each} (printed)" for each in TRAININGS), "majority class"]]
     lines.append(["---"] * len(lines[0]))
-    clean = _spelled(_server(rows, "clean", dimension, "plain"))
-    if (data, dimension) in CLEAN:
-        clean += f" ({CLEAN[data, dimension]:.2f})"
-    lines.append(["no noise", "", "inf", clean, "", "", f"{rows.constants['majority']:.3f}"])
-    counted = [0, 0]
-    for name in rows.names[1:]:
-        kind, _, number = name.partition(" ")
-        epsilon = float(number) if kind == "epsilon" else DROPOUT_AT
-        line = ["" if kind == "epsilon" else f"mu {number}", f"{epsilon:g}", _true(PUBLISHED, epsilon, dimension)]
-        for training in TRAININGS:
-            runs = _runs(rows, name, dimension, training, epsilon)
-            theirs = printed(data, dimension, training, name)
-            cell = _spelled(mean_over_runs(runs) if len(runs) > 1 else None)
-            if theirs is not None and len(runs) > 1:
-                expected = reproduced(runs, theirs)
-                counted = [counted[0] + expected, counted[1] + 1]
-                cell += f" ({theirs:.2f})" if expected else f" ({theirs:.2f}\\*)"
-            line.append(cell)
-        lines.append([*line, f"{rows.constants['majority']:.3f}"])
+    counted: list[bool] = []
+
+    def cell(number: str, training: str, epsilon: float, theirs: float | None) -> str:
+        runs = [] if rows is None else _runs(rows, number, dimension, training, epsilon)
+        if len(runs) < 2:
+            return _EMPTY if theirs is None else f"not run (printed {theirs:.2f})"
+        said = _spelled(mean_over_runs(runs))
+        if theirs is None:
+            return said
+        counted.append(reproduced(runs, theirs))
+        return f"{said} ({theirs:.2f})" if counted[-1] else f"{said} ({theirs:.2f}\\*)"
+
+    majority = _EMPTY if rows is None else f"{rows.constants['majority']:.3f}"
+    clean = cell("clean", "plain", math.nan, CLEAN.get((data, dimension)))
+    lines.append(["no noise", "", "inf", clean, _EMPTY, cell("clean", "adaptive", math.nan, None), majority])
+    for number in rows.names[1:] if rows is not None else ROWS:
+        kind, _, value = number.partition(" ")
+        epsilon = float(value) if kind == "epsilon" else DROPOUT_AT
+        line = ["" if kind == "epsilon" else f"mu {value}", f"{epsilon:g}", _true(PUBLISHED, epsilon, dimension)]
+        line += [cell(number, each, epsilon, printed(data, dimension, each, number)) for each in TRAININGS]
+        lines.append([*line, majority])
     said = (
-        f" {counted[0]} of {counted[1]} printed numbers are what these runs lead one to expect of five others (95%); a "
-        "star marks the others."
-        if counted[1]
+        f" {sum(counted)} of {len(counted)} printed numbers are what these runs lead one to expect of five others "
+        "(95%); a star marks the others."
+        if counted
+        else ""
+        if data
         else " The study has no numbers for this set."
     )
     return f"**DPNR, d = {dimension}**, {title}.{said}\n\n{_joined(lines)}"
+
+
+def dropout_table(rows: Rows, study: Rows, dimension: int) -> str:
+    """Servers that mask words while they train, for users who mask as many; the study's servers do not."""
+    kinds = [(training, DROPOUT_AT if training == "robust" else None) for training in TRAININGS]
+    lines = [["mu of users", "claimed epsilon", "true epsilon"]]
+    for training, epsilon in kinds:
+        label = training if epsilon is None else f"{training} at {epsilon:g}"
+        lines[0] += [f"{label}, masks too", "less without masks"]
+    lines[0].append("majority class")
+    lines.append(["---"] * len(lines[0]))
+    for mu in rows.values("word_dropout"):
+        line = [f"{mu:g}", f"{DROPOUT_AT:g}", _true(PUBLISHED, DROPOUT_AT, dimension)]
+        for training, epsilon in kinds:
+            server = {"mechanism": PUBLISHED, "dimension": dimension, "training": training, "epsilon": epsilon}
+            masked = rows.by_seed(f"mu {mu:g}", word_dropout=mu, **server)
+            whole = study.by_seed(f"mu {mu:g}", **server)
+            both = sorted(masked.keys() & whole.keys())
+            if len(both) < 2:
+                line += ["not run", "not run"]
+                continue
+            less = mean_over_runs([masked[seed] - whole[seed] for seed in both])
+            line += [_spelled(mean_over_runs(list(masked.values())))]
+            line += [f"{less.value:+.3f} [{less.low:+.3f}, {less.high:+.3f}]"]
+        lines.append([*line, f"{rows.constants['majority']:.3f}"])
+    return (
+        f"**Words masked while the server trains** (DPNR, d = {dimension}), at the users' mu; *less without masks*: "
+        "the same seeds without, run by run. True epsilon is the same with and without: masks take nothing off it for "
+        f"two texts, and the server's texts are public.\n\n{_joined(lines)}"
+    )
 
 
 def one_scalar_table(rows: Rows) -> str:
@@ -167,7 +231,8 @@ def ours_table(rows: Rows, study: Rows | None) -> str:
         for mechanism, each in kinds:
             robust = rows.mean(name, mechanism=mechanism, dimension=each, training="robust", epsilon=epsilon)
             plain = rows.mean(name, mechanism=mechanism, dimension=each, training="plain")
-            cells.append(f"{_spelled(robust)}{'' if plain is None else f' / {plain.value:.3f}'}")
+            shown = "not run" if robust is None else _spelled(robust)
+            cells.append(f"{shown} / {'not run' if plain is None else f'{plain.value:.3f}'}")
         decision = "" if clean is None else f"{decided(clean, epsilon, rows.constants['classes']):.3f}"
         lines.append([f"{epsilon:g}", *cells, decision, f"{rows.constants['majority']:.3f}"])
     text = (
@@ -199,23 +264,25 @@ def epochs_table(rows: Rows) -> str:
     names, dimension = _epsilons(rows), rows.values("dimension")[0]
     lines = [["epochs", "training", "no noise", *(f"{_number(name):g}" for name in names)]]
     lines.append(["---"] * len(lines[0]))
-    for epochs in rows.values("epochs"):
+    for epochs in sorted(rows.values("epochs")):
         for training, epsilon, schedule in _kinds(rows):
             settings = {"epochs": epochs, "training": training, "epsilon": epsilon, "schedule": schedule}
             means = [rows.mean(name, **settings) for name in ("clean", *names)]
             label = training if epsilon is None else f"{training} at {epsilon:g}"
             if any(means):
-                lines.append([str(epochs), schedule or label, *(f"{each.value:.3f}" if each else "" for each in means)])
+                lines.append(
+                    [str(epochs), schedule or label, *(f"{each.value:.3f}" if each else _EMPTY for each in means)]
+                )
     lines.append(["", "majority class", *[f"{rows.constants['majority']:.3f}"] * (1 + len(names))])
     best = [
         f"{_number(name):g}: {label} ({value:.3f})"
         for name in names
-        for value, label in [max((row.value, label) for label, row in _labelled(rows, name))]
+        if (means := [(row.value, label) for label, row in _labelled(rows, name)])
+        for value, label in [max(means)]
     ]
-    return (
-        f"**More epochs, other schedules** (DPNR, d = {dimension}; users at claimed epsilons). Best for users at "
-        f"{'; '.join(best)}.\n\n{_joined(lines)}"
-    )
+    said = f" Best for users at {'; '.join(best)}." if best else ""
+    title = f"**More epochs, other schedules** (DPNR, d = {dimension}; users at claimed epsilons)."
+    return f"{title}{said}\n\n{_joined(lines)}"
 
 
 def _kinds(rows: Rows) -> list[tuple[str, float | None, str | None]]:
@@ -264,6 +331,10 @@ def _true(mechanism: str, epsilon: float, dimension: int) -> str:
 
 def _spelled(estimate: Estimate | None) -> str:
     return "" if estimate is None else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _text(sections: list[str]) -> str:
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 def _joined(lines: list[list[str]]) -> str:

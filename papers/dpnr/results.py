@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.dpnr.servers import true_epsilon
+from papers.dpnr.servers import TOKEN, true_epsilon
 
 from dptext.estimates import Estimate, mean_over_runs
 from dptext.evaluation.sweep import read_sweep
@@ -35,7 +37,33 @@ class Rows:
     @property
     def names(self) -> list[str]:
         """Of the numbers, in their order."""
-        return list(self.rows[0].numbers)
+        return [name for name in self.rows[0].numbers if not name.startswith(TOKEN)]
+
+    @property
+    def has_token_masks(self) -> bool:
+        return any(name.startswith(TOKEN) for name in self.rows[0].numbers)
+
+    def with_token_masks(self) -> Rows:
+        """The rows with masks as the study's numbers suggest (`papers.dpnr.servers.measure_both`) for the others."""
+        found = copy(self)
+        numbers = [
+            row.numbers | {name: row.numbers.get(TOKEN + name, value) for name, value in row.numbers.items()}
+            for row in self.rows
+        ]
+        found.rows = tuple(replace(row, numbers=each) for row, each in zip(self.rows, numbers, strict=True))
+        return found
+
+    def and_of(self, other: Rows | None, **settings: Any) -> Rows:
+        """These rows and those of another part that have these settings and are not among them."""
+        found = copy(self)
+        there = {(tuple(row.settings.items()), row.seed) for row in self.rows}
+        more = () if other is None else other.rows
+        found.rows = self.rows + tuple(
+            row
+            for row in more
+            if settings.items() <= row.settings.items() and (tuple(row.settings.items()), row.seed) not in there
+        )
+        return found
 
     def values(self, name: str) -> list[Any]:
         """Of a setting, as they came."""
@@ -44,6 +72,10 @@ class Rows:
     def runs(self, number: str, **settings: Any) -> list[float]:
         """A number of a server, for each run that is done."""
         return [row.numbers[number] for row in self.rows if settings.items() <= row.settings.items()]
+
+    def by_seed(self, number: str, **settings: Any) -> dict[int, float]:
+        """The same with the seed of each."""
+        return {row.seed: row.numbers[number] for row in self.rows if settings.items() <= row.settings.items()}
 
     def mean(self, number: str, **settings: Any) -> Estimate | None:
         """Its mean; None with fewer than two runs."""

@@ -26,14 +26,17 @@ __all__ = [
     "DELTA",
     "DROPOUT_AT",
     "SCHEDULES",
+    "TOKEN",
     "measure",
     "measure_as_printed",
+    "measure_both",
     "randomizer",
     "true_epsilon",
 ]
 
 DELTA = 1e-5
 DROPOUT_AT = 4.0  # the epsilon at which the study varies mu
+TOKEN = "token "  # before the names of numbers of n-grams that became a token
 SCHEDULES: dict[str, Any] = {
     "noise-rises-1/n": None,
     "noise-rises-10/n": None,
@@ -69,7 +72,7 @@ def measure(
 
     Args:
         settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (the server's; None where it knows none),
-            ``epochs``, ``schedule``.
+            ``epochs``, ``schedule``; perhaps ``word_dropout``, the share of words masked in training.
         seed: of training, and of what users send.
         file: of the data set, see `papers.dpnr.corpus.prepare`.
         users: epsilons that users ask for.
@@ -117,6 +120,25 @@ def measure_as_printed(
     return found
 
 
+def measure_both(
+    settings: Mapping[str, Any],
+    seed: int,
+    *,
+    file: Path,
+    users: tuple[float, ...],
+    mus: tuple[float, ...],
+    texts: int,
+) -> dict[str, float]:
+    """`measure`, and under `TOKEN` ``mu ...`` the same server with the masks of `measure_as_printed`.
+
+    For a set with as many texts as the study had, of which none has to be repeated.
+    """
+    known: dict[str, Any] = {"file": file, "mus": mus}
+    as_printed = measure_as_printed(settings, seed, users=(), texts=texts, **known)
+    found = measure(settings, seed, users=users, **known)
+    return found | {f"{TOKEN}{name}": value for name, value in as_printed.items() if name.startswith("mu ")}
+
+
 def _means_with_a_token(server: SplitClassifier, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
     """Mean vectors of which each n-gram's is, with chance mu, that of the token."""
     kept = np.concatenate([[0], np.cumsum(found := bits.uniform(texts.values.size) > mu)])
@@ -130,6 +152,12 @@ def _means_with_a_token(server: SplitClassifier, texts: Buckets, token: Floats, 
 
 def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClassifier:
     """The server that the settings ask for, with the study's constants."""
+    return _trained(corpus, tuple(settings.items()), seed)
+
+
+@lru_cache(maxsize=1)  # for two measurements of one server
+def _trained(corpus: Corpus, given: tuple[tuple[str, Any], ...], seed: int) -> SplitClassifier:
+    settings = dict(given)
     schedule = settings["schedule"] or "noise-rises-10/n"
     made = SCHEDULES[schedule]
     server = SplitClassifier(
@@ -139,6 +167,7 @@ def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClas
         schedule=schedule if made is None else made(settings["epochs"]),
         ngrams=NGRAMS.most,
         buckets=NGRAMS.buckets,
+        word_dropout=settings.get("word_dropout", 0.0),
         epochs=settings["epochs"],
         seed=seed,
     )

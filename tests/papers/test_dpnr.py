@@ -3,6 +3,7 @@
 import gzip
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,8 +22,10 @@ PAPERS = (
     "dpnr.report",
     "dpnr.results",
     "dpnr.servers",
+    "dpnr.sets",
     "ag_news",
     "hub",
+    "yelp_polarity",
 )
 pytest.importorskip("torch")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -89,6 +92,31 @@ def test_the_full_set_is_taken_where_it_is_there(papers, data, tmp_path):
     (folder / "test.csv").unlink()
     with pytest.raises(StorageError, match="cannot read"):
         papers.ag_news.ag_news(tmp_path)
+
+
+def test_yelps_own_files_are_read(papers, tmp_path):
+    (tmp_path / "train.csv").write_text('"1","bad, ""bad""\\nplace"\n"2","good"\n')
+    (tmp_path / "test.csv").write_text('"2","fine"\n')
+    train, test = papers.yelp_polarity.yelp_polarity(tmp_path / "train.csv")
+    assert train.texts == ('bad, "bad" place', "good")
+    assert (train.labels.tolist(), test.labels.tolist()) == ([0, 1], [1])
+    (tmp_path / "test.csv").write_text('"5","fine"\n')
+    with pytest.raises(DataError, match=r"test.csv: expected a class, 1 or 2, and a review in each row"):
+        papers.yelp_polarity.yelp_polarity(tmp_path / "train.csv")
+    (tmp_path / "test.csv").unlink()
+    with pytest.raises(StorageError, match="cannot read"):
+        papers.yelp_polarity.yelp_polarity(tmp_path / "train.csv")
+
+
+def test_which_sets_there_are(papers, data, tmp_path):
+    sources, there = papers.sets.Sources, tmp_path / "train.csv"
+    there.write_text('"1","a","b c"\n')
+    assert sources(tmp_path).there == ("AG News", "IMDb")
+    assert sources(tmp_path, ag_news=there, yelp=there).there == ("AG News 28,500", "Yelp", "IMDb")
+    assert sources(tmp_path, ag_news=there).missing(["AG News", "AG News 28,500", "Yelp"]) == ["Yelp"]
+    assert sources(tmp_path, hub=True).missing(["AG News", "Yelp"]) == ["AG News"]
+    with pytest.raises(DataError, match="expected 3 training texts of AG News that are not tested, got 1"):
+        sources(data, ag_news=there).read("AG News 28,500", least=3)
 
 
 def test_a_hub_gives_the_same_kind_of_rows(papers, monkeypatch):
@@ -172,6 +200,35 @@ def test_it_runs_and_says_what_it_found(out):
     assert json.loads(again[1])["numbers"].keys() == rows[1]["numbers"].keys()
 
 
+def test_servers_that_mask_words_stand_beside_those_that_do_not(out):
+    rows = [json.loads(line) for line in (out / "dropout AG News.jsonl").read_text().splitlines()[1:]]
+    assert {row["settings"]["word_dropout"] for row in rows} == {0.3}
+    assert {row["settings"]["training"] for row in rows} == {"plain", "robust", "adaptive"}
+    text = (out / "tables.md").read_text()
+    assert "| 0.3 | 4 | 128 |" in text
+    assert "True epsilon is the same with and without" in text
+
+
+def test_what_was_not_run_stands_there_as_printed(out):
+    text = (out / "tables.md").read_text()
+    assert "not run (printed 0.88)" in text  # of Yelp, which nothing was read from
+
+
+def test_a_set_as_large_as_the_studys_has_both_masks_in_a_row(papers, data, tmp_path, monkeypatch):
+    small = replace(papers.experiment.QUICK, train_rows=60, epsilons=(4.0,), runs=(1,))
+    monkeypatch.setattr(papers.experiment, "QUICK", small)
+    lines = [f'"{label + 1}","no {n}","{text}"' for n, (text, label) in enumerate(news(60, 2))]
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
+    options = ["--data", str(data), "--ag-news", str(tmp_path / "train.csv"), "--quick", "--out", str(tmp_path)]
+    papers.experiment.main([*options, "--sets", "AG News 28,500", "--parts", "study", "printed"])
+    assert not (tmp_path / "printed AG News 28,500.jsonl").exists()
+    rows = papers.results.Rows(tmp_path / "study AG News 28,500.jsonl")
+    assert rows.names == ["clean", "epsilon 4", "mu 0.3"]
+    numbers, others = rows.rows[0].numbers, rows.with_token_masks().rows[0].numbers
+    assert others["mu 0.3"] == numbers["token mu 0.3"]
+    assert others["epsilon 4"] == numbers["epsilon 4"]
+
+
 def test_texts_are_repeated_to_as_many_as_there_should_be(papers):
     texts = papers.corpus.NGRAMS.of(["a b", "c"])
     corpus = papers.corpus.Corpus(texts, np.array([0, 1]), texts, np.array([0, 1]))
@@ -204,4 +261,4 @@ def test_nothing_to_report_and_sets_that_are_not_there(papers, tmp_path, capsys)
         papers.experiment.main(["--report", "--out", str(tmp_path)])
     with pytest.raises(SystemExit):
         papers.experiment.main(["--sets", "Yelp", "--out", str(tmp_path)])
-    assert "without --hub there are AG News, IMDb" in capsys.readouterr().err
+    assert "nothing is named to read Yelp from: --ag-news, --yelp or --hub does" in capsys.readouterr().err

@@ -159,3 +159,21 @@ def test_words_are_folded():
 def test_arguments_of_n_grams_are_checked(options):
     with pytest.raises(ParameterError, match="must be an integer from 1 to"):
         NGrams(**options)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_masks_on_hashed_texts_are_those_on_words(most):
+    ngrams = NGrams(most=most, buckets=1 << 20)
+    texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
+    hashed = ngrams.of(texts)
+    assert ngrams.words_in(hashed).tolist() == [len(ngrams.words_of(text)) for text in texts]
+    for share in (0.0, 0.4, 1.0):
+        kept = np.random.default_rng(1).random(13 * 8) >= share
+        left = iter(kept)
+        words = [[word if next(left) else None for word in ngrams.words_of(text)] for text in texts]
+        found, expected = ngrams.masked(hashed, kept), ngrams.of_words(words)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.starts.tolist() == expected.starts.tolist()
+    assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0
+    with pytest.raises(ParameterError, match="kept must say of each of 104 words"):
+        ngrams.masked(hashed, kept[:-1])

@@ -66,6 +66,17 @@ def test_the_promise_is_the_randomizers_and_says_what_is_public(split):
 
 
 @pytest.mark.usefixtures("same_draws")
+def test_words_are_masked_in_training_and_the_promise_stays(split):
+    masked, again = (SplitClassifier(STRONG, **SMALL, word_dropout=0.2).fit(TEXTS, LABELS) for _ in range(2))
+    np.testing.assert_array_equal(again.release_.encoder.matrix, masked.release_.encoder.matrix)
+    assert (split.release_.encoder.matrix != masked.release_.encoder.matrix).any()
+    assert masked.score(TEXTS, LABELS) > 0.9
+    assert masked.release_.statement.guarantee == split.release_.statement.guarantee
+    with pytest.raises(ParameterError, match="word_dropout must be"):
+        SplitClassifier(STRONG, word_dropout=1.0).fit(TEXTS, LABELS)
+
+
+@pytest.mark.usefixtures("same_draws")
 def test_the_devices_part_is_an_encoder_for_other_noise(split, tmp_path):
     bag = split.release_.encoder
     assert isinstance(bag, EmbeddingBag)

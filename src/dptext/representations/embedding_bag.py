@@ -108,6 +108,42 @@ class NGrams:
         """
         return Buckets.of([self._row(words) for words in texts])
 
+    def words_in(self, texts: Buckets) -> Rows:
+        """(n,) how many words each hashed text has."""
+        longest = int(texts.lengths.max(initial=0))  # of so many words at most
+        words = np.arange(longest + 1)
+        counts = sum(np.maximum(words - count, 0) for count in range(self.most))  # n-grams of a text of so many words
+        found: Rows = np.searchsorted(counts, texts.lengths)
+        return found
+
+    def masked(self, texts: Buckets, kept: npt.NDArray[np.bool_]) -> Buckets:
+        """Hashed texts of which some words are masked: what `of_words` gives with None in their places.
+
+        Args:
+            texts: as `of` hashes them.
+            kept: (words of all texts,) which are not masked.
+
+        >>> ngrams = NGrams()
+        >>> hashed = ngrams.of(["one two three", "four"])
+        >>> ngrams.masked(hashed, np.array([True, False, True, True])).lengths.tolist()
+        [2, 1]
+        """
+        words = self.words_in(texts)
+        if kept.shape != (int(words.sum()),):
+            raise ParameterError(f"kept must say of each of {int(words.sum())} words whether it stays")
+        firsts = np.repeat(texts.starts[:-1], words)  # of each word: where its text starts
+        place = np.arange(kept.size) - np.repeat(np.cumsum(words) - words, words)  # and its place there
+        after = np.repeat(words, words) - place  # words of its text from it on
+        shown = np.zeros(texts.values.size, dtype=bool)
+        run = kept
+        for count in range(1, self.most + 1):
+            starting = after >= count
+            shown[(firsts + place)[starting]] = run[starting]
+            firsts = firsts + np.maximum(place + after - count + 1, 0)  # the runs of one word more come after these
+            run = run & np.concatenate([kept[count:], np.zeros(min(count, kept.size), dtype=bool)])
+        starts = np.concatenate([[0], np.cumsum(shown)])[texts.starts]
+        return Buckets(texts.values[shown], starts)
+
     def _row(self, words: Sequence[str | None]) -> Rows:
         buckets = self.buckets
         encoded = [None if word is None else word.encode("utf-8", "surrogatepass") for word in words]

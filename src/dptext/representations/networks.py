@@ -271,6 +271,7 @@ def train_split(
     dimension: int,
     bound: Domain | str,
     noise: TrainingNoise,
+    masked: Callable[[Buckets], Buckets] | None = None,
     progress: Callable[[Epoch], object] | None = None,
     seed: int | None = None,
 ) -> tuple[npt.NDArray[np.float32], Training]:
@@ -280,6 +281,7 @@ def train_split(
         bound: into which domain vectors are brought before the noise, or `MIN_MAX`: each to [0, 1] by its own least and
             largest coordinate.
         noise: what is drawn on them in each epoch.
+        masked: takes n-grams out of the texts, anew in each epoch; None: they stay whole.
         options: of the head; n-gram vectors move by plain steps, and there is no early stopping.
         seed: of first vectors, weights, batches and dropout. None: other ones each time.
 
@@ -311,6 +313,8 @@ def train_split(
             optimiser.param_groups[0]["lr"] = rate
             order = torch.randperm(len(texts)).numpy()
             mixed, truth = texts.take(order), torch.from_numpy(labels[order].astype(np.int64))
+            if masked is not None:
+                mixed = masked(mixed)
             total = 0.0
             for start in range(0, len(order), options.batch_size):
                 batch = slice(start, min(start + options.batch_size, len(order)))

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.checks import whole
+from dptext.checks import number, whole
 from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import TRAINED_INTO, bound_into
 from dptext.representations.device_encoder import DeviceEncoder
 from dptext.representations.domains import Domain
@@ -54,6 +55,9 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         schedule: of adaptive training, see `dptext.representations.training`.
         ngrams: words in an n-gram, at most.
         buckets: into which n-grams are hashed; the device holds a vector of each.
+        word_dropout: chance with which each word of a public text is masked, anew in each epoch: for devices that mask
+            words before they encode (`dptext.representations.published.mask_words`). It is part of training only:
+            ``release_`` masks nothing, and its epsilon is the same with and without.
         hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs, extra_noise:
             see `dptext.representations.networks.TrainingOptions`; the defaults are those of Zouhri and Abecidan 2021,
             section 5.
@@ -93,6 +97,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         schedule: Schedule = "noise-rises-10/n",
         ngrams: int = 2,
         buckets: int = 1 << 18,
+        word_dropout: float = 0.0,
         hidden: int | Sequence[int] = (),
         dropout: float = 0.0,
         learning_rate: float = 2.0,
@@ -113,6 +118,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         self.schedule = schedule
         self.ngrams = ngrams
         self.buckets = buckets
+        self.word_dropout = word_dropout
         self.hidden = hidden
         self.dropout = dropout
         self.learning_rate = learning_rate
@@ -150,6 +156,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
         dimension = whole("dimension", self.dimension, least=1)
+        word_dropout = number("word_dropout", self.word_dropout, least=0, below=1)
         randomizer = randomizer_of(self.randomizer, epsilon=self.epsilon)
         self.classes_, codes = coded(labels)
         channel = randomizer.channel(dimension)
@@ -165,6 +172,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             dimension=dimension,
             bound=_bound_of(channel),
             noise=noise,
+            masked=_masking(ngrams, word_dropout, self.seed) if word_dropout else None,
             progress=self.progress,
             seed=self.seed,
         )
@@ -186,6 +194,12 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         codes = self.head_.scores(vectors).argmax(axis=1)
         predicted: npt.NDArray[Any] = self.classes_[codes]
         return predicted
+
+
+def _masking(ngrams: NGrams, chance: float, seed: int | None) -> Callable[[Buckets], Buckets]:
+    """Masks words of hashed texts, others each time. No privacy rests on it: the texts are public."""
+    bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"words masked in a training", seed))
+    return lambda texts: ngrams.masked(texts, bits.uniform(int(ngrams.words_in(texts).sum())) >= chance)
 
 
 def _bound_of(channel: Channel) -> Domain | str:
