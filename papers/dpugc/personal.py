@@ -297,10 +297,13 @@ class AsPrinted:
     Attributes:
         trainings: of the gold model.
         levels: what people want, by ``by``.
+        open: what closes the stored texts; stores: these, by ``by``.
     """
 
     trainings: Trainings
     levels: Mapping[str, Mapping[str, str]]
+    open: ExitStack
+    stores: dict[str, UserStore] = field(default_factory=dict)
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         """MAP-Word and MAP-Char against the gold model; for each level what its users are charged and what they lose.
@@ -308,7 +311,6 @@ class AsPrinted:
         ``claimed`` and ``true`` of a level: the median user and the one with the most, where it is known who was in
         which lot. ``left``: the share who were out of budget. ``bound``: what no two corpora lose more than.
         """
-        documents = with_levels(self.trainings.corpus.documents, self.levels[settings["by"]])
         schedule = self.trainings.schedule
         model = DPUGC(
             self.trainings.public,
@@ -322,14 +324,16 @@ class AsPrinted:
             trained_words=schedule.words,
             seed=seed,
             unsafe_as_published=True,
-        ).fit(documents)
+        )
+        model.fit_stored(self._stored(model, settings["by"]))
         gold = self.trainings.vectors(GOLD, None, schedule.marks_of(GOLD)[-1], GOLD_SEED)
         found: dict[str, float] = {"bound": model.statement_.epsilon}
         for measure in ("MAP-Word", "MAP-Char"):
             score = map_score(model.vectors_, gold, measure=measure, top=TOP, seed=1)
             found |= {measure: score.score.value, f"{measure} random": score.baseline}
             found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
-        people = Counter(self.levels[settings["by"]][user] for user in {str(each.user) for each in documents})
+        users = {str(each.user) for each in self.trainings.corpus.documents}
+        people = Counter(self.levels[settings["by"]][user] for user in users)
         for level, accounts in model.accounts_.items():
             for name in ("claimed", "true"):
                 values = [getattr(each, name) for each in accounts] or [0.0]
@@ -337,6 +341,13 @@ class AsPrinted:
             found[f"left {level}"] = model.left_[level] / max(1, people[level])
             found[f"witness {level}"] = model.finding_[level].attained
         return found
+
+    def _stored(self, model: DPUGC, by: str) -> UserStore:
+        if by not in self.stores:
+            documents = with_levels(self.trainings.corpus.documents, self.levels[by])
+            users = self.open.enter_context(users_of(documents, model.words(), level=LEVEL, seed=1))
+            self.stores[by] = self.open.enter_context(stored_users(users, model.code))
+        return self.stores[by]
 
 
 @dataclass(frozen=True)
@@ -435,8 +446,8 @@ class Run:
         public = load_vectors(VECTORS, limit=self.plan.schedule.words)
         corpus = corpus_of("blogs", self.people)
         settings = grid(by=["age"], sigma=list(self.plan.sigmas), steps=list(self.plan.printed_steps), clip=[CLIP])
-        with Trainings(public, corpus, self.plan.schedule, self.out / "work") as trainings:
-            part = AsPrinted(trainings, {by: self.cold.wishes(by).levels for by in BY})
+        with Trainings(public, corpus, self.plan.schedule, self.out / "work") as trainings, ExitStack() as opened:
+            part = AsPrinted(trainings, {by: self.cold.wishes(by).levels for by in BY}, opened)
             constants = {"mechanism": behaviour_of_training(), "lot": 128, "delta": DELTA}
             self._cells("personal_printed", part.cell, settings, self.plan.printed_runs, **constants)
 

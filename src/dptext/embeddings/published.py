@@ -233,29 +233,40 @@ class DPUGC(Showing):
         Raises:
             DataError: no documents; see `dptext.users.grouping.users_of`.
         """
-        _, known = checked_source(self.vectors, None)
-        first = [word for word in known.words if word != UNKNOWN][: self.trained_words]
-        words = Vocabulary([*first, UNKNOWN])
-        if len(words) < 3:
-            raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
-        bits = RandomBits(self.seed)
-        levels = list(self.budgets.levels)
+        users = users_of(documents, self.words(), level=self.level, most_words=self.most_words, seed=self.seed)
+        with users as found, stored_users(found, self.code) as store:
+            return self.fit_stored(store)
 
-        def code(declared: tuple[Any, ...]) -> int:
-            named = [self.budgets.level(None if each is None else str(each)) for each in declared or (None,)]
-            return levels.index(min(named, key=self.budgets.levels.__getitem__))
+    def fit_stored(self, store: UserStore) -> Self:
+        """Train on users whose texts are stored already, as rows of `words`, with `code` of their levels.
 
-        users = users_of(documents, words, level=self.level, most_words=self.most_words, seed=self.seed)
-        with users as found, stored_users(found, code) as store:
-            if len(store) == 0:
-                raise DataError("there are no documents: expected at least one")
-            tables = self._trained(store, words, bits)
+        Raises:
+            DataError: there is no user.
+        """
+        if len(store) == 0:
+            raise DataError("there are no documents: expected at least one")
+        words, levels = self.words(), self.budgets.levels
+        tables = self._trained(store, words, RandomBits(self.seed))
         self.finding_ = {level: self.finding(level) for level in levels}
         self.statements_ = self.statements()
-        self.statement_ = self.statements_[max(levels, key=self.budgets.levels.__getitem__)]
+        self.statement_ = self.statements_[max(levels, key=levels.__getitem__)]
         matrix = np.nan_to_num(tables[: len(words)], nan=0.0, posinf=0.0, neginf=0.0)
         self.vectors_ = WordVectors(words.words, matrix, source="dpUGC as printed", statement=self.statement_)
         return self
+
+    def words(self) -> Vocabulary:
+        """Those that have a vector: the first ones of the public list."""
+        _, known = checked_source(self.vectors, None)
+        words = Vocabulary([*[word for word in known.words if word != UNKNOWN][: self.trained_words], UNKNOWN])
+        if len(words) < 3:
+            raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
+        return words
+
+    def code(self, declared: tuple[Any, ...]) -> int:
+        """The place in the budgets of a user who declared these levels: of several, the strictest counts."""
+        levels = self.budgets.levels
+        named = [self.budgets.level(None if each is None else str(each)) for each in declared or (None,)]
+        return list(levels).index(min(named, key=levels.__getitem__))
 
     def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
         """The tables after T rounds of algorithm 1-b."""
