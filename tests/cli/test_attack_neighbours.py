@@ -48,10 +48,10 @@ def test_what_is_told_is_found_beside_chance_public_vectors_and_control(run, fol
     code, out, err = attack(run, folder, "told", "--json", "--public", folder / "public.txt", "--kind", "kind")
     assert code == 0, err
     found = scores_of(out)
-    nearest = "share of names whose secret is the nearest"
+    nearest = "nearest secret is the right one"
     assert found["neighbours", nearest]["succeeded"]
     assert found["neighbours", nearest]["baseline"] == pytest.approx(1 / 6)
-    assert found["neighbours", "bits by which secrets are nearer"]["succeeded"]
+    assert found["neighbours", "bits nearer than before"]["succeeded"]
     assert not found["neighbours (public vectors alone)", nearest]["succeeded"]
     assert found["neighbours (control: secrets told)", nearest]["succeeded"]
     assert "6 of 7 pairs have vectors" in found["neighbours", nearest]["detail"]

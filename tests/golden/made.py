@@ -169,6 +169,8 @@ def _inputs() -> None:
     ]
     Path("in.jsonl").write_text("\n".join(json.dumps(each) for each in rows) + "\n")
     Path("in.txt").write_text("\n".join(TEXTS) + "\n")
+    pairs = zip(glove.words[10:130:20], glove.words[150:270:20], strict=True)
+    Path("pairs.csv").write_text("\n".join(["name,secret", *map(",".join, pairs)]) + "\n")
     Path("in.csv").write_text(
         "id,review,name\n" + "\n".join(f"{n},{text},someone" for n, text in enumerate(TEXTS)) + "\n"
     )
@@ -221,6 +223,8 @@ COMMANDS = (
     "attack linkage in.jsonl a.jsonl --seed 1",
     "attack recovery in.jsonl a.jsonl --seed 1 --informed",
     "attack attribute a.jsonl --label topic --attacker linear --seed 1",
+    "attack neighbours shared --pairs pairs.csv --seed 1",
+    "attack neighbours a.jsonl --pairs pairs.csv",
     "report a.jsonl -o page.html --seed 1 --label topic --card page.md {few}",
     "report a.jsonl -o owner.html --seed 1 --original in.jsonl --attribute topic --attacker linear --card owner.md",
     "report vectors.parquet -o vectors.html --seed 1 --label topic {few}",

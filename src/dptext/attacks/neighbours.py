@@ -145,8 +145,8 @@ def nearest_secrets(
     >>> vectors = [[1, 0, 0], [0.9, 0.4, 0], [0, 1, 0], [0, 0.9, 0.4], [0, 0, 1], [0.4, 0, 0.9]]
     >>> for score in nearest_secrets(vectors, names=[0, 2, 4], secrets=[1, 3, 5], top=1):
     ...     print(score)
-    neighbours: share of names whose secret is the nearest 1.000 [0.292, 1.000] against 0.333 (chance)
-    neighbours: share of names with the secret among the nearest 1 words 1.000 [0.292, 1.000] against 0.200 (chance)
+    neighbours: nearest secret is the right one 1.000 [0.292, 1.000] against 0.333 (chance)
+    neighbours: secret among 1 nearest words 1.000 [0.292, 1.000] against 0.200 (chance)
     """
     kinds = None if kinds is None else list(kinds)
     found = secret_ranks(vectors, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
@@ -160,9 +160,9 @@ def nearest_secrets(
     asked = f"{known.sum():,} of {known.size:,} pairs have vectors"
     median = f"in the median the secret is word {int(np.median(found.among_words[known])):,} of {found.words:,}"
     measures = (
-        ("share of names whose secret is the nearest", found.among_secrets <= 1, float((1 / choices).mean())),
+        ("nearest secret is the right one", found.among_secrets <= 1, float((1 / choices).mean())),
         (
-            f"share of names with the secret among the nearest {top:,} words",
+            f"secret among {top:,} nearest words",
             found.among_words <= top,
             top / found.words,
         ),
@@ -218,7 +218,7 @@ def _nearer(
     return [
         AttackScore(
             attack=attack,
-            measure="bits by which secrets are nearer",
+            measure="bits nearer than before",
             score=replace(mean_over_runs(bits, confidence=confidence), of="pairs"),
             baseline=0.0,
             baseline_name="public vectors",

@@ -565,7 +565,7 @@ def _meaning_of_neighbours(
     scores: Sequence[AttackScore], control: Sequence[AttackScore], shared: WordVectors
 ) -> list[str]:
     nearest, in_list, *_ = scores
-    lines = [f"Of all pairs {nearest.detail}."]
+    lines = [f"{nearest.detail}."]
     if not any(each.succeeded for each in control):
         lines.append("The control found nothing either: these are too few pairs to see anything.")
         return lines
