@@ -10,14 +10,14 @@ from typing import Any
 from papers.blogs_posts import TASKS
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
 from papers.dpnr.blogs_figure import draw
-from papers.dpnr.blogs_printed import FAIRNESS, RATIOS, printed_accuracy
+from papers.dpnr.blogs_printed import ACCURACY, FAIRNESS, RATIOS, printed_accuracy
 from papers.running import write_between
 
 from dptext.errors import DataError
 from dptext.evaluation.sweep import read_sweep
 from dptext.evaluation.sweep_file import Row
 
-__all__ = ["END", "START", "Rows", "write_report"]
+__all__ = ["END", "START", "Rows", "main_table", "write_report"]
 
 START, END = "<!-- blogs: written by papers.dpnr.blogs -->", "<!-- end of the blogs -->"
 _ATTRIBUTES = ("gender", "age")
@@ -48,6 +48,10 @@ class Rows:
     def true_epsilon(self, row: Row) -> float:
         return true_epsilon_of(row.settings["mechanism"], row.settings["epsilon"], int(self.constants["width"]))
 
+    @property
+    def attributes(self) -> list[str]:
+        return [each for each in _ATTRIBUTES if f"{each} mlp" in self.any]
+
     def groups(self, attribute: str) -> list[str]:
         names = [name.removeprefix(f"{attribute} ") for name in self.any if name.startswith(f"{attribute} ")]
         return [name for name in names if f"{attribute} {name} blind" in self.any and name not in _ATTACKERS]
@@ -70,7 +74,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     whole, brief = [], []
     for task, rows in found.items():
         head = _head(task, rows)
-        brief += [head, _main_table(task, rows), _scalar_sentence(rows)]
+        brief += [head, main_table(task, rows), _scalar_sentence(rows)]
         whole += [head, _accuracy_table(task, rows), _scalar_sentence(rows)]
         whole += [_attack_table(rows), _fairness_table(task, rows)]
     cells = sum(len(rows.rows) for rows in found.values())
@@ -89,9 +93,9 @@ def _head(task: str, rows: Rows) -> str:
         if name.startswith(("gender ", "age "))
     ]
     printed = ""
-    if task == TASKS[0]:
-        women, men = RATIOS["gender"]
-        young, old = RATIOS["age"]
+    if task in RATIOS:
+        women, men = RATIOS[task]["gender"]
+        young, old = RATIOS[task]["age"]
         printed = f" (printed: {women}, {men}, {young}, {old})"
     return (
         f"### Task: {task}\n\n{said['posts']:,} posts of {said['bloggers']:,} bloggers, {said['classes']} classes, "
@@ -99,40 +103,44 @@ def _head(task: str, rows: Rows) -> str:
     )
 
 
-def _main_table(task: str, rows: Rows) -> str:
+def main_table(task: str, rows: Rows) -> str:
     """Task, the paper's attacker and the gaps: a line a cell."""
-    is_printed = task == TASKS[0]
-    head = [*_HEAD, "task", *(["printed"] if is_printed else []), "gender, attack", "age, attack"]
-    head += ["empirical privacy: gender", "age", *(_group_gap(rows, attribute) for attribute in _ATTRIBUTES)]
+    is_printed, attributes = task in ACCURACY, rows.attributes
+    head = [*_HEAD, "task", *(["printed"] if is_printed else []), *(f"{each}, attack" for each in attributes)]
+    head += [f"{'' if place else 'empirical privacy: '}{each}" for place, each in enumerate(attributes)]
+    head += [_group_gap(rows, attribute) for attribute in attributes]
     lines = [head, ["---"] * len(head)]
-    blind = [rows.any[f"{attribute} mlp blind"] for attribute in _ATTRIBUTES]
+    blind = [rows.any[f"{attribute} mlp blind"] for attribute in attributes]
     line = ["majority", "", "", "", f"{rows.any['task accuracy blind']:.3f}", *([""] if is_printed else [])]
-    lines.append([*line, *(f"{each:.3f}" for each in blind), *(f"{1 - each:.3f}" for each in blind), "", ""])
-    if is_printed:
-        for name, theirs in FAIRNESS.items():
-            gaps = [f"{theirs[attribute][1] / 100:+.3f}" for attribute in _ATTRIBUTES]
-            lines.append([f"printed: {name}", *[""] * 9, *gaps])
+    line += [*(f"{each:.3f}" for each in blind), *(f"{1 - each:.3f}" for each in blind)]
+    lines.append([*line, *[""] * len(attributes)])
+    for name, theirs in FAIRNESS.get(task, {}).items():
+        gaps = [f"{theirs[attribute][1] / 100:+.3f}" for attribute in attributes]
+        lines.append([f"printed: {name}", *[""] * (len(head) - 1 - len(gaps)), *gaps])
     for row in rows.rows:
-        line = [*_named(rows, row), _spelled(row, "task accuracy"), *([_theirs(row)] if is_printed else [])]
-        line += [_told(row, f"{attribute} mlp") for attribute in _ATTRIBUTES]
-        line += [f"{1 - row.numbers[f'{attribute} mlp']:.3f}" for attribute in _ATTRIBUTES]
-        lines.append([*line, *(_gap(row, _widest(rows, attribute)) for attribute in _ATTRIBUTES)])
-    return (
-        "Task: logistic regression. Attack: the paper's two layers of 512, a post at a time. Gaps: of the accuracy of "
-        f"the task. Bold: an attack above the majority, a gap that leaves 0 out.\n\n{_joined(lines)}"
+        line = [*_named(rows, row), _spelled(row, "task accuracy"), *([_theirs(task, row)] if is_printed else [])]
+        line += [_told(row, f"{attribute} mlp") for attribute in attributes]
+        line += [f"{1 - row.numbers[f'{attribute} mlp']:.3f}" for attribute in attributes]
+        lines.append([*line, *(_gap(row, _widest(rows, attribute)) for attribute in attributes)])
+    said = (
+        " Attack: the paper's two layers of 512, a post at a time. Gaps: of the accuracy of the task. Bold: an attack "
+        "above the majority, a gap that leaves 0 out."
+        if attributes
+        else ""
     )
+    return f"Task: logistic regression.{said}\n\n{_joined(lines)}"
 
 
 def _accuracy_table(task: str, rows: Rows) -> str:
     """The rows of figures 4 and 5, and ours."""
-    is_printed = task == TASKS[0]
+    is_printed = task in ACCURACY
     head = [*_HEAD, "accuracy", *(["printed"] if is_printed else []), "macro-F1"]
     lines = [head, ["---"] * len(head)]
     numbers = rows.any
     blind = ["majority; guessing", "", "", "", f"{numbers['task accuracy blind']:.3f}"]
     lines.append([*blind, *([""] if is_printed else []), f"{numbers['task macro-F1 blind']:.3f}"])
     for row in rows.rows:
-        shown = [_theirs(row)] if is_printed else []
+        shown = [_theirs(task, row)] if is_printed else []
         lines.append([*_named(rows, row), _spelled(row, "task accuracy"), *shown, _spelled(row, "task macro-F1")])
     return f"**Task** (logistic regression on what arrives):\n\n{_joined(lines)}"
 
@@ -175,7 +183,7 @@ def _fairness_table(task: str, rows: Rows) -> str:
         line += [f"{rows.any[f'{attribute} {group} blind']:.3f}" for group in groups] + [""] * len(gaps)
     lines.append(line)
     if task == TASKS[0]:  # two groups of each, as printed
-        for name, theirs in FAIRNESS.items():
+        for name, theirs in FAIRNESS[task].items():
             line = [f"printed: {name}", "", "", ""]
             for first, gap in theirs.values():
                 line += [f"{first / 100:.3f}", f"{(first + gap) / 100:.3f}", f"{gap / 100:+.3f}"]
@@ -233,9 +241,9 @@ def _named(rows: Rows, row: Row) -> list[str]:
     ]
 
 
-def _theirs(row: Row) -> str:
+def _theirs(task: str, row: Row) -> str:
     """The number that the paper prints for what this row does."""
-    found = printed_accuracy(row.settings["epsilon"], row.settings["mu"])
+    found = printed_accuracy(row.settings["epsilon"], row.settings["mu"], task)
     return "" if found is None or row.settings["mechanism"] not in (NONE, *PUBLISHED) else f"{found:.3f}"
 
 

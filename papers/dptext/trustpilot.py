@@ -33,7 +33,12 @@ _ENGLISH = ("en", "eng", "english")
 
 
 def read_reviews(
-    path: Path, *, user: str | None = None, language: str | None = None, a_country: int = 10_000
+    path: Path,
+    *,
+    user: str | None = None,
+    language: str | None = None,
+    a_country: int = 10_000,
+    country: str | None = None,
 ) -> Attributed:
     """The reviews of a file: stars to be learnt; ``gender``, ``age`` (one of `AGES`) and ``country`` to be hidden.
 
@@ -42,27 +47,30 @@ def read_reviews(
         user: the column that names who wrote a review; None: everybody wrote one.
         language: the column of languages; None: all are taken for English.
         a_country: how many of each country, at most.
+        country: the reviews of this one alone, as the ``country`` of `Reviews` names it; None: of all.
 
     Raises:
-        DataError: a column is missing, or fewer than two countries have a review that can be used.
+        DataError: a column is missing, or fewer than two countries (or not the one asked for) have a review that can be
+            used.
         StorageError: the file cannot be read.
     """
     keep = ["gender", "age", "country", *([] if language is None else [language])]
     by_country: dict[str, list[tuple[Document, tuple[str, str, str, str]]]] = {}
     for document in read_documents(path, user=user, label="rating", keep=keep):
-        if (columns := _columns(document, language)) is not None:
+        if (columns := _columns(document, language)) is not None and country in (None, columns[3]):
             by_country.setdefault(columns[3], []).append((document, columns))
-    if len(by_country) < 2:
+    wanted, least = (", ".join(_COUNTRIES), "two") if country is None else (country, "one")
+    if len(by_country) < (2 if country is None else 1):
         raise DataError(
-            f"{path.name}: {len(by_country)} of the countries {', '.join(_COUNTRIES)} have an English review with a "
-            "rating, a gender and an age, expected at least two: are the columns named as the documentation says?"
+            f"{path.name}: {len(by_country)} of the countries {wanted} have an English review with a rating, a "
+            f"gender and an age, expected at least {least}: are the columns named as the documentation says?"
         )
     each = min(a_country, *(len(rows) for rows in by_country.values()))
     bits = RandomBits(seed=SEED)
     drawn = [
-        by_country[country][place]
-        for country in sorted(by_country)
-        for place in np.sort(bits.integers(len(by_country[country])).argsort()[:each])
+        by_country[name][place]
+        for name in sorted(by_country)
+        for place in np.sort(bits.integers(len(by_country[name])).argsort()[:each])
     ]
     ratings, genders, ages, countries = zip(*(columns for _, columns in drawn), strict=True)
     users = [str(place) if document.user is None else document.user for place, (document, _) in enumerate(drawn)]
