@@ -45,7 +45,7 @@ class Plan:
     smallest_topic: int = 50
     smallest_group: int = SMALLEST_GROUP
     passes: int = 10  # of the topic model
-    folds: int = 10
+    folds: int = 3
     resamples: int = 1000
     attackers: tuple[Attacker, ...] = ATTACKERS
 

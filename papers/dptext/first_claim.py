@@ -78,7 +78,6 @@ def _of_fold(fold: Arrived, place: int, seed: int, setting: Setting) -> dict[str
     )
     return {
         "released AUC": released.auc.score.value,
-        "released at 1%": released.at_1_percent.score.value,
         "trained AUC": trained.auc.score.value,
         "words precision": precision.score.value,
         "words precision blind": precision.baseline,

@@ -229,14 +229,14 @@ def firsts(made, rows):
 @pytest.mark.parametrize(("alpha", "sign"), [(0.0, 1), (30.0, -1)])
 def test_the_task_asks_for_less_noise_and_the_adversaries_for_more(made_vectors, alpha, sign):
     """On the sphere, where vectors cannot be shortened instead; the slopes say which of the two was stronger."""
-    trained = hiding(alpha=alpha, randomizer=dptext.L2Laplace(epsilon=20.0, domain="unit sphere"), learn_epsilon=True)
-    trained.fit(made_vectors.rows[:1500], task=made_vectors.task[:1500], attributes=firsts(made_vectors, 1500))
+    noise = dptext.L2Laplace(epsilon=20.0, domain="unit sphere")
+    trained = hiding(alpha=alpha, batch_size=64, epochs=4, randomizer=noise, learn_epsilon=True)
+    trained.fit(made_vectors.rows[:1000], task=made_vectors.task[:1000], attributes=firsts(made_vectors, 1000))
     budgets = [each.budget for each in trained.epochs_]
     assert sign * (budgets[-1].share - budgets[0].share) > 0
     assert budgets[-1].task < 0
     assert budgets[-1].attributes >= 0
     assert (budgets[-1].task + budgets[-1].attributes) * sign < 0
-    assert hiding(epochs=1).fit(made_vectors.rows, **made_vectors.labels).epochs_[0].budget is None
 
 
 # -- an encoder like any other ------------------------------------------------------------------------------------

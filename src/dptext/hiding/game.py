@@ -105,8 +105,12 @@ class Game:
         self._adversaries = torch.nn.ModuleList(
             _head(torch, options.dimension, len(each.classes), units, layers) for each in attributes
         )
-        self._labels = [torch.from_numpy(each.codes) for each in (task, *attributes)]
-        self._weights = [torch.from_numpy(each.weights) for each in (task, *attributes)]
+        labels = [torch.from_numpy(each.codes) for each in (task, *attributes)]
+        weights = [torch.from_numpy(each.weights) for each in (task, *attributes)]
+        self._labels = [each.clamp(min=0) for each in labels]  # some class where there is none, of weight 0
+        self._weights = [
+            weight[known] * (each >= 0) for weight, known, each in zip(weights, self._labels, labels, strict=True)
+        ]
         self._priors = [torch.from_numpy(each.priors) for each in attributes]
         self.module = torch.nn.ModuleDict({"body": body.module, "task": self._task, "adversaries": self._adversaries})
         ours = [*body.module.parameters(), *self._task.parameters()]
@@ -228,9 +232,7 @@ class Game:
 
     def _labelled(self, place: int, rows: Any) -> tuple[Any, Any]:
         """Classes and weights of rows; some class, and 0, where there is no label."""
-        labels = self._labels[place][rows]
-        known = labels.clamp(min=0)
-        return known, self._weights[place][known] * (labels >= 0)
+        return self._labels[place][rows], self._weights[place][rows]
 
 
 def _head(torch: Any, width: int, classes: int, units: int, layers: int) -> Any:
