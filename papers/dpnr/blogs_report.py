@@ -74,7 +74,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     whole, brief = [], []
     for task, rows in found.items():
         head = _head(task, rows)
-        brief += [head, main_table(task, rows), _scalar_sentence(rows)]
+        if task in ACCURACY:  # the page has what is printed, the file beside the rows has all
+            brief += [head, main_table(task, rows), _scalar_sentence(rows)]
         whole += [head, _accuracy_table(task, rows), _scalar_sentence(rows)]
         whole += [_attack_table(rows), _fairness_table(task, rows)]
     cells = sum(len(rows.rows) for rows in found.values())
@@ -116,7 +117,7 @@ def main_table(task: str, rows: Rows) -> str:
     lines.append([*line, *[""] * len(attributes)])
     for name, theirs in FAIRNESS.get(task, {}).items():
         gaps = [f"{theirs[attribute][1] / 100:+.3f}" for attribute in attributes]
-        lines.append([f"printed: {name}", *[""] * (len(head) - 1 - len(gaps)), *gaps])
+        lines.append([_printed_label(name), *[""] * (len(head) - 1 - len(gaps)), *gaps])
     for row in rows.rows:
         line = [*_named(rows, row), _spelled(row, "task accuracy"), *([_theirs(task, row)] if is_printed else [])]
         line += [_told(row, f"{attribute} mlp") for attribute in attributes]
@@ -184,7 +185,7 @@ def _fairness_table(task: str, rows: Rows) -> str:
     lines.append(line)
     if task == TASKS[0]:  # two groups of each, as printed
         for name, theirs in FAIRNESS[task].items():
-            line = [f"printed: {name}", "", "", ""]
+            line = [_printed_label(name), "", "", ""]
             for first, gap in theirs.values():
                 line += [f"{first / 100:.3f}", f"{(first + gap) / 100:.3f}", f"{gap / 100:+.3f}"]
             lines.append(line)
@@ -244,7 +245,12 @@ def _named(rows: Rows, row: Row) -> list[str]:
 def _theirs(task: str, row: Row) -> str:
     """The number that the paper prints for what this row does."""
     found = printed_accuracy(row.settings["epsilon"], row.settings["mu"], task)
-    return "" if found is None or row.settings["mechanism"] not in (NONE, *PUBLISHED) else f"{found:.3f}"
+    return "-" if found is None or row.settings["mechanism"] not in (NONE, *PUBLISHED) else f"{found:.3f}"
+
+
+def _printed_label(name: str) -> str:
+    """Of a row of figure 6; the adversarial method is another paper's, and was not run."""
+    return f"printed: {name}{', not run' if name == 'adversarial' else ''}"
 
 
 def _told(row: Row, name: str) -> str:

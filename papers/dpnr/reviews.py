@@ -150,7 +150,8 @@ def _not_run(name: str) -> str:
         for attribute, (first, gap) in groups.items():
             label = {"gender": "women, men less women", "age": "young, old less young"}[attribute]
             lines.append(f"| {row}: {label} | not run (printed {first / 100:.4f}, {gap / 100:+.4f}) |")
-    return "Not run: the reviews may not be passed on, `--trustpilot FILE` runs them.\n\n" + "\n".join(lines)
+    why = "the reviews may not be passed on, `--trustpilot FILE` runs them" if name == TP_US else "the command runs it"
+    return f"Not run: {why}.\n\n" + "\n".join(lines)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
