@@ -30,9 +30,9 @@ can be *learnt below a cap* c1 (and that of DPText as published, which promises 
 
 **The loss gives no reason to go below the cap** where vectors may be short (in the ball and the cube). Noise of a
 smaller epsilon is noise of a larger one and independent noise on top (Laplace, L2-Laplace and exponential noise are
-self-decomposable). So of heads that read z as well as it can be read, all lose with epsilon: the task asks for less
-noise, the adversaries ask for more. But what an encoder h reaches with epsilon below c1, the encoder (epsilon / c1) h
-reaches at c1, because (epsilon / c1) z is read as well as z:
+self-decomposable). So the losses of heads that read z as well as it can be read all fall as epsilon grows: the task
+asks for less noise, the adversaries' term for more. But what an encoder h reaches with epsilon below c1, the encoder
+(epsilon / c1) h reaches at c1, because (epsilon / c1) z is read as well as z:
 
     min_h loss(h, c1)  <=  min_h loss(h, epsilon)   for every epsilon <= c1                                  (cap)
 
