@@ -50,7 +50,7 @@ def _head(rows: Rows) -> str:
     return (
         f"### {part.capitalize()}: {task}, {rows.encoder}\n\n{said['posts']:,} texts of "
         f"{said['bloggers']:,} people, {said['classes']} classes, {said['folds']} folds, three attributes hidden "
-        "at once."
+        f"at once; attackers: {', '.join(rows.attackers)}."
     )
 
 
@@ -64,7 +64,7 @@ def _table1(rows: Rows) -> str:
     stand_in = " (in place of location)"
     head = ["", "true epsilon", "task: accuracy", "printed"]
     for name in names:
-        head += [f"{name}{stand_in if name == 'industry' else ''}: macro-F1, best attacker", "printed"]
+        head += [f"{name}{stand_in if name == 'industry' else ''}: macro-F1", "printed"]
     lines = [head, ["---"] * len(head)]
     line = ["majority; for F1 a guess", "", f"{rows.any['task accuracy blind']:.3f}", ""]
     for name in names:
@@ -129,7 +129,7 @@ def _learnt(rows: Rows) -> str:
         lines.append(line)
     return (
         "**The learnt budget**, as a share of the cap after so many epochs (it starts at .881), means over folds; "
-        "slopes over ln epsilon, means over all steps: negative asks for less noise. Attributes: accuracy of the best "
+        "slopes over ln epsilon, means over all steps: negative asks for less noise. Attributes: accuracy of the "
         f"attacker.\n\n{_joined(lines)}"
     )
 
