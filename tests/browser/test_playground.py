@@ -175,7 +175,9 @@ def test_markup_is_shown_as_text(page, way):
 def test_problems_are_said_and_go_away(page):
     page.get_by_label("Text", exact=True).fill("")
     page.get_by_role("alert").get_by_text("The text is empty").wait_for()
+    assert page.locator("#results").is_hidden()  # they were of another text
     write(page, "cats")
+    assert page.locator("#results").is_visible()
     assert page.get_by_role("alert").is_hidden()
     page.get_by_label("Epsilon as a number").fill("1000")
     assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()

@@ -118,6 +118,7 @@ def test_a_text_is_shown(ask, model):
         (f"/{TOKEN[:-1]}/", {}, 404),
         ("/%e2%82%ac/", {}, 404),
         (f"/{TOKEN}/other", {}, 404),
+        (f"/{TOKEN}/ways/", {}, 404),
         (f"/{TOKEN}/../server.py", {}, 404),
         (f"/{TOKEN}/show", {}, 405),
         (f"/{TOKEN}/", {"host": "elsewhere.test:8123"}, 403),
@@ -219,3 +220,33 @@ def test_missing_extra_is_said(model, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "starlette", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[playground\]"'):
         Server(model)
+
+
+def test_connections_that_ask_for_nothing_keep_nobody_out_and_are_closed(model, monkeypatch):
+    monkeypatch.setattr("dptext.playground.server._SECONDS_TO_ASK", 1.0)
+    server = Server(model)
+    with server.in_background() as address:
+        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
+        for each in idle[::2]:
+            each.sendall(b"GET / HTTP/1.1\r\nhost: ")
+        assert httpx.get(address, trust_env=False).status_code == 200
+        for each in idle:
+            each.settimeout(30)
+            assert each.recv(1) == b""
+            each.close()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(model, monkeypatch):
+    monkeypatch.setattr("dptext.playground.server._SECONDS_TO_ASK", 0.2)
+    server = Server(model)
+    with server.in_background() as address, socket.create_connection(("127.0.0.1", server.port), timeout=30) as asking:
+        path = address.partition(str(server.port))[2]
+        head = (f"POST {path}show HTTP/1.1", f"host: 127.0.0.1:{server.port}", "content-type: application/json")
+        asking.sendall("\r\n".join([*head, "content-length: 9", "", "{"]).encode())
+        assert asking.recv(12) == b"HTTP/1.1 408"
+
+
+def test_more_requests_than_it_takes_are_refused_for_the_moment(model, monkeypatch):
+    monkeypatch.setattr("dptext.playground.server._MOST_REQUESTS", 0)
+    with Server(model).in_background() as address:
+        assert httpx.get(address, trust_env=False).status_code == 503

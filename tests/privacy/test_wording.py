@@ -362,6 +362,11 @@ def test_how_sure_somebody_can_be_is_never_rounded_down(epsilon):
     assert 1 / (1 + math.exp(-epsilon)) <= sure(epsilon) / 100 <= 1
 
 
+def test_nobody_is_called_certain_who_is_not():
+    assert f"{sure(10.0):g}" == "99.996"  # a promise of 10 is made, and 99.995% is not 100%
+    assert sure(13.0) < 100
+
+
 def test_parameters_that_are_losses_are_never_rounded_down():
     made = statement(
         parameters={

@@ -20,7 +20,12 @@ __all__ = ["playground"]
 def playground(
     *,
     port: Annotated[int | None, typer.Option(help="Of 127.0.0.1; a free one without it.")] = None,
-    opens: Annotated[bool, typer.Option("--open", help="Open the page in the browser, too.")] = False,
+    opens: Annotated[
+        bool,
+        typer.Option(
+            "--open", help="Open the page in the browser, too; while it starts, its command line shows the address."
+        ),
+    ] = False,
     output: options.Output,
 ) -> None:
     """Try the ways on a text in the browser, on this machine alone: a teaching aid, not a release."""

@@ -26,6 +26,8 @@ __all__ = ["HEADERS", "MOST_BYTES", "Server", "app"]
 HOST = "127.0.0.1"
 MOST_BYTES = 64 * 1024
 """A request may have so many: two texts of `MOST_CHARACTERS`, each character escaped."""
+_MOST_REQUESTS = 64  # at the same time, with the token
+_SECONDS_TO_ASK = 10.0  # for the head of a request, and for its body
 _TOKEN_BYTES = 24
 
 HEADERS = {
@@ -88,10 +90,14 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return JSONResponse({"error": "the content must be application/json"}, 415)
         body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                return JSONResponse({"error": f"a request may have at most {MOST_BYTES:,} bytes"}, 413)
+        try:
+            async with asyncio.timeout(_SECONDS_TO_ASK):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        return JSONResponse({"error": f"a request may have at most {MOST_BYTES:,} bytes"}, 413)
+        except TimeoutError:
+            return JSONResponse({"error": "the request did not come to its end"}, 408)
         try:
             asked = _asked(bytes(body))
             shown = await newest.run(lambda: run_in_threadpool(playground.show, **asked))
@@ -105,6 +111,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
 
     routes = [static(*each) for each in _STATIC.values()]
     inner = Starlette(routes=[*routes, Route("/ways", ways), Route("/show", show, methods=["POST"])])
+    inner.router.redirect_slashes = False  # it would lead to an address without the token
     return _Guard(inner, token)
 
 
@@ -150,7 +157,7 @@ class Server:
                 proxy_headers=False,
                 lifespan="off",
                 ws="none",
-                limit_concurrency=64,
+                http=_http(),  # limit_concurrency would count connections that ask for nothing
                 timeout_graceful_shutdown=1,
             )
         )
@@ -192,11 +199,44 @@ class _Newest:
             return await work() if mine == self._asked else None
 
 
+def _http() -> type[asyncio.Protocol]:
+    """uvicorn's HTTP, which here closes a connection whose request has begun and does not come to be answered."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        _end: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget()
+            super().connection_lost(exc)
+
+        def _watch(self) -> None:
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._forget()
+            elif self._end is None:  # and not again with each byte that comes
+                self._end = self.loop.call_later(_SECONDS_TO_ASK, self.transport.close)
+
+        def _forget(self) -> None:
+            if self._end is not None:
+                self._end.cancel()
+                self._end = None
+
+    return Impatient
+
+
 class _Guard:
     """Lets through what is addressed to this server, with its token and from its own page, and adds the headers."""
 
     def __init__(self, inner: Callable[..., Any], token: str) -> None:
-        self._inner, self._token = inner, token.encode()
+        self._inner, self._token, self._under_way = inner, token.encode(), 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -209,13 +249,19 @@ class _Guard:
             await send(message)
 
         refused = self._refused(scope)
+        if refused is None and self._under_way >= _MOST_REQUESTS:
+            refused = 503, "This server is busy. Try again."
         if refused is not None:
             await _plain(sending, *refused)
             return
         _, _, rest = scope["path"].removeprefix("/").partition("/")
         inside = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
-        with contextlib.suppress(Exception):  # it has been answered; uvicorn would log it, and it may hold a text
-            await self._inner(inside, receive, sending)
+        self._under_way += 1
+        try:
+            with contextlib.suppress(Exception):  # it has been answered; uvicorn would log it, and it may hold a text
+                await self._inner(inside, receive, sending)
+        finally:
+            self._under_way -= 1
 
     def _refused(self, scope: Any) -> tuple[int, str] | None:
         headers: dict[bytes, bytes] = {}
@@ -257,7 +303,12 @@ def _offered(playground: Playground) -> dict[str, Any]:
 
 
 def _asked(body: bytes) -> dict[str, Any]:
-    """The arguments of `Playground.show`; no message holds what was sent."""
+    """The arguments of `Playground.show`.
+
+    Raises:
+        ParameterError: they are none. No message, here or there, holds a text; one names the way, choice or number that
+            cannot be.
+    """
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -157,12 +157,17 @@ def _few_digits(factor: float) -> str:
 def sure(epsilon: float) -> float:
     """The same odds as a percentage: how sure of one input somebody can be who held two for equally likely.
 
-    100 where it is certainty to two decimals.
+    With two decimals, or three or four where fewer would make it 100, which it is where it is certainty to four.
 
-    >>> sure(1.0), sure(8.0), sure(800.0)
-    (73.11, 99.97, 100.0)
+    >>> sure(1.0), sure(8.0), sure(10.0), sure(800.0)
+    (73.11, 99.97, 99.996, 100.0)
     """
-    return min(100.0, math.floor(1e4 / (1 + math.exp(-min(epsilon, 700.0))) + 1) / 100)
+    chance = 1 / (1 + math.exp(-min(epsilon, 700.0)))
+    for power in (100, 1000, 10_000):
+        found = (math.floor(100 * power * chance) + 1) / power
+        if found < 100:
+            return found
+    return 100.0
 
 
 def percent_at_most(share: float) -> str:

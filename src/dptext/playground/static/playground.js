@@ -8,7 +8,7 @@ const SPOKEN = 900; // milliseconds before a promise is said
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
-const state = { ways: {}, way: null, epsilon: {}, choice: {}, chosen: 0, shown: null, limit: 0 };
+const state = { ways: {}, way: null, epsilon: {}, choice: {}, chosen: 0, shown: null, text: null, limit: 0 };
 let asking = null; // the request under way
 let wanted = false; // something changed since it began
 let timer = 0;
@@ -89,10 +89,12 @@ async function send() {
     const found = await answer.json().catch(() => ({}));
     if (!answer.ok) throw new Error(found.error ?? `The server answered ${answer.status}, say because it is busy. Try again.`);
     state.shown = found;
+    state.text = asked.text;
     say(null);
     show(found);
   } catch (error) {
     if (own.signal.aborted) return;
+    if (asked.text !== state.text) byId("results").hidden = true; // what stands there is of another text
     say(error instanceof TypeError ? "The server does not answer. Was it stopped? Start it again: dptext playground" : error.message);
   } finally {
     clearTimeout(slow);
@@ -314,7 +316,7 @@ function showLikeliest(piece) {
   const named = piece.text.length > 40 ? "The text" : `“${piece.text}”`;
   byId("likeliest").replaceChildren(
     element("h3", {}, `${named} stays in ${percent(piece.stays ?? 0)}${rows.length ? "; else the likeliest are" : ""}`),
-    element("ul", { class: "likely" }, ...rows),
+    element("ul", { class: piece.text.length > 40 ? "likely texts" : "likely" }, ...rows),
   );
 }
 
