@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 SAMPLE ?= 0
+START ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROJECT := pyproject.toml constraints.txt
 
@@ -70,7 +71,8 @@ demo: $(VENV)/demo.stamp
 # Each worker of the tests has one core: what BLAS and OpenMP start beside it would wait for the others' cores.
 # what was compiled is kept, also where the environment says otherwise: the tests start hundreds of processes
 export PYTHONDONTWRITEBYTECODE :=
-TESTS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
+WORKERS ?= auto
+TESTS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test: $(VENV)/dev.stamp
 	$(TESTS) -m "not (statistical or papers or slow or spark or browser)"
@@ -92,7 +94,7 @@ audit: $(VENV)/dev.stamp
 	cd tests && ../$(BIN)/python -m zoo
 
 faults: $(VENV)/dev.stamp
-	cd tests && ../$(BIN)/python -m faults --sample $(SAMPLE)
+	cd tests && ../$(BIN)/python -m faults --sample $(SAMPLE) --start $(START)
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py

@@ -1,4 +1,4 @@
-"""The folder that ``dptext demo`` leaves: made once by each process of the tests, and copied."""
+"""The folder that ``dptext demo`` leaves: made once for all processes of the tests, and copied."""
 
 import os
 import shutil
@@ -7,16 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
-
-_made: list[Path] = []
+from filelock import FileLock
 
 
 def place_demo(factory: pytest.TempPathFactory, folder: Path) -> Path:
     """A copy of ``dptext-demo`` in a folder."""
-    if not _made:
-        base = factory.mktemp("demo")
-        program = "import sys; from dptext.cli import main; sys.exit(main(['demo', '--quiet']))"
-        environment = {**os.environ, "DPTEXT_CACHE": "off"}
-        subprocess.run([sys.executable, "-c", program], cwd=base, env=environment, check=True, capture_output=True)
-        _made.append(base / "dptext-demo")
-    return Path(shutil.copytree(_made[0], folder / "dptext-demo", dirs_exist_ok=True))
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # of all of them
+    made = base / "demo"
+    with FileLock(base / "demo.lock"):
+        if not (made / "done").exists():
+            shutil.rmtree(made, ignore_errors=True)
+            made.mkdir()
+            program = "import sys; from dptext.cli import main; sys.exit(main(['demo', '--quiet']))"
+            environment = {**os.environ, "DPTEXT_CACHE": "off"}
+            subprocess.run([sys.executable, "-c", program], cwd=made, env=environment, check=True, capture_output=True)
+            (made / "done").touch()
+    return Path(shutil.copytree(made / "dptext-demo", folder / "dptext-demo", dirs_exist_ok=True))

@@ -16,6 +16,7 @@ import pytest
 import dptext
 from demo_folder import place_demo
 from dptext.representations import published
+from warm import folders_of_programs
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -51,7 +52,7 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
     lines = typed(README)
     assert lines[0] == "dptext demo"
     place_demo(tmp_path_factory, tmp_path)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([folders_of_programs(tmp_path_factory), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-e", "-c", "\n".join(lines[1:])],
         cwd=tmp_path,

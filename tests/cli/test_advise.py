@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import sys
 import time
+from functools import lru_cache
+from shutil import which
 
 import pytest
 import typer
@@ -16,6 +18,8 @@ from advice.conftest import SECRET, made_up_rows
 from dptext.advice import advice
 from dptext.cli import main
 from dptext.cli.app import program
+from dptext.vectors.formats import load_vectors
+from warm import folders_of_programs
 
 ANSWERS = [
     ("--purpose", "read", "--recipient", "public", "--trust", "central"),
@@ -23,6 +27,14 @@ ANSWERS = [
     ("--purpose", "devices", "--recipient", "partner", "--trust", "local"),
     ("--purpose", "classify", "--recipient", "colleagues", "--trust", "local"),
 ]
+
+
+_load_once = lru_cache(load_vectors)
+
+
+@pytest.fixture(autouse=True)
+def public_vectors_are_read_once(monkeypatch):
+    monkeypatch.setattr("dptext.advice.public.load_vectors", _load_once)
 
 
 @pytest.fixture
@@ -144,11 +156,16 @@ def test_one_clear_error(notes, run, arguments, code, message):
 # -- a terminal ----------------------------------------------------------------------------------------------------
 
 
-def on_a_terminal(arguments, typed, folder):
+@pytest.fixture
+def path(tmp_path_factory):
+    return os.pathsep.join([folders_of_programs(tmp_path_factory), os.environ["PATH"]])
+
+
+def on_a_terminal(arguments, typed, folder, path):
     """What the program prints where standard input, output and error are a terminal."""
     main, side = pty.openpty()
-    environment = os.environ | {"COLUMNS": "80", "TERM": "dumb"}
-    command = [sys.executable, "-m", "dptext", *arguments]
+    environment = os.environ | {"COLUMNS": "80", "TERM": "dumb", "PATH": path}
+    command = [which("dptext", path=path), *arguments]
     process = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, cwd=folder, env=environment)
     os.close(side)
     for line in typed:
@@ -170,9 +187,9 @@ def on_a_terminal(arguments, typed, folder):
 
 
 @pytest.mark.slow
-def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes):
+def test_a_terminal_is_asked_and_an_empty_line_decides_nothing(notes, path):
     code, said = on_a_terminal(
-        ["advise", "notes.jsonl", "--seed", "1"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent
+        ["advise", "notes.jsonl", "--seed", "1"], ["1\n", "\n", "nonsense\n", "local\n"], notes.parent, path
     )
     assert code == 0
     assert "Who gets it?" in said
@@ -188,14 +205,14 @@ def test_with_its_standard_input_closed_nothing_is_asked(notes, monkeypatch, cap
 
 
 @pytest.mark.slow
-def test_without_a_terminal_or_with_json_nothing_is_asked(notes):
+def test_without_a_terminal_or_with_json_nothing_is_asked(notes, path):
     done = subprocess.run(
-        [sys.executable, "-m", "dptext", "advise", "notes.jsonl"],
+        [which("dptext", path=path), "advise", "notes.jsonl"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=notes.parent, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "Who gets it?" not in done.stdout
-    code, said = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent)
+    code, said = on_a_terminal(["advise", "notes.jsonl", "--json"], [], notes.parent, path)
     assert code == 0
     assert "Who gets it?" not in said
 

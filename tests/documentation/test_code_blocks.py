@@ -20,6 +20,7 @@ import pytest
 
 from demo_folder import place_demo
 from documentation.pages import PAGES, ROOT, Block, blocks
+from warm import folders_of_programs
 
 RUN = {"console", "python"}
 DOCTEST = {"pycon"}
@@ -65,7 +66,7 @@ def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_fact
     if "dptext-demo" in page.read_text(encoding="utf-8"):
         place_demo(tmp_path_factory, tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    monkeypatch.setenv("PATH", os.pathsep.join([folders_of_programs(tmp_path_factory), os.environ["PATH"]]))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "100")
     if on_spark:  # in a process of its own: a session of Spark is one of its process, and tests have theirs

@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="the scenarios whose name holds this")
     parser.add_argument("--at", default="", metavar="HOW:N", help="one point alone, as in FAIL:17; or FAIL:TEXT")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about N points of each scenario")
+    parser.add_argument("--start", type=int, default=0, metavar="N", help="of a sample: so many points later")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at the same time")
     parser.add_argument("--twin", default="", metavar="NAME", help="break the runs in a known way, to be found")
     parser.add_argument("--twins", action="store_true", help="break them in each known way, and say which was found")
@@ -192,7 +193,7 @@ def _chosen(points: list[Point], arguments: argparse.Namespace) -> list[Point]:
         how, _, what = arguments.at.partition(":")
         return [each for each in points if each.how == how and (what in each.what or what == str(each.at))]
     step = max(1, len(points) // arguments.sample) if arguments.sample else 1
-    return points[step // 2 :: step]
+    return points[(step // 2 + arguments.start) % step :: step]
 
 
 if __name__ == "__main__":

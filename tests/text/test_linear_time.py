@@ -21,9 +21,9 @@ HOSTILE = [  # what a text begins with, what it repeats, what it ends with
         ("1", "\u0301", ",1"),
     ),
 ]
-SIZE = 1_000_000
+SIZE = 500_000
 ORDINARY = "The doctor doesn't know l'ami, 3.14 at www.x.org or me@x.org. "
-MOST = 8.0  # the slowest takes 3 times as long as ordinary text; one that is quadratic takes 20 times as long and more
+MOST = 6.0  # the slowest takes 3 times as long as ordinary text; one that is quadratic takes 10 times as long and more
 TRIES = 3
 CPU_SECONDS = 300  # of the child, however busy the machine is
 

@@ -11,7 +11,7 @@ from dptext.privacy.unit import Relation, Trust, Unit
 
 __all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair"]
 
-SAMPLES = 200_000
+SAMPLES = 100_000
 
 
 @dataclass(frozen=True)
