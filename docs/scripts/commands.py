@@ -79,6 +79,7 @@ def _table(title: str, command: Any, context: Any, path: str, level: int) -> str
 
 def _wordings(words: str) -> list[str]:
     """``-o, --out OUT``: as it is typed, one wording a line."""
+    words = re.sub(r"<list\[(\w+)\]>", r"<\1>", words)  # which may be said again is in the text
     return [part.strip() for part in re.split(r",\s(?=-)|\s/\s", words)]
 
 
