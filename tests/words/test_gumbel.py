@@ -58,13 +58,13 @@ def test_the_least_loss_of_every_pair_is_a_lower_bound(mechanism, words, shares)
 @pytest.mark.parametrize("word", ["people", "the"])
 def test_draws_fit_the_quadrature_and_another_scale_is_rejected(mechanism, words, shares, word):
     row = words.vocabulary.row(word)
-    counts = np.bincount(mechanism.sample_rows(np.full(300_000, row), RandomBits(5)), minlength=len(words))
+    counts = np.bincount(mechanism.sample_rows(np.full(100_000, row), RandomBits(5)), minlength=len(words))
 
     def fits(probabilities):
-        common = probabilities * 300_000 >= 10
+        common = probabilities * 100_000 >= 10
         observed = np.append(counts[common], counts[~common].sum())
-        expected = np.append(probabilities[common], probabilities[~common].sum()) * 300_000
-        return stats.chisquare(observed, expected * 300_000 / expected.sum()).pvalue > 1e-6
+        expected = np.append(probabilities[common], probabilities[~common].sum()) * 100_000
+        return stats.chisquare(observed, expected * 100_000 / expected.sum()).pvalue > 1e-6
 
     assert fits(shares[row])
     less = TruncatedGumbel(words, epsilon=EPSILON, scale=0.1 * mechanism.scale, unsafe_as_published=True)
