@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -105,12 +105,12 @@ class Releases:
     Args:
         models: what is kept.
         corpus: of the people.
-        levels: by system that has some, the level of each person.
+        levels: of a system that has some, what it takes for the level of each person.
         trained: whether by skip-gram.
     """
 
     def __init__(
-        self, models: Models, corpus: Corpus, levels: Mapping[str, Mapping[str, str]], *, trained: bool
+        self, models: Models, corpus: Corpus, levels: Callable[[str], Mapping[str, str]], *, trained: bool
     ) -> None:
         self.public, self._models, self._corpus, self._levels = models.public, models, corpus, levels
         self._trained = trained
@@ -183,14 +183,14 @@ class Releases:
     def _held(self, kind: str) -> tuple[Any, ...]:
         """What the texts of a system are."""
         system = SYSTEMS[kind]
-        levels = None if system.by is None else tuple(sorted(self._levels[kind].items()))
+        levels = None if system.by is None else tuple(sorted(self._levels(kind).items()))
         return self._corpus.digest, system.only, levels
 
     def _documents(self, kind: str) -> list[Document]:
         system = SYSTEMS[kind]
         if system.by is None:
             return self._corpus.documents
-        levels = self._levels[kind]
+        levels = self._levels(kind)
         found = with_levels(self._corpus.documents, levels)
         return [each for each in found if system.only in (None, levels[str(each.user)])]
 
@@ -453,10 +453,7 @@ class Run:
 
     def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:
         wanted = {by: self.cold.wishes(by).levels for by in BY}
-        levels = {
-            kind: self._said(wanted[system.by], system) for kind, system in SYSTEMS.items() if system.by is not None
-        }
-        with Releases(self.models, self.corpus, levels, trained=trained) as releases:
+        with Releases(self.models, self.corpus, self._said, trained=trained) as releases:
             new_words: Any = NewWords(
                 releases,  # type: ignore[arg-type]  # it has what NewWords asks for
                 self.corpus,
@@ -467,12 +464,15 @@ class Run:
             )
             yield Personal(releases, new_words, self.people, wanted, runs, self.plan.resamples)
 
-    def _said(self, wanted: Mapping[str, str], system: System) -> dict[str, str]:
+    @cache  # noqa: B019 (as long as the experiment lasts)
+    def _said(self, kind: str) -> dict[str, str]:
         """What the release takes for the level of each person."""
+        system = SYSTEMS[kind]
+        assert system.by is not None
+        wanted = self.cold.wishes(system.by).levels
         own = {person.user: wanted[person.user] for person in self.people}
         silent = sorted(own)[::2] if system.silent else []  # numbers of people, in the order of letters
         if system.silent == "guessed":
-            assert system.by is not None
             guessed = self.cold.guessed_levels(system.by)
             return own | {user: guessed[user] for user in silent}
         return own | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
