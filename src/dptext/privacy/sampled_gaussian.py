@@ -50,6 +50,7 @@ from dptext.privacy.unit import Relation
 __all__ = ["SampledGaussian", "greatest_sampling_rate", "least_noise_multiplier"]
 
 _DIGITS = 4  # of a noise multiplier or a rate that a search returns
+_MOST_LINES = 8  # steps by straight lines; what is not found then is found by halves
 _KEPT_BACK = 1e-15  # of delta, a step
 _MOST_STEPS = 10**6
 _LEAST_NOISE = 0.1
@@ -186,21 +187,40 @@ def _greatest(
     coarse = epsilon >= 0.5  # below, the coarse grid sees nothing but itself
 
     def searched(start: float, target: float, factor: float) -> float:
-        def keeps(value: float) -> bool:
-            return _epsilon(at(value), delta, coarse) <= target
+        def excess(value: float) -> float:
+            return math.log(max(_epsilon(at(value), delta, coarse), 1e-300) / target)
 
         low = high = min(most, max(least, start))
-        if keeps(low):
-            while high < most and keeps(high):
-                low, high, factor = high, min(most, high * factor), factor**2
-            if high == most and keeps(most):
+        under = over = excess(low)
+        if under <= 0:
+            while high < most and over <= 0:
+                low, under = high, over
+                high, factor = min(most, high * factor), factor**2
+                over = excess(high)
+            if over <= 0:
                 return most
         else:
-            while low > least and not keeps(low):
-                low, high, factor = max(least, low / factor), low, factor**2
-        while high / low > 1 + 10.0**-_DIGITS / 2:
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if keeps(middle) else (low, middle)
+            while low > least and under > 0:
+                high, over = low, under
+                low, factor = max(least, low / factor), factor**2
+                under = excess(low)
+        width, turn = 10.0**-_DIGITS / 2, 0
+        while high / low > 1 + width:
+            across, turn = math.log(high / low), turn + 1
+            share = 0.5
+            if turn <= _MOST_LINES and under < over < math.inf:  # where a straight line between logarithms leads ...
+                beside = (
+                    0.4 * width if turn % 2 == 0 else -0.4 * width
+                )  # ... and a little aside: both ends shall come near
+                share = min(
+                    max(-under / (over - under) + beside / across, 0.2 * width / across), 1 - 0.2 * width / across
+                )
+            middle = low * math.exp(share * across)
+            found = excess(middle)
+            if found <= 0:
+                low, under = middle, found
+            else:
+                high, over = middle, found
         return low
 
     value = searched(guess, epsilon, factor=1.05)
