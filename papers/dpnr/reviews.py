@@ -10,12 +10,10 @@ hidden. AG are the 7,600 rows of its official test set, of which the paper print
 from __future__ import annotations
 
 import argparse
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +22,7 @@ from papers.dpnr.blogs import QUICK, VECTORS, WORDS, Plan, cells
 from papers.dpnr.blogs_cells import Device, measure
 from papers.dpnr.blogs_printed import ACCURACY, AG, BLOG, FAIRNESS, TP_US
 from papers.dpnr.blogs_report import Rows, main_table
+from papers.dptext.attributed import Attributed
 from papers.dptext.trustpilot import AGES, read_reviews
 from papers.running import options_of, say, write_between
 
@@ -36,55 +35,28 @@ _ALL = 10**9
 _COUNTRY = "United States"
 _QUICK_ROWS = 400
 
-Names = npt.NDArray[np.str_]
 
-
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """Texts, whose they are, and what is to be learnt and to be hidden of them: what a cell takes of `Posts`."""
-
-    texts: tuple[str, ...] = field(repr=False)
-    people: npt.NDArray[np.int64] = field(repr=False)
-    labels: Names = field(repr=False)
-    attributes: Mapping[str, Names] = field(repr=False)
-
-    def first(self, rows: int | None) -> Texts:
-        """So many of them."""
-        kept = slice(rows)
-        people = np.unique(self.people[kept], return_inverse=True)[1].astype(np.int64)
-        attributes = {name: values[kept] for name, values in self.attributes.items()}
-        return Texts(self.texts[kept], people, self.labels[kept], attributes)
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What a table says of them, and a digest: rows of other texts are not mixed with theirs."""
-        digest = hashlib.sha256()
-        for row in zip(self.texts, self.people.tolist(), self.labels, *self.attributes.values(), strict=True):
-            digest.update(repr(row).encode("utf-8", "surrogatepass"))
-        found: dict[str, Any] = {"texts": len(self.texts), "people": int(self.people.max()) + 1}
-        found |= {"classes": int(np.unique(self.labels).size), "digest": digest.hexdigest()[:16]}
-        for name, values in self.attributes.items():
-            for group in np.unique(values):
-                found[f"{name} {group}"] = round(float((values == group).mean()), 4)
-        return found
-
-
-def tp_us(path: Path) -> Texts:
+def tp_us(path: Path) -> Attributed:
     """The reviews of the United States by people under 35 or over 45, as the paper's two groups of age."""
     found = read_reviews(path, a_country=_ALL, country=_COUNTRY)
-    kept = found.attributes["age"] != AGES[1]
-    return Texts(
-        tuple(text for text, keep in zip(found.texts, kept, strict=True) if keep),
-        np.unique(found.people[kept], return_inverse=True)[1].astype(np.int64),
-        found.labels[kept],
-        {name: found.attributes[name][kept] for name in ("gender", "age")},
-    )
+    kept = np.flatnonzero(found.attributes["age"] != AGES[1])
+    return _some(replace(found, attributes={name: found.attributes[name] for name in ("gender", "age")}), kept)
 
 
-def ag(data: Path) -> Texts:
+def ag(data: Path) -> Attributed:
     """The official test rows of AG News, each somebody's own."""
     _, test = ag_news(data)
-    return Texts(test.texts, np.arange(len(test.texts)), np.array(CLASSES)[test.labels], {})
+    return Attributed(AG, test.texts, np.arange(len(test.texts)), np.array(CLASSES)[test.labels], {})
+
+
+def _some(texts: Attributed, rows: npt.NDArray[np.intp]) -> Attributed:
+    return replace(
+        texts,
+        texts=tuple(texts.texts[row] for row in rows),
+        people=np.unique(texts.people[rows], return_inverse=True)[1].astype(np.int64),
+        labels=texts.labels[rows],
+        attributes={name: values[rows] for name, values in texts.attributes.items()},
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -104,9 +76,11 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     device = Device(vectors, smallest_group=plan.smallest_group, folds=plan.folds)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, read in found.items():
-        texts = read().first(_QUICK_ROWS if options.quick else None)
+        texts = read()
+        if options.quick:
+            texts = _some(texts, np.arange(min(_QUICK_ROWS, len(texts.texts))))
         sweep(
-            partial(measure, device=device, posts=texts),  # type: ignore[arg-type]  # Texts for Posts
+            partial(measure, device=device, posts=texts),  # type: ignore[arg-type]  # which has all that it takes
             cells(plan, BLOG),
             [1],
             path=options.out / f"reviews {name}.jsonl",
@@ -132,7 +106,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         said = rows.constants
         shares = [f"{key} {100 * value:.0f}%" for key, value in said.items() if key.startswith(("gender ", "age "))]
         sections.append(
-            f"{said['texts']:,} texts, {said['classes']} classes, **majority "
+            f"{said['posts']:,} texts, {said['classes']} classes, **majority "
             f"{rows.any['task accuracy blind']:.3f}**{'; ' if shares else ''}{', '.join(shares)}."
         )
         sections.append(main_table(name, rows))
