@@ -127,12 +127,14 @@ def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):
     assert (total(features, [UserText([chunk(each)]) for each in reversed(people)]) == whole).all()
     in_chunks = [UserText([chunk([one]) for one in each]) for each in people]
     assert (total(features, in_chunks) == whole).all()
-    monkeypatch.setattr("dptext.embeddings.user_matrices._TOGETHER", 64)
-    assert (total(features, in_chunks) == whole).all()
+    for name in ("_PIECE", "_BATCH"):
+        monkeypatch.setattr(f"dptext.embeddings.user_matrices.{name}", 64)
+        assert (total(features, in_chunks) == whole).all()
+        assert (total(features, [UserText([chunk(each)]) for each in people]) == whole).all()
 
 
 def test_a_document_longer_than_memory_is_cut_at_places_of_its_own(features, monkeypatch):
-    monkeypatch.setattr("dptext.embeddings.user_matrices._TOGETHER", 100)
+    monkeypatch.setattr("dptext.embeddings.user_matrices._PIECE", 100)
     generator = np.random.default_rng(6)
     documents = [generator.integers(0, 39, size=size).tolist() for size in (2, 1234, 0, 1, 99, 100, 101, 60, 60, 5)]
     whole = total(features, [UserText([chunk(documents)])])

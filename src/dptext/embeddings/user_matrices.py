@@ -35,7 +35,8 @@ Chunk = tuple[npt.NDArray[np.int32], Integers]
 Summed = tuple[Integers, Integers, Integers]
 """(m,) keys owner * V + word, ascending; (m, k) sums of contexts in units of `UNIT`; (m,) counts."""
 
-_TOGETHER = 1 << 16  # words worked on at once, so that memory stays small
+_PIECE = 1 << 16  # words of one document worked on at once: a longer one is cut there
+_BATCH = 1 << 12  # words of several users at once: a word is some 2 KB of matrices on the way
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,10 @@ class UserMatrixSum:
             if first is None:
                 continue
             second = next(chunks, None)
-            if second is not None or len(first[0]) >= _TOGETHER:
+            if second is not None or len(first[0]) >= _PIECE:
                 self._add_matrices(*self._of_one(first, second, chunks), np.array([user.norm]))
                 continue
-            if size + len(first[0]) > _TOGETHER:
+            if size + len(first[0]) > _BATCH:
                 self._add_batch(batch)
                 batch, size = [], 0
             batch.append((first, user.norm))
@@ -141,7 +142,7 @@ class UserMatrixSum:
 
 
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
-    """A chunk in pieces of at most `_TOGETHER` words.
+    """A chunk in pieces of at most `_PIECE` words.
 
     A longer document is cut, and loses the contexts at the cut: always at the same places, counted from its own start.
     Where a chunk begins has to do with other users, and must not show in the matrix of this one.
@@ -150,8 +151,8 @@ def _pieces(chunk: Chunk) -> Iterator[Chunk]:
     start, size = 0, 0
     piece: list[int] = []
     for length in lengths.tolist():
-        for segment in [*[_TOGETHER] * (length // _TOGETHER), length % _TOGETHER]:
-            if size + segment > _TOGETHER:
+        for segment in [*[_PIECE] * (length // _PIECE), length % _PIECE]:
+            if size + segment > _PIECE:
                 yield rows[start : start + size], np.array(piece, dtype=np.int64)
                 start, size, piece = start + size, 0, []
             piece.append(segment)

@@ -164,12 +164,15 @@ class _SumTask:
         total = self.work.added(batches)
         if total is None:
             return
-        slices = [(_SEEN, b"")]
-        for start in range(0, len(total), _ROWS_A_SLICE):
-            part = total[start : start + _ROWS_A_SLICE]
-            if part.any():
-                slices.append((start // _ROWS_A_SLICE, part.astype("<i8").tobytes()))
-        yield from _as_batches(slices)
+        yield from _as_batches(_slices(total))
+
+
+def _slices(total: Integers) -> Iterator[tuple[int, bytes]]:
+    yield _SEEN, b""
+    for start in range(0, len(total), _ROWS_A_SLICE):
+        part = total[start : start + _ROWS_A_SLICE]
+        if part.any():
+            yield start // _ROWS_A_SLICE, part.astype("<i8").tobytes()
 
 
 def _add_slices(batches: Iterable[Any]) -> Iterator[Any]:
@@ -182,7 +185,7 @@ def _add_slices(batches: Iterable[Any]) -> Iterator[Any]:
                 found[place] += part
             else:
                 found[place] = part.astype(np.int64)
-    yield from _as_batches([(place, cells.astype("<i8").tobytes()) for place, cells in found.items()])
+    yield from _as_batches((place, cells.astype("<i8").tobytes()) for place, cells in found.items())
 
 
 def _as_batches(slices: Iterable[tuple[int, bytes]]) -> Iterator[Any]:
