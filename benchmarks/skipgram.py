@@ -47,14 +47,15 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--dimension", type=int, default=DIMENSION, help="of the tables whose memory is measured")
     parser.add_argument("--held", help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     words, rounds = options.words, options.rounds
     if options.held:
-        print(beyond(words, options.held))
+        print(beyond(words, options.dimension, options.held))
         return
     if options.memory:
-        report_memory(words)
+        report_memory(words, options.dimension)
         return
     store = texts(words)
     ours: dict[str, list[float]] = {name: [] for name in TIMED}
@@ -146,14 +147,14 @@ def measured(made: Any, count: int) -> tuple[float, float]:
     return (time.process_time() - before) / count, found / 10
 
 
-def beyond(words: int, kind: str) -> float:
+def beyond(words: int, dimension: int, kind: str) -> float:
     """The most resident memory of a training beyond texts and the two tables, in sizes of these tables."""
     texts_held = texts(words)
     training(200, texts(200), kind)  # the compiled loops are loaded
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from now on
     before = resident("VmRSS")
-    made = training(words, texts_held, kind)
+    made = training(words, texts_held, kind, dimension)
     steps(made, 3)
     return (resident("VmHWM") - before) / made.tables.matrix.nbytes - 1
 
@@ -164,15 +165,15 @@ def resident(which: str) -> int:
     return int(found[1]) * 1024
 
 
-def report_memory(words: int) -> None:
+def report_memory(words: int, dimension: int) -> None:
     print("| memory beyond texts and tables, of these | " + " | ".join(KINDS) + " |")
     print("|---|" + "---:|" * len(KINDS))
     found = []
     for kind in KINDS:
-        command = [sys.executable, __file__, "--words", str(words), "--held", kind]
+        command = [sys.executable, __file__, "--words", str(words), "--dimension", str(dimension), "--held", kind]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         found.append(f"{float(done.stdout):.0%}")
-    print(f"| {words:,} x {DIMENSION} | " + " | ".join(found) + " |")
+    print(f"| {words:,} x {dimension} | " + " | ".join(found) + " |")
 
 
 # -- peers --------------------------------------------------------------------------------------------------------

@@ -199,11 +199,13 @@ def test_a_local_model_writes(synthesize, tiny_model_folder):
 
 def test_a_plan_reads_nothing_private(run, work):
     Path("in.jsonl").unlink()
-    code, out, err = run(
+    arguments = (
         "synthesize", "--plan", "--people", "500", "--public", "pool.txt", "--label", "topic", "--labels", "a,b",
         "--features", "words",
     )  # fmt: skip
+    code, out, err = run(*arguments)
     assert code == 0, err
+    assert run(*arguments)[1] == out  # nobody is to choose among predictions
     assert "epsilon" in out
     assert "users until" in out
     assert max(map(len, out.splitlines())) <= 80

@@ -43,6 +43,8 @@ from dptext.synthesis.synthesizer import Synthesizer
 
 __all__ = ["synthesize"]
 
+_SEED = 0  # of the noise that a prediction draws: the same in every run; it is of public numbers alone
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTexts:
@@ -459,6 +461,7 @@ def _plan(
         delta=budget.delta,
         features=corpus.features,
         needed=True,
+        seed=_SEED,
     )
     if output.as_json:
         print_json([each.as_dict() for each in found])

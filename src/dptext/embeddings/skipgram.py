@@ -178,13 +178,14 @@ class SkipGramPlan(ReleasePlan):
 
     def finish(self, tables: Singles) -> Singles:
         """(V, d) the vectors of the release, from trained tables. Post-processing."""
-        trained = np.nan_to_num(tables, nan=0.0, posinf=0.0, neginf=0.0)
-        matrix = np.zeros((len(self.words), self.dimension))
         if self.public is None:
-            matrix[self.rows] = trained[: len(self.rows)]
-        else:
-            matrix[: len(self.public)] = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
-            matrix[self.rows] += SHARE * learned(trained[len(self.rows) :].astype(np.float64), self.noise_of_tables)
+            found = np.zeros((len(self.words), self.dimension), dtype=np.float32)
+            found[self.rows] = tables[: len(self.rows)]
+            return np.nan_to_num(found, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        contexts = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+        matrix = np.zeros((len(self.words), self.dimension))
+        matrix[: len(self.public)] = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
+        matrix[self.rows] += SHARE * learned(contexts, self.noise_of_tables)
         return matrix.astype(np.float32)
 
     def doubts(self, tables: Singles) -> tuple[str, ...]:

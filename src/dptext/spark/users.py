@@ -34,6 +34,7 @@ __all__ = ["ORDER", "TEXT", "WHO", "RowsOfUsers", "sum_over_users", "user_column
 WHO, TEXT, ORDER = "dptext who", "dptext text", "dptext order"
 _SLICE, _CELLS = "dptext slice", "dptext cells"
 _ROWS_A_SLICE = 256
+_ROWS_AT_ONCE = 1 << 10  # of texts that are cut into words together
 _SEEN = -1  # the slice that says that there was a user, even one without words
 
 Integers = npt.NDArray[np.int64]
@@ -141,7 +142,7 @@ class _CutTask:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         begin_task(self.software)
-        for batch, found in self.work.cut(batches):
+        for batch, found in self.work.cut(_few_rows(batches)):
             if ORDER in self.columns:
                 found[ORDER] = batch.column(ORDER)
             if WHO in self.columns:
@@ -150,6 +151,13 @@ class _CutTask:
 
     def _digest(self, user: object) -> bytes:
         return hashlib.blake2b(user_name(user).encode("utf-8", "surrogatepass"), digest_size=16, key=self.key).digest()
+
+
+def _few_rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in smaller batches: Spark sends ten thousand at once, whose words are many objects."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            yield batch.slice(start, _ROWS_AT_ONCE)
 
 
 @dataclass(frozen=True)
