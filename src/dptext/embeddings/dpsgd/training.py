@@ -89,7 +89,7 @@ class Tables:
         self._ranks = ranks
         count, dimension = matrix.shape
         self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
-        self.sums = Sums.of(count, len(self._all), dimension)
+        self.sums = Sums.of(count, len(self._all), dimension, few=lazy)
         self._read = self._all[:0]
         self._clock = np.full(count if lazy else 0, done, dtype=np.int32)  # so many steps' noise a row has
         # of the steps that are left, added up from the last one: rates fall, and sums from the first one would lose
