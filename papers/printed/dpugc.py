@@ -1,0 +1,150 @@
+"""Paper 000, "dpUGC: Learn Differentially Private Representation for User Generated Contents"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from papers.dpugc.published import EPSILON, PRINTED
+from papers.dpugc.training_results import Found
+from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
+
+from dptext.estimates import Estimate, mean_over_runs
+
+__all__ = ["sections"]
+
+RESULTS = Path(__file__).resolve().parents[1] / "dpugc" / "results"
+ASKED = 8.0
+"""The true epsilon of ours that stands beside the private columns: of a person, add/remove, delta 1e-6."""
+_WITHDRAWN = "withdrawn"
+
+_SIZES = {
+    "myPersonality, private": ("153,727", "22,043,394", "416,862,367"),
+    "myPersonality, public": ("250", "9,917", "144,616"),
+    "Text8": ("-", "-", "17,005,207"),
+}
+_NEIGHBOURS = {
+    "(a) DP-Embedding": {"three": ("0", "3.814"), "eight": ("0.5", "0.1347"), "they": ("0", "0.4237")},
+    "(b) Non-DP Embedding": {"three": ("0", "0.1288"), "eight": ("0.33", "0.3561"), "they": ("0", "0.2341")},
+}
+_BASELINES = {"SVR": "2.6563", "linear": "1.2903"}
+_ERRORS = {
+    20: ("1.7881", "3.5942", "1.2616", "1.2642"),
+    200: ("2.4983", "2.0198", "1.2589", "1.2717"),
+    500: ("2.7795", "3.6231", "1.2514", "1.2909"),
+    1_000: ("3.2146", "2.0206", "1.2611", "1.262"),
+    5_000: ("6.1596", "2.7472", "1.2577", "1.2642"),
+    10_000: ("1.6396", "3.9155", "1.2768", "1.2574"),
+    50_000: ("2.9438", "2.5769", "1.2574", "1.2556"),
+    90_000: ("2.4033", "2.5175", "1.2585", "1.258"),
+    100_000: ("2.6043", "2.0215", "1.2548", "1.262"),
+}
+"""RMSE of table 3 after so many steps: DP-SVR, NoneDP-SVR, DP-LR, NoneDP-LR."""
+
+
+def sections() -> list[Table | Note]:
+    return [
+        Note(
+            "Figure 1, a prank that shows passwords",
+            "A picture; nothing is measured. Ours: [planted probes](dpugc/README.md#what-it-shows).",
+        ),
+        Note("Figure 2, a drawing", "Nothing to run."),
+        _sizes(),
+        Note(
+            "Figure 3, MAP-Word and MAP-Char over steps",
+            "Curves without numbers in the text; ours: [part two](dpugc/README.md#what-it-shows-part-two), beside "
+            "lists of random words and of the most frequent ones.",
+        ),
+        _neighbours(),
+        _regression(),
+    ]
+
+
+def _sizes() -> Table:
+    """Table 1: sizes of data that cannot be had, and of Text8."""
+    has_text8 = bool(Found(RESULTS / "steps_text8.jsonl"))
+    lines = []
+    for name, sizes in _SIZES.items():
+        why = _WITHDRAWN if name != "Text8" else "the same file" if has_text8 else "not run: no file of it at hand"
+        lines.append(Line(name, "", [Cell(each, why) if each != "-" else Cell("", "-") for each in sizes]))
+    return Table(
+        "Table 1, sizes of the data",
+        ["users", "documents", "words"],
+        lines,
+        said="Ours are 2,532 bloggers, WikiText-2 and IMDb reviews ([papers/dpugc](dpugc/README.md#what-is-done)).",
+    )
+
+
+def _neighbours() -> Table:
+    """Table 2: the score of three queries after the last step."""
+    corpus, found = _steps()
+    models = {"(a) DP-Embedding": ("private", ASKED), "(b) Non-DP Embedding": ("clipped", None)}
+    claimed = {
+        "(a) DP-Embedding": f"(0.125, 0.7926) for a pair, {ASKED:g} for a user",
+        "(b) Non-DP Embedding": NO_CLAIM,
+    }
+    lines = []
+    for part, queries in _NEIGHBOURS.items():
+        model, epsilon = models[part]
+        last = max(int(str(each)) for each in found.values("steps", model=model, epsilon=epsilon))
+        of = found.of(model=model, epsilon=epsilon, steps=last)
+        for query, printed in queries.items():
+            cells = [
+                Cell(each, _over_runs([row.numbers[f"{measure} {query}"] for row in of]), 3)
+                for each, measure in zip(printed, ("MAP-Word", "MAP-Char"), strict=True)
+            ]
+            lines.append(Line(f"{part}, {query}", claimed[part], cells))
+    random = [found.mean(f"{measure} random") for measure in ("MAP-Word", "MAP-Char")]
+    return Table(
+        "Table 2, MAP of three queries",
+        ["MAP-Word", "MAP-Char"],
+        lines,
+        ("random words, all 11 queries", [f"{each:.3f}" for each in random if each is not None]),
+        f"Ours on {corpus}, against a gold model of the same texts, for a whole user instead of a pair. Scores of "
+        "single queries are no shares in the paper (3.814). The words themselves: "
+        "[the nearest words](dpugc/README.md#what-it-shows).",
+    )
+
+
+def _steps() -> tuple[str, Found]:
+    for corpus in ("text8", "WikiText-2"):
+        found = Found(RESULTS / f"steps_{corpus}.jsonl")
+        if found.values("steps", model="private", epsilon=ASKED) and found.values("steps", model="clipped"):
+            return corpus, found
+    raise FileNotFoundError("no rows of the private vectors: run papers.dpugc.training first")
+
+
+def _over_runs(values: Sequence[float]) -> Estimate:
+    if len(values) > 1:
+        return mean_over_runs(values)
+    return Estimate(values[0], float("nan"), float("nan"), 1, "runs")
+
+
+def _regression() -> Table:
+    """Table 3, with the delta that it prints for each number of steps."""
+    found, delta = Found(RESULTS / "training_age.jsonl"), Found(RESULTS / "delta.jsonl")
+    lines = []
+    for steps, errors in _ERRORS.items():
+        cells = []
+        for learner, printed in zip(("SVR", "linear"), (errors[:2], errors[2:]), strict=True):
+            baseline = found.estimate("RMSE", learner=learner, model="public words and characters")
+            cells.append(Cell(_BASELINES[learner], baseline or "not run", 2))
+            for (model, epsilon), each in zip((("private", ASKED), ("clipped", None)), printed, strict=True):
+                ours = found.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
+                cells.append(Cell(each, ours or "not run: ours end at 400 steps", 2))
+        (costs,) = delta.of(of="a pair of 50,000", steps=steps)
+        exact = costs.numbers["moments delta"]
+        cells.append(Cell(f"{PRINTED[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
+        claimed = f"({EPSILON:g}, {PRINTED[steps]:.4f}) for a pair, {ASKED:g} for a user"
+        lines.append(Line(f"{steps:,} steps", claimed, cells))
+    mean = found.estimate("mean age", learner="SVR", model="public words and characters")
+    always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+    return Table(
+        "Table 3, RMSE",
+        ["Baseline-SVR", "DP-SVR", "NoneDP-SVR", "Baseline-LR", "DP-LR", "NoneDP-LR", "delta at epsilon .125"],
+        lines,
+        ("always the mean", [always] * 6 + [""]),
+        "Printed: extraversion of 250 people, where always the mean has .919. Ours: age of 500 bloggers, in years, so "
+        "only the order can be compared; intervals over people and two runs. The delta is computed as the authors' "
+        "code does; it is about one pair and takes the vocabulary for the number of pairs.",
+    )

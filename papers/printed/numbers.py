@@ -1,0 +1,105 @@
+"""Numbers of a README's prose, and whether its experiment has them: in a generated table, or among its results.
+
+A number with decimals or a per cent sign is looked for at the precision that it is written with, as a share or in per
+cent. An estimate with its interval (``.1 [.0, .2]``, ``.1 ± .2``) is looked for as a whole. Whole numbers are sizes and
+settings, and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["Known", "generated", "unknown_numbers"]
+
+_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))"
+_SINGLE = re.compile(rf"(?<![\w.,/@:-]){_NUMBER}%?(?![\w/])")
+_INTERVAL = re.compile(rf"({_NUMBER}) \[({_NUMBER}), ({_NUMBER})\]")
+_PLUS_MINUS = re.compile(rf"({_NUMBER}) ± ({_NUMBER})")
+_BLOCK = re.compile(r"<!-- (?!end)[^>]*-->(.*?)<!-- end[^>]*-->", re.DOTALL)
+_CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A number, and the last digit that it is written with."""
+
+    value: float
+    digits: int
+
+    @classmethod
+    def of(cls, text: str) -> Spelled:
+        bare = text.strip("+%").replace(",", "")
+        sign, bare = (-1.0, bare[1:]) if bare.startswith("-") else (1.0, bare)
+        return cls(sign * float(bare), len(bare.partition(".")[2]))
+
+    def is_of(self, other: float) -> bool:
+        """Whether another number is spelled so, itself or as a share or in per cent."""
+        return any(abs(round(each, self.digits) - self.value) < 1e-9 for each in (other, 100 * other, other / 100))
+
+
+class Known:
+    """Numbers that an experiment has.
+
+    Args:
+        texts: generated tables, and files of results.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._singles: set[float] = set()
+        self._several: set[tuple[float, ...]] = set()
+        for text in texts:
+            bare = text.replace("**", "").replace("\\*", "")
+            self._singles |= {Spelled.of(each.group()).value for each in _SINGLE.finditer(bare)}
+            for pattern in (_INTERVAL, _PLUS_MINUS):
+                self._several |= {tuple(Spelled.of(each).value for each in found) for found in pattern.findall(bare)}
+
+    def has(self, numbers: tuple[str, ...]) -> bool:
+        """Whether a number stands there, or several do as one estimate; a prose may leave a sign out."""
+        spelled = [Spelled.of(each) for each in numbers]
+        if len(spelled) == 1:
+            return any(spelled[0].is_of(each) or spelled[0].is_of(-each) for each in self._singles)
+        return any(
+            len(each) == len(spelled) and all(one.is_of(other) for one, other in zip(spelled, each, strict=True))
+            for each in self._several
+        )
+
+
+def generated(readme: str) -> Iterator[str]:
+    """What stands between marks."""
+    return (found[1] for found in _BLOCK.finditer(readme))
+
+
+def unknown_numbers(readme: str, known: Known, sections: Iterable[str] = ()) -> Iterator[str]:
+    """Numbers of the prose that are not known, as they are written.
+
+    Args:
+        readme: the whole file.
+        known: the numbers of its experiment.
+        sections: headings of parts that say themselves that they have no rows.
+    """
+    for heading, text in _sections(_CODE.sub("", _BLOCK.sub("", readme))):
+        if heading in sections:
+            continue
+        bare = text.replace("**", "")
+        for pattern in (_INTERVAL, _PLUS_MINUS):
+            for found in pattern.finditer(bare):
+                if not known.has(found.groups()):
+                    yield found.group()
+            bare = pattern.sub("", bare)
+        for single in _SINGLE.finditer(bare):
+            number = single.group()
+            if ("." in number or "%" in number) and not known.has((number,)):
+                yield number
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    heading, lines = "", list[str]()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            yield heading, "\n".join(lines)
+            heading, lines = line.lstrip("# "), []
+        else:
+            lines.append(line)
+    yield heading, "\n".join(lines)

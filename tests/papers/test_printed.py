@@ -1,0 +1,131 @@
+"""The five papers number by number: papers/README.md, and that READMEs say what their rows say."""
+
+import dataclasses
+import re
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPERS = ("printed.cells", "printed.numbers", "printed.readme")
+
+# what the papers print, counted in their texts: by paper and table
+COUNTS = {
+    "dpugc": {"Table 1": 7, "Table 2": 12, "Table 3": 9 * 7},
+    "dptext": {"Table 1": 16},
+    "tem": {},
+    "ome": {"Table 1": 9 * 5, "Table 2": 9},
+    "dpnr": {
+        "Section 1.2": 4,
+        "Figure 4": 18,
+        "Figure 5": 15,
+        "Figure 6": 32,
+        "Figure 7": (1 + 2 * 12) + (1 + 2 * 9),
+        "Figure 8": (1 + 3 * 12) + (1 + 3 * 9),
+    },
+}
+# sections that say themselves that their numbers have no rows
+WITHOUT_ROWS = {
+    "synthesis": ("More candidates", "How the defaults were chosen"),
+    "sentences": (),
+}
+# numbers of a README that are none of its results
+OTHERS = {}
+REPORTS = [
+    ("tem", "tem.report", "results/results.csv"),
+    ("tem", "tem.pure", "results-pure"),
+    ("ome", "ome.printed_report", "results"),
+    ("dpnr", "dpnr.report", "results"),
+    ("dpnr", "dpnr.blogs_report", "results"),
+    ("dptext", "dptext.report", "results"),
+    ("dpugc", "dpugc.report", "results"),
+    ("dpugc", "dpugc.training_report", "results"),
+    ("dpugc", "dpugc.personal_report", "results"),
+    ("synthesis", "synthesis.report", "results"),
+    ("sentences", "sentences.report", "results"),
+]
+
+
+@pytest.fixture(scope="module")
+def parts(papers):
+    return {folder: make() for folder, make in papers.readme.PAPERS.values()}
+
+
+def test_every_printed_number_stands_there(papers, parts):
+    table = papers.cells.Table
+    found = {
+        paper: {each.place.partition(",")[0]: len(each.cells) for each in sections if isinstance(each, table)}
+        for paper, sections in parts.items()
+    }
+    assert found == COUNTS
+
+
+def test_every_cell_has_ours_or_a_reason(papers, parts):
+    for sections in parts.values():
+        for each in sections:
+            for cell in getattr(each, "cells", []):
+                assert cell.is_run or cell.ours
+
+
+def test_the_page_is_what_the_rows_say(papers):
+    assert (ROOT / "papers" / "README.md").read_text("utf-8") == papers.readme.text(), "run python -m papers.printed"
+
+
+def test_a_changed_row_changes_the_page(papers, tmp_path, monkeypatch):
+    ome = import_module("papers.printed.ome")
+    shutil.copytree(ome.RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("*.png", "accuracy.csv"))
+    file = tmp_path / "results" / "printed-imdb.jsonl"
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    last = re.sub(r'"accuracy": [0-9.]+', '"accuracy": 0.0', lines[-1])
+    assert last != lines[-1]
+    file.write_text("".join([*lines[:-1], last]), "utf-8")
+    monkeypatch.setattr(ome, "RESULTS", tmp_path / "results")
+    assert papers.readme.text() != (ROOT / "papers" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("paper", "module", "results"), REPORTS)
+def test_tables_in_a_readme_are_what_the_rows_say(papers, tmp_path, monkeypatch, paper, module, results):
+    report = import_module(f"papers.{module}")
+    for name in ("draw", "_draw_chances", "_draw_true", "write_page"):  # they take longer, and are no text
+        if hasattr(report, name):
+            monkeypatch.setattr(report, name, lambda *_: None)
+    folder = ROOT / "papers" / paper
+    shutil.copy(folder / "README.md", tmp_path / "README.md")
+    shutil.copytree(folder / Path(results).parts[0], tmp_path / "rows", ignore=shutil.ignore_patterns("*.png", "*.svg"))
+    out = [tmp_path / "rows"] if Path(results).suffix == "" else [tmp_path / "rows" / Path(results).name, tmp_path]
+    report.write_report(*out, readme=tmp_path / "README.md")
+    assert (tmp_path / "README.md").read_text("utf-8") == (folder / "README.md").read_text("utf-8")
+
+
+def _known(papers, folder):
+    readme = (folder / "README.md").read_text("utf-8")
+    files = [
+        file for part in folder.glob("results*") for file in (part, *part.glob("*")) if file.suffix in (".md", ".csv")
+    ]
+    return readme, papers.numbers.Known(
+        [*papers.numbers.generated(readme), *(each.read_text("utf-8") for each in files)]
+    )
+
+
+@pytest.mark.parametrize("paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "sentences", "synthesis", "tem"])
+def test_numbers_in_prose_are_those_of_the_rows(papers, paper):
+    readme, known = _known(papers, ROOT / "papers" / paper)
+    unknown = list(papers.numbers.unknown_numbers(readme, known, WITHOUT_ROWS.get(paper, ())))
+    assert [each for each in unknown if each not in OTHERS.get(paper, ())] == []
+
+
+def test_a_wrong_number_is_found(papers):
+    known = papers.numbers.Known(["| ours | 0.849 [0.830, 0.867] | 61.0 ± 1.6 |"])
+
+    def unknown(text):
+        return list(papers.numbers.unknown_numbers(f"# A\n\n{text}\n<!-- a -->.1<!-- end -->\n## B\n.2", known, ("B",)))
+
+    assert unknown("It keeps .849 or 85%, .849 [.830, .867] and 61.0 ± 1.6 of 3,451 texts (`.3`).") == []
+    assert unknown("It keeps .848, 84%, .849 [.830, .868], 61.0 ± 1.5.") == [
+        ".849 [.830, .868]",
+        "61.0 ± 1.5",
+        ".848",
+        "84%",
+    ]
