@@ -74,14 +74,14 @@ class Table:
         place: "Table 1", and what it is of.
         columns: of the printed numbers.
         lines: its rows.
-        baseline: what says how little a number may mean: the majority class, guessing, the mean; by column.
+        baselines: what one has who looks at no text (the majority class, guessing, the mean), by column.
         said: what is replaced, and where our numbers come from.
     """
 
     place: str
     columns: Sequence[str]
     lines: Sequence[Line]
-    baseline: tuple[str, Sequence[str]] | None = None
+    baselines: Sequence[tuple[str, Sequence[str]]] = ()
     said: str = ""
 
     @property
@@ -93,9 +93,7 @@ class Table:
         head = ["", *(["claimed, true epsilon"] if has_epsilon else []), *self.columns]
         rows = [head, ["---"] * len(head)]
         rows += [[line.name, *([line.epsilon] if has_epsilon else []), *map(str, line.cells)] for line in self.lines]
-        if self.baseline is not None:
-            name, values = self.baseline
-            rows.append([f"*{name}*", *([""] if has_epsilon else []), *values])
+        rows += [[f"*{name}*", *([""] if has_epsilon else []), *values] for name, values in self.baselines]
         run = sum(cell.is_run for cell in self.cells)
         count = f"{run} of {len(self.cells)} printed numbers have one of ours beside them."
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)

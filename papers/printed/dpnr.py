@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from papers.dpnr.blogs_cells import DPNR, NONE
-from papers.dpnr.blogs_printed import ACCURACY, FAIRNESS, RATIOS
+from papers.dpnr.blogs_printed import ACCURACY, AG, BLOG, FAIRNESS, RATIOS, TP_US
 from papers.dpnr.blogs_report import Rows as BlogRows
 from papers.dpnr.printed import CLEAN, ROWS, TRAININGS, printed
 from papers.dpnr.results import Rows
@@ -20,103 +21,93 @@ from dptext.evaluation.sweep_file import Row
 __all__ = ["sections"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "dpnr" / "results"
-_TRUSTPILOT = "not run: no file"
-_BERT = "not run: BERT"
-_ELSEWHERE = {
-    "no noise": ("85.53", "78.75"),
-    "epsilon 0.05": ("85.65", "80.87"),
-    "epsilon 0.1": ("85.52", "80.78"),
-    "epsilon 0.5": ("85.52", "79.71"),
-    "epsilon 1": ("85.36", "79.36"),
-    "epsilon 5": ("85.87", "79.59"),
-    "mu 0.1": ("85.53", "80.71"),
-    "mu 0.3": ("84.85", "79.18"),
-    "mu 0.5": ("83.51", "77.42"),
-    "mu 0.8": ("80.70", "69.57"),
-}
-"""Figures 4 and 5: TP-US and AG, in per cent."""
-_OF_TRUSTPILOT = {
-    "ratio": ("37", "63", "64", "36"),
-    "no noise": ("83.69", "+1.57", "84.63", "+0.02"),
-    "adversarial": ("84.95", "+0.19", "85.38", "-0.46"),
-    "DPNR": ("85.90", "+0.49", "86.08", "+0.31"),
-}
-"""Figure 6, TP-US: women, men less that, under 35, over that less that."""
+_TASKS = {TP_US: "not run: no file of TrustPilot", AG: "not run", BLOG: "not run"}
+"""The columns of figures 4 and 5, and what is said where there are no rows."""
+_RATIOS = {"gender": ("female", "male"), "age": ("13-17", "33-48")}
 _GROUPS = (("gender", "female", "male less female"), ("age", "13-17", "33-48 less 13-17"))
 _SHOWN = 1.0
 """The claimed epsilon of ours in figure 6, where the paper does not say its own."""
 
 
 def sections() -> list[Table | Note]:
-    blogs = BlogRows(RESULTS / "blogs topic.jsonl")
     return [
         Note("Figure 1, a drawing", "Nothing to run."),
         *leakage.sections(),
         Note("Figures 2 and 3, drawings", "Nothing to run."),
-        _figures_4_and_5("Figure 4, accuracy over epsilon, per cent", blogs, "epsilon"),
-        _figures_4_and_5("Figure 5, accuracy over mu, per cent", blogs, "mu"),
-        _figure_6(blogs),
+        _figures_4_and_5("Figure 4, accuracy over epsilon, per cent", "epsilon"),
+        _figures_4_and_5("Figure 5, accuracy over mu, per cent", "mu"),
+        _figure_6(),
         _of_study(7, 32),
         _of_study(8, 64),
     ]
 
 
-def _figures_4_and_5(place: str, blogs: BlogRows, kind: str) -> Table:
+def _of_task(task: str) -> BlogRows:
+    return BlogRows(RESULTS / f"blogs {task}.jsonl")
+
+
+def _figures_4_and_5(place: str, kind: str) -> Table:
+    found = {task: _of_task(task) for task in _TASKS}
+    width = int(found[BLOG].constants["width"])
     lines = []
-    for name, (trustpilot, news) in _ELSEWHERE.items():
+    for name in ACCURACY[BLOG]:
         if name != "no noise" and not name.startswith(kind):
             continue
-        value = float(name.partition(" ")[2]) if name != "no noise" else None
-        if value is None:
-            row, epsilon = blogs.get(NONE), NO_CLAIM
-        else:
+        epsilon, claimed, mu = NO_CLAIM, None, 0.0
+        if name != "no noise":
+            value = float(name.partition(" ")[2])
             claimed, mu = (value, 0.0) if kind == "epsilon" else (_SHOWN, value)
-            row = blogs.get(DPNR, claimed, mu)
-            epsilon = f"{claimed:g}, {true_epsilon('DPNR', claimed, int(blogs.constants['width'])):g}"
-        theirs = f"{ACCURACY[name]:.2f}"
-        ours = "not run" if row is None else _of_blogs(blogs, row, "task accuracy")
-        lines.append(Line(name, epsilon, [Cell(trustpilot, _TRUSTPILOT), Cell(news, _BERT), Cell(theirs, ours)]))
+            epsilon = f"{claimed:g}, {true_epsilon('DPNR', claimed, width):g}"
+        cells = []
+        for task, rows in found.items():
+            row = rows.get(DPNR if claimed else NONE, claimed, mu)
+            ours = _TASKS[task] if row is None else _of_blogs(rows, row, "task accuracy")
+            cells.append(Cell(f"{ACCURACY[task][name]:.2f}", ours))
+        lines.append(Line(name, epsilon, cells))
+    blind = [f"{100 * rows.any['task accuracy blind']:.1f}" if rows else "" for rows in found.values()]
     return Table(
         place,
         ["TP-US", "AG", "BLOG"],
         lines,
-        ("majority class", ["", "", f"{100 * blogs.any['task accuracy blind']:.1f}"]),
-        "TP-US may not be passed on. BLOG by GloVe means in place of BERT, topics by a topic model, one run of "
-        f"{blogs.constants['folds']} folds, intervals over bloggers ([papers/dpnr](dpnr/README.md#task-topic)).",
+        [("majority class", blind)],
+        "TP-US may not be passed on. GloVe means in place of BERT; blogs' topics by a topic model, one run of "
+        f"{found[BLOG].constants['folds']} folds, intervals over who wrote ([papers/dpnr](dpnr/README.md#task-topic)).",
     )
 
 
-def _of_blogs(blogs: BlogRows, row: Row, name: str) -> Estimate:
+def _of_blogs(rows: BlogRows, row: Row, name: str) -> Estimate:
     value, low, high = (100 * row.numbers[f"{name}{end}"] for end in ("", " low", " high"))
-    return Estimate(value, low, high, int(blogs.constants["bloggers"]), "bloggers")
+    return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), "bloggers")
 
 
-def _figure_6(blogs: BlogRows) -> Table:
-    rows = {"no noise": blogs.get(NONE), "adversarial": None, "DPNR": blogs.get(DPNR, _SHOWN)}
-    true = true_epsilon("DPNR", _SHOWN, int(blogs.constants["width"]))
-    epsilons = {"DPNR": f"not said; ours {_SHOWN:g}, {true:g}"}
-    lines = [Line("TP-US, ratio", "", [Cell(each, _TRUSTPILOT) for each in _OF_TRUSTPILOT["ratio"]])]
-    for name in rows:
-        cells = [Cell(each, _TRUSTPILOT) for each in _OF_TRUSTPILOT[name]]
-        lines.append(Line(f"TP-US, {name}", epsilons.get(name, NO_CLAIM), cells))
-    shares = [blogs.constants[each] for each in ("gender female", "gender male", "age 13-17", "age 33-48")]
-    ratios = [f"{each}" for pair in RATIOS.values() for each in pair]
-    count = int(blogs.constants["bloggers"])
-    own = [Estimate(100 * each, 100 * each, 100 * each, count, "bloggers") for each in shares]
-    lines.append(Line("BLOG, ratio", "", [Cell(each, ours, 0) for each, ours in zip(ratios, own, strict=True)]))
-    for name, row in rows.items():
-        cells = []
-        for attribute, first, gap in _GROUPS:
-            theirs = FAIRNESS[name][attribute]
-            for spelled, number in ((f"{theirs[0]:.2f}", first), (f"{theirs[1]:+.2f}", f"gap {gap}")):
-                ours = "not run here" if row is None else _of_blogs(blogs, row, f"{attribute} {number}")
-                cells.append(Cell(spelled, ours))
-        lines.append(Line(f"BLOG, {name}", epsilons.get(name, NO_CLAIM), cells))
+def _figure_6() -> Table:
+    lines = []
+    for task, named in ((TP_US, "TP-US"), (BLOG, "BLOG")):
+        rows = _of_task(task)
+        shares = [
+            Estimate(*[100 * rows.constants[f"{attribute} {group}"]] * 3, 0, "") if rows else _TASKS[task]
+            for attribute, groups in _RATIOS.items()
+            for group in groups
+        ]
+        printed = [f"{each}" for pair in RATIOS[task].values() for each in pair]
+        cells = [Cell(each, share, 0) for each, share in zip(printed, shares, strict=True)]
+        lines.append(Line(f"{named}, ratio", "", cells))
+        for name, epsilon in (("no noise", NO_CLAIM), ("adversarial", NO_CLAIM), ("DPNR", "not said; ours {}, {:g}")):
+            row = {"no noise": rows.get(NONE), "DPNR": rows.get(DPNR, _SHOWN)}.get(name)
+            true = true_epsilon("DPNR", _SHOWN, int(rows.constants["width"])) if row else math.nan
+            cells = []
+            for attribute, first, gap in _GROUPS:
+                theirs = FAIRNESS[task][name][attribute]
+                for spelled, number in ((f"{theirs[0]:.2f}", first), (f"{theirs[1]:+.2f}", f"gap {gap}")):
+                    why = "not run" if name == "adversarial" else _TASKS[task]
+                    cells.append(Cell(spelled, why if row is None else _of_blogs(rows, row, f"{attribute} {number}")))
+            said = epsilon.format(f"{_SHOWN:g}", true) if row else epsilon.partition(";")[0]
+            lines.append(Line(f"{named}, {name}", said, cells))
     return Table(
         "Figure 6, fairness: accuracy of a group and the gap to the other, per cent",
         ["women", "men less women", "young", "old less young"],
         lines,
-        said="Ours: BLOG as in figure 4. Adversarial training on the blogs is [papers/dptext](dptext/README.md).",
+        said="As figure 4. Adversarial training on the blogs: [papers/dptext](dptext/README.md).",
     )
 
 
@@ -146,7 +137,7 @@ def _of_study(figure: int, dimension: int) -> Table:
         f"Figure {figure}, d = {dimension}",
         columns,
         lines,
-        ("majority class", majority),
+        [("majority class", majority)],
         f"Ours on {news.constants['trained']:,} texts of AG News and, for Yelp, on {polarity_name} "
         "([papers/dpnr](dpnr/README.md)); masks as the study's numbers suggest. Yelp's rows above mu .1 are lost in "
         "the text.",

@@ -44,7 +44,7 @@ def sections() -> list[Table | Note]:
             "Table 1, sentiment (accuracy) and attributes (F1)",
             ["sentiment", "age", "location", "gender"],
             lines,
-            ("majority; guessing", [blind[0], blind[1], "", blind[2]]),
+            [("majority; guessing", [blind[0], blind[1], "", blind[2]])],
             f"TrustPilot may not be passed on. Ours: the topic of {rows.constants['posts']:,} blog posts "
             f"({rows.constants['folds']} folds, GloVe; intervals over {rows.constants['bloggers']} bloggers), fresh "
             "attackers, the best of three ([papers/dptext](dptext/README.md#what-it-shows)).",

@@ -8,6 +8,7 @@ settings, and are left out.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -16,7 +17,9 @@ __all__ = ["Known", "generated", "unknown_numbers"]
 _NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))"
 _SINGLE = re.compile(rf"(?<![\w.,/@:-]){_NUMBER}%?(?![\w/])")
 _INTERVAL = re.compile(rf"({_NUMBER}) \[({_NUMBER}), ({_NUMBER})\]")
+_BRACKETS = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\]")
 _PLUS_MINUS = re.compile(rf"({_NUMBER}) ± ({_NUMBER})")
+_SCALES = (1.0, 100.0, 0.01)  # as it is, a share in per cent, a percentage as a share
 _BLOCK = re.compile(r"<!-- (?!end)[^>]*-->(.*?)<!-- end[^>]*-->", re.DOTALL)
 _CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
 
@@ -34,9 +37,10 @@ class Spelled:
         sign, bare = (-1.0, bare[1:]) if bare.startswith("-") else (1.0, bare)
         return cls(sign * float(bare), len(bare.partition(".")[2]))
 
-    def is_of(self, other: float) -> bool:
-        """Whether another number is spelled so, itself or as a share or in per cent."""
-        return any(abs(round(each, self.digits) - self.value) < 1e-9 for each in (other, 100 * other, other / 100))
+    @property
+    def reach(self) -> float:
+        """How far what it was rounded from may lie."""
+        return 0.5 * 10.0**-self.digits + 1e-9
 
 
 class Known:
@@ -47,22 +51,35 @@ class Known:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._singles: set[float] = set()
-        self._several: set[tuple[float, ...]] = set()
+        singles: set[float] = set()
+        several: set[tuple[float, ...]] = set()
         for text in texts:
             bare = text.replace("**", "").replace("\\*", "")
-            self._singles |= {Spelled.of(each.group()).value for each in _SINGLE.finditer(bare)}
-            for pattern in (_INTERVAL, _PLUS_MINUS):
-                self._several |= {tuple(Spelled.of(each).value for each in found) for found in pattern.findall(bare)}
+            singles |= {abs(Spelled.of(each.group()).value) for each in _SINGLE.finditer(bare)}
+            for pattern in (_INTERVAL, _BRACKETS, _PLUS_MINUS):
+                several |= {tuple(Spelled.of(each).value for each in found) for found in pattern.findall(bare)}
+        several |= {
+            (-value, *(-each for each in reversed(rest))) for value, *rest in several
+        }  # said the other way round
+        self._several = sorted({tuple(scale * one for one in each) for each in several for scale in _SCALES})
+        self._singles = sorted({scale * each for each in singles for scale in _SCALES})
 
     def has(self, numbers: tuple[str, ...]) -> bool:
-        """Whether a number stands there, or several do as one estimate; a prose may leave a sign out."""
+        """Whether a number stands there, or several do as one estimate; prose may leave a sign out."""
         spelled = [Spelled.of(each) for each in numbers]
         if len(spelled) == 1:
-            return any(spelled[0].is_of(each) or spelled[0].is_of(-each) for each in self._singles)
+            (one,) = spelled
+            place = bisect_left(self._singles, abs(one.value) - one.reach)
+            return place < len(self._singles) and self._singles[place] <= abs(one.value) + one.reach
+        if len(spelled) == 3 and self.has(numbers[:1]) and self.has(numbers[1:]):
+            return True  # a table may have an interval in a column of its own
+        first = spelled[0]
+        low = bisect_left(self._several, (first.value - first.reach,))
+        high = bisect_left(self._several, (first.value + first.reach,))
         return any(
-            len(each) == len(spelled) and all(one.is_of(other) for one, other in zip(spelled, each, strict=True))
-            for each in self._several
+            len(each) == len(spelled)
+            and all(abs(one.value - other) <= one.reach for one, other in zip(spelled, each, strict=True))
+            for each in self._several[low:high]
         )
 
 

@@ -12,8 +12,9 @@ def sections() -> list[Table | Note]:
         Note(
             "Figure 1 (a), accuracy over epsilon",
             "Its points, its epsilons and the numbers in the sentence about it are lost in the text of the paper. "
-            "Ours: [at equal epsilon](tem/README.md#what-it-shows), TEM and Madlib at 1 to 10, true as claimed, five trials, "
-            "beside the majority class and no protection; in 300 dimensions [there](tem/README.md#other-vectors).",
+            "Ours: [at equal epsilon](tem/README.md#what-it-shows), TEM and Madlib at 1 to 10, true as claimed, five "
+            "trials, beside the majority class and no protection; in 300 dimensions "
+            "[there](tem/README.md#other-vectors).",
         ),
         Note(
             "Figure 1 (b), membership attack over epsilon",
