@@ -1,5 +1,6 @@
 """The five papers number by number: papers/README.md, and that READMEs say what their rows say."""
 
+import csv
 import re
 import shutil
 from importlib import import_module
@@ -28,10 +29,19 @@ COUNTS = {
 # sections that say themselves that their numbers have no rows
 WITHOUT_ROWS = {
     "synthesis": ("More candidates", "How the defaults were chosen"),
-    "sentences": (),
+    "sentences": ("What was tried",),
 }
-# numbers of a README that are none of its results
-OTHERS = {}
+# numbers of a README that are none of its results, and what they are
+OTHERS = {
+    "dpnr": {".141": "printed: what masks cost in figure 5"},
+    "dpugc": {
+        **dict.fromkeys((".176", "2.66", "1.29", "1.64", "6.16"), "printed, or of the authors' figure"),
+        ".0183": "e^(-32 epsilon) at epsilon .125",
+    },
+    "leakage": {"3.8": "a version", "10.7": "millions of words"},
+    "sentences": {".750": "by hand, as it says", "9.9": "ln 20,000"},
+    "tem": {"10.8": "ln 50,000"},
+}
 REPORTS = [
     ("tem", "tem.report", "results/results.csv"),
     ("tem", "tem.pure", "results-pure"),
@@ -99,7 +109,10 @@ def _results(folder):
     for part in folder.glob("results*"):
         for file in (part, *part.glob("*")):
             if file.suffix in (".md", ".csv") and file.name != "accuracy.csv":
-                yield file.read_text("utf-8")
+                yield file.read_text("utf-8").replace(",", " , " if file.suffix == ".csv" else ",")
+            if file.name == "gain.csv":
+                with file.open(encoding="utf-8", newline="") as stream:
+                    yield from (f"{row['mean_gain']} ± {row['half_interval']}" for row in csv.DictReader(stream))
 
 
 def _means_of_sets():
@@ -122,7 +135,7 @@ def known(papers, paper):
 def test_numbers_in_prose_are_those_of_the_rows(papers, paper, known):
     readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
     unknown = list(papers.numbers.unknown_numbers(readme, known, WITHOUT_ROWS.get(paper, ())))
-    assert [each for each in unknown if each not in OTHERS.get(paper, ())] == []
+    assert [each for each in unknown if each not in OTHERS.get(paper, {}) and each != "95%"] == []
 
 
 def test_a_wrong_number_is_found(papers):
