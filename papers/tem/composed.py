@@ -23,7 +23,7 @@ from papers.tem.corpus import Corpus, quarters, read_corpus
 from papers.tem.fasttext import Ragged
 
 from dptext import Cooccurrence, Document, WordVectors, calibrate, load_vectors, statement_with_training
-from dptext.evaluation.sweep import read_sweep, sweep
+from dptext.evaluation.sweep import Sweep, read_sweep, sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 
@@ -154,7 +154,7 @@ def promises(mechanism: WordMechanism, vectors: WordVectors) -> dict[str, float]
     return found | {
         "of the vectors": vectors.statement.epsilon,
         "of both": both.epsilon,
-        "delta of both": both.delta,
+        "delta of both": both.guarantee.delta,
     }
 
 
@@ -163,12 +163,13 @@ def promises(mechanism: WordMechanism, vectors: WordVectors) -> dict[str, float]
 
 def write_report(out: Path, *, readme: Path | None) -> None:
     """``table.md`` in a folder, and the same in the README."""
-    text = _table(read_sweep(out / "composed.jsonl").rows)
+    text = _table(read_sweep(out / "composed.jsonl"))
     (out / "table.md").write_text(text + "\n", encoding="utf-8")
     write_between(readme, START, END, text)
 
 
-def _table(rows: Rows) -> str:
+def _table(found: Sweep) -> str:
+    rows, reviews_of = found.rows, found.experiment["constants"]["reviews"]
     lines = [
         "**TEM on learnt vectors**, where equally many words stay. Bounds are of a person with one text of "
         f"{LENGTH} words.",
@@ -182,7 +183,7 @@ def _table(rows: Rows) -> str:
             f"| {_name(settings)} | {mean_of(runs, 'epsilon'):.2f} | {' | '.join(shown)} | {_bounds(settings, runs)} |"
         )
     trials = max((len(runs) for _, runs in by_settings(rows)), default=0)
-    return "\n".join([*lines, "", f"{trials} trials, {REVIEWS:,} reviews a quarter; majority .500."])
+    return "\n".join([*lines, "", f"{trials} trials, {reviews_of:,} reviews a quarter; majority .500."])
 
 
 def _name(settings: Mapping[str, Any]) -> str:

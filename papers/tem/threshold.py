@@ -23,7 +23,7 @@ from papers.tem.fasttext import Ragged
 
 from dptext import TEM, Madlib, WordVectors, load_vectors
 from dptext.errors import extra
-from dptext.evaluation.sweep import read_sweep, sweep
+from dptext.evaluation.sweep import Sweep, read_sweep, sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 
@@ -131,11 +131,11 @@ def mechanism_of(settings: Mapping[str, Any], vectors: WordVectors) -> WordMecha
 
 def write_report(out: Path, *, readme: Path | None) -> None:
     """``table.md`` and ``figure.png`` in a folder; the table also in the README."""
-    rows = read_sweep(out / "threshold.jsonl").rows
-    text = _table(rows)
+    found = read_sweep(out / "threshold.jsonl")
+    text = _table(found)
     (out / "table.md").write_text(text + "\n", encoding="utf-8")
     write_between(readme, START, END, text)
-    draw(rows, out / "figure.png")
+    draw(found.rows, out / "figure.png")
 
 
 def _ordered(rows: Rows) -> list[tuple[Mapping[str, Any], list[Any]]]:
@@ -148,7 +148,8 @@ def _others(rows: Rows) -> dict[str, list[Any]]:
     return {each["mechanism"]: runs for each, runs in by_settings(rows) if each["mechanism"] != "TEM"}
 
 
-def _table(rows: Rows) -> str:
+def _table(found: Sweep) -> str:
+    rows, reviews_of = found.rows, found.experiment["constants"]["reviews"]
     lines = [
         f"**The threshold, epsilon {EPSILON:g}.** The bound is pure: for any two words.",
         "",
@@ -166,7 +167,7 @@ def _table(rows: Rows) -> str:
     others = _others(rows)
     lines += [_line(name, "", others[name]) for name in ("Madlib", "none") if name in others]
     first = len(next(iter(others.values()), rows))
-    return "\n".join([*lines, "", f"{first} trials, {REVIEWS:,} reviews a quarter; majority .500."])
+    return "\n".join([*lines, "", f"{first} trials, {reviews_of:,} reviews a quarter; majority .500."])
 
 
 def _line(name: str, threshold: str, runs: Rows) -> str:
@@ -182,9 +183,9 @@ def draw(rows: Rows, path: Path) -> None:
     left, right = figure.subplots(1, 2)
     ordered, others = _ordered(rows), _others(rows)
     at = [mean_of(runs, "threshold") for _, runs in ordered]
-    for axes, name, label in (
-        (left, "accuracy", "accuracy on raw reviews"),
-        (right, "stays", "share of words that stay"),
+    for axes, name, label, where in (
+        (left, "accuracy", "accuracy on raw reviews", "lower right"),
+        (right, "stays", "share of words that stay", "center right"),
     ):
         found = [estimate_of(runs, name) for _, runs in ordered]
         values = [mean_of(runs, name) for _, runs in ordered]
@@ -192,15 +193,15 @@ def draw(rows: Rows, path: Path) -> None:
         axes.errorbar(at, values, yerr=reach, color="black", marker="o", capsize=2.5, markersize=4.5, label="TEM")
         default = [mean_of(runs, "threshold") for settings, runs in ordered if settings["threshold"] is None]
         for place in default:
-            axes.axvline(place, color="0.75", linestyle="-.", label="the default, beta = .001")
+            axes.axvline(place, color="0.75", linestyle="-.", zorder=0, label="the default, beta = .001")
         for mechanism, style in (("Madlib", "--"), ("none", ":")):
             if mechanism in others and (mechanism, name) != ("none", "stays"):
                 label_of = "unprotected" if mechanism == "none" else mechanism
                 axes.axhline(mean_of(others[mechanism], name), color="0.45", linestyle=style, label=label_of)
-        axes.set_xlabel("threshold (at 15.2 nothing is cut that shows)")
+        axes.set_xlabel("threshold (at 15 nothing is cut that shows)")
         axes.set_ylabel(label)
         axes.grid(visible=True, color="0.93", linewidth=0.6)
-        axes.legend(fontsize=8, frameon=False)
+        axes.legend(fontsize=8, frameon=False, loc=where)
     figure.savefig(path, dpi=150)
 
 

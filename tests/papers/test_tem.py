@@ -9,8 +9,9 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
+from dptext.evaluation.sweep import read_sweep
 
-PAPERS = ("tem.cells", "tem.corpus", "tem.experiment", "tem.report")
+PAPERS = ("tem.cells", "tem.composed", "tem.corpus", "tem.experiment", "tem.report", "tem.threshold")
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]
 
 
@@ -139,3 +140,29 @@ def test_the_figure(papers, folder, tmp_path):
     assert "| TEM | 2 |" in found.attacks()
     papers.report.draw(found, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_threshold_and_the_trained_vectors_are_run_and_reported(papers, folder, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(papers.threshold, "draw", lambda rows, path: drawn.append(path))
+    arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--quick", "--out", str(tmp_path)]
+    for part in (papers.threshold, papers.composed):
+        part.main(arguments)
+        part.main([*arguments, "--report"])
+        assert "2 trials, 600 reviews a quarter" in (tmp_path / "table.md").read_text("utf-8")
+    assert drawn == [tmp_path / "figure.png"] * 2
+    rows = {
+        (row.settings["mechanism"], row.settings["threshold"]): row.numbers for row in _sweep(tmp_path, "threshold")
+    }
+    assert rows["none", None]["stays"] == 1.0
+    assert rows["TEM", 0.0]["bound"] == pytest.approx(0.0, abs=1e-4)  # all words equally likely
+    assert 1 < rows["TEM", 15.0]["bound"] < 45.1  # of words that are so far from one another
+    for row in _sweep(tmp_path, "composed"):
+        numbers, training = row.numbers, row.settings["training"]
+        assert numbers["of the vectors"] == (training or 0.0)
+        if training is not None:  # under substitution a person is taken out and another put in
+            assert numbers["of both"] >= numbers["of the text"] + 2 * training
+
+
+def _sweep(folder, name):
+    return read_sweep(folder / f"{name}.jsonl").rows
