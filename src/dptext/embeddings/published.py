@@ -345,26 +345,26 @@ class _Lots:
         places = int(self._ends[-1]) if self._ends.size else 0
         if places == 0:
             return empty
-        found: dict[tuple[int, int], int] = {}
+        found = np.empty((0, 3), dtype=np.int64)
         for _ in range(_ROUNDS):
-            for place, other, user in self._some(places):
-                if len(found) < self._how.lot:
-                    found.setdefault((place, other), user)
-            if len(found) >= self._how.lot:
+            found = np.concatenate([found, self._some(places)])
+            _, first = np.unique(found[:, :2], axis=0, return_index=True)
+            found = found[np.sort(first)][: self._how.lot]  # each once, in the order in which they came
+            if len(found) == self._how.lot:
                 break
-        if not found:
+        if not len(found):
             return empty
-        at = np.array(list(found), dtype=np.int64)
+        at, whose = found[:, :2], found[:, 2]
         pairs = np.empty((len(at), 2 + self._how.negatives), dtype=np.int32)
         pairs[:, 0], pairs[:, 1] = self._rows[at[:, 0]], self._words + self._rows[at[:, 1]]
         drawn = self._bits.uniform(len(at), self._how.negatives) * self._negative[-1]
         negative = np.minimum(np.searchsorted(self._negative, drawn), self._words - 1)
         none = (negative == self._unknown) | (negative == self._rows[at[:, 1]][:, None])
         pairs[:, 2:] = np.where(none, _NONE, self._words + negative)
-        return pairs, np.array(list(found.values()), dtype=np.int64)
+        return pairs, whose
 
-    def _some(self, places: int) -> list[tuple[int, int, int]]:
-        """Some places at random, each with another near it, where both are words of one document."""
+    def _some(self, places: int) -> Ids:
+        """(n, 3) some places at random, each with another near it where both are words of one document, and whose."""
         many = 2 * self._how.lot
         drawn = self._bits.below(np.full(many, places, dtype=np.uint64)).astype(np.int64)
         nth = np.searchsorted(self._ends, drawn, side="right")
@@ -381,7 +381,8 @@ class _Lots:
             good &= self._rows[between] != DOCUMENT_END
         good &= self._rows[np.clip(other, 0, len(self._rows) - 1)] >= 0
         good &= self._rows[place] != self._unknown
-        return list(zip(place[good].tolist(), other[good].tolist(), user[good].tolist(), strict=True))
+        found: Ids = np.stack([place, other, user], axis=1)[good]
+        return found
 
     def _count(self) -> None:
         self._users = np.flatnonzero(self._there)
