@@ -24,7 +24,7 @@ from papers.dpugc.intervals import crossed
 from papers.dpugc.mechanism import DELTA, behaviour, given_words, plan_of, released, total_of
 from papers.dpugc.models import Model, Models, processed
 from papers.dpugc.neighbours import PAPER_QUERIES, map_score
-from papers.dpugc.new_words import NewWords
+from papers.dpugc.new_words import FIRST, LAST, NewWords
 from papers.dpugc.personal_report import write_report
 from papers.dpugc.published import CLIP
 from papers.dpugc.steps import GOLD, GOLD_SEED, TOP
@@ -51,6 +51,8 @@ PARTS = ("cold_start", "release", "printed", "training")
 LEAST, LARGEST = min(LEVELS.values()), max(LEVELS.values())
 STEPS, PAIRS = 20, 500  # of a training from public vectors, as in part two: who is in it most is in every step
 
+COMMON = "what they have in common"
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -70,6 +72,7 @@ class System:
     by: str | None = None
     only: str | None = None
     silent: str | None = None
+    public: bool = False
 
     @property
     def most(self) -> float | None:
@@ -78,7 +81,7 @@ class System:
 
     def promised(self, level: str) -> float:
         """The true epsilon of people of a level who say so; infinite without noise, 0 where they have no part."""
-        if self.only not in (None, level):
+        if self.public or self.only not in (None, level):
             return 0.0
         if isinstance(self.epsilons, Mapping):
             return self.epsilons[level]
@@ -89,6 +92,7 @@ SYSTEMS = {
     "the least for all": System(LEAST),
     "the largest for all": System(LARGEST),
     "no noise": System(None),
+    COMMON: System(None, public=True),
     **{f"levels, by {by}": System(LEVELS, by) for by in BY},
     **{f"the liberal alone, by {by}": System(LARGEST, by, only="liberal") for by in BY},
     "levels, half strictest, by age": System(LEVELS, "age", silent="strictest"),
@@ -126,6 +130,8 @@ class Releases:
     def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
         """Vectors where these words have no public ones: as `Models.lacking`."""
         del corpus  # there is one
+        if SYSTEMS[model.kind].public:
+            return self._common(words)
         kind = "trained" if self._trained else "released"
         name = f"{kind}-{model.kind}-{run}-{of}".replace(" ", "_").replace(",", "")
         held = self._held(model.kind), words, self.public.fingerprint, behaviour(), self._trained
@@ -133,6 +139,15 @@ class Releases:
             held = (*held, behaviour_of_training(), STEPS, PAIRS)
         stored = self._models.stored(name, held, lambda: self._made(words, model, run, of))
         return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
+
+    def _common(self, words: Sequence[str]) -> WordVectors:
+        public = processed(self.public)
+        gone = np.isin(np.array(public.words), np.array(words))
+        ranks = np.arange(len(public))
+        others = ~gone & (ranks >= FIRST) & (ranks < LAST)
+        matrix = public.matrix.copy()
+        matrix[gone] = matrix[others].mean(axis=0)
+        return WordVectors(public.words, matrix, source=COMMON)
 
     def _made(self, words: Sequence[str], model: Model, run: int, of: str) -> dict[str, Any]:
         made = (
@@ -305,13 +320,37 @@ class AsPrinted:
     open: ExitStack
     stores: dict[str, UserStore] = field(default_factory=dict)
 
-    def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """MAP-Word and MAP-Char against the gold model; for each level what its users are charged and what they lose.
+    def account(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+        """For each level what its users are charged and what they lose.
 
-        ``claimed`` and ``true`` of a level: the median user and the one with the most, where it is known who was in
-        which lot. ``left``: the share who were out of budget. ``bound``: what no two corpora lose more than.
+        ``claimed`` and ``true``: the median user and the one with the most, where it is known who was in which lot.
+        ``left``: the share who were out of budget. ``bound``: what no two corpora lose more than. Who is in which lot
+        does not depend on the vectors, which have one dimension here.
         """
-        schedule = self.trainings.schedule
+        model = self._trained(settings, seed, dimension=1)
+        users = {str(each.user) for each in self.trainings.corpus.documents}
+        people = Counter(self.levels[settings["by"]][user] for user in users)
+        found: dict[str, float] = {"bound": model.statement_.epsilon}
+        for level, accounts in model.accounts_.items():
+            for name in ("claimed", "true"):
+                values = [getattr(each, name) for each in accounts] or [0.0]
+                found |= {f"{name} {level}": float(np.median(values)), f"{name} {level} most": float(max(values))}
+            found[f"left {level}"] = model.left_[level] / max(1, people[level])
+            found[f"witness {level}"] = model.finding_[level].attained
+        return found
+
+    def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+        """MAP-Word and MAP-Char against the gold model."""
+        model = self._trained(settings, seed, dimension=self.trainings.schedule.dimension)
+        gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
+        found: dict[str, float] = {}
+        for measure in ("MAP-Word", "MAP-Char"):
+            score = map_score(model.vectors_, gold, measure=measure, top=TOP, seed=1)
+            found |= {measure: score.score.value, f"{measure} random": score.baseline}
+            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
+        return found
+
+    def _trained(self, settings: Mapping[str, Any], seed: int, *, dimension: int) -> DPUGC:
         model = DPUGC(
             self.trainings.public,
             epsilon=LEVELS,
@@ -320,27 +359,12 @@ class AsPrinted:
             noise_multiplier=settings["sigma"],
             steps=settings["steps"],
             clip=settings["clip"],
-            dimension=schedule.dimension,
-            trained_words=schedule.words,
+            dimension=dimension,
+            trained_words=self.trainings.schedule.words,
             seed=seed,
             unsafe_as_published=True,
         )
-        model.fit_stored(self._stored(model, settings["by"]))
-        gold = self.trainings.vectors(GOLD, None, schedule.marks_of(GOLD)[-1], GOLD_SEED)
-        found: dict[str, float] = {"bound": model.statement_.epsilon}
-        for measure in ("MAP-Word", "MAP-Char"):
-            score = map_score(model.vectors_, gold, measure=measure, top=TOP, seed=1)
-            found |= {measure: score.score.value, f"{measure} random": score.baseline}
-            found |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
-        users = {str(each.user) for each in self.trainings.corpus.documents}
-        people = Counter(self.levels[settings["by"]][user] for user in users)
-        for level, accounts in model.accounts_.items():
-            for name in ("claimed", "true"):
-                values = [getattr(each, name) for each in accounts] or [0.0]
-                found |= {f"{name} {level}": float(np.median(values)), f"{name} {level} most": float(max(values))}
-            found[f"left {level}"] = model.left_[level] / max(1, people[level])
-            found[f"witness {level}"] = model.finding_[level].attained
-        return found
+        return model.fit_stored(self._stored(model, settings["by"]))
 
     def _stored(self, model: DPUGC, by: str) -> UserStore:
         if by not in self.stores:
@@ -445,10 +469,13 @@ class Run:
         """The paper's own algorithm."""
         public = load_vectors(VECTORS, limit=self.plan.schedule.words)
         corpus = corpus_of("blogs", self.people)
-        settings = grid(by=["age"], sigma=list(self.plan.sigmas), steps=list(self.plan.printed_steps), clip=[CLIP])
+        steps, constants = list(self.plan.printed_steps), {"lot": 128, "delta": DELTA}
         with Trainings(public, corpus, self.plan.schedule, self.out / "work") as trainings, ExitStack() as opened:
             part = AsPrinted(trainings, {by: self.cold.wishes(by).levels for by in BY}, opened)
-            constants = {"mechanism": behaviour_of_training(), "lot": 128, "delta": DELTA}
+            settings = grid(by=["age"], sigma=[PRINTED_SIGMA], steps=steps, clip=[CLIP])
+            self._cells("personal_account", part.account, settings, self.plan.printed_runs, **constants)
+            settings = grid(by=["age"], sigma=list(self.plan.sigmas), steps=steps, clip=[CLIP])
+            constants |= {"mechanism": behaviour_of_training()}
             self._cells("personal_printed", part.cell, settings, self.plan.printed_runs, **constants)
 
     def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:

@@ -82,7 +82,7 @@ def test_what_systems_promise(papers):
 def test_the_experiment_runs_goes_on_and_is_reported(papers, people, data, tmp_path, monkeypatch):
     personal = papers.personal
     monkeypatch.setattr(personal, "WORDS_LIMIT", 1500)
-    few = ("the least for all", "levels, by age", "levels, half guessed, by age", "no noise")
+    few = ("the least for all", "levels, by age", "levels, half guessed, by age", "no noise", personal.COMMON)
     monkeypatch.setattr(personal, "SYSTEMS", {name: personal.SYSTEMS[name] for name in few})
     schedule = papers.trained.Schedule(words=1500, dimension=4, marks=(0, 2), rate=0.5, pairs=5)
     plan = personal.Plan(
@@ -107,7 +107,8 @@ def test_the_experiment_runs_goes_on_and_is_reported(papers, people, data, tmp_p
     arguments = ["--data", str(data), "--out", str(tmp_path / "out")]
     personal.main(arguments)
     files = sorted((tmp_path / "out").glob("*.jsonl"))
-    assert [each.stem for each in files] == ["cold_start", "personal", "personal_printed", "personal_training"]
+    more = ["personal_account", "personal_printed", "personal_training"]
+    assert [each.stem for each in files] == ["cold_start", "personal", *more]
     before = [each.read_bytes() for each in files]
     personal.main(arguments)
     assert [each.read_bytes() for each in files] == before
