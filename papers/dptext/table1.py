@@ -25,7 +25,7 @@ from papers.dptext.attributed import Attributed, with_industry
 from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, arrived_in, measure, split
 from papers.dptext.first_claim import first_claim
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
-from papers.dptext.table1_report import LEARNT, NAME, write_table1
+from papers.dptext.table1_report import LEARNT, NAME, write_report
 from papers.dptext.trustpilot import read_reviews
 from papers.numbers_of import named
 from papers.running import options_of, say
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if not options.report:
         run(options)
-    write_table1(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=None if options.quick else options.readme)
     print(f"{options.out / 'table1.md'}")
 
 

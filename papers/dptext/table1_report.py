@@ -14,7 +14,7 @@ from papers.running import write_between
 from dptext.errors import DataError
 from dptext.evaluation.sweep_file import Row
 
-__all__ = ["END", "LEARNT", "NAME", "START", "write_table1"]
+__all__ = ["END", "LEARNT", "NAME", "START", "write_report"]
 
 NAME, LEARNT = "table 1", "learnt budget"
 START, END = "<!-- table 1: written by papers.dptext.table1 -->", "<!-- end of table 1 -->"
@@ -23,7 +23,7 @@ _OF_PRINTED = {methods.ORIGINAL: "ORIGINAL", methods.DIFPRIV: "DIFPRIV", methods
 _OF_PRINTED |= {methods.PRINTED: "DPTEXT", methods.LEARNT_PRINTED: "DPTEXT"}
 
 
-def write_table1(out: Path, *, readme: Path | None) -> None:
+def write_report(out: Path, *, readme: Path | None) -> None:
     """``table1.md`` beside the rows, and the same in a README.
 
     Raises:

@@ -79,8 +79,12 @@ def main() -> None:
             append(out, row_of(cell, spaces))
     if not has_word2vec():
         say(f"without word2vec: the rows of the study's situations need gensim; {INSTALL}")
-    if not options.quick and options.out is None:
-        write_between(HERE / "README.md", START, END, tables(rows_of(out)))
+    write_report(out, readme=HERE / "README.md" if not options.quick and options.out is None else None)
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """The tables of a file of rows, between the marks of a README."""
+    write_between(readme, START, END, tables(rows_of(out)))
 
 
 def cells(*, word2vec: bool) -> Iterator[Cell]:

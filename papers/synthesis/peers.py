@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.running import options_of, say_by_name, write_between
+from papers.running import number_of, options_of, say_by_name, write_between
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, Bench, _rows, _split
 from papers.synthesis.private_evolution import noisy_votes
-from papers.synthesis.report import _number
 
 import dptext
-from dptext.evaluation.sweep import Row, sweep
+from dptext.evaluation.sweep import Row, read_sweep, sweep
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- peers: written by papers.synthesis.peers -->", "<!-- end of the peers -->"
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def cell(settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         return _cell(bench, options.pe, settings, seed)
 
-    found = sweep(
+    sweep(
         cell,
         list(_settings(with_pe=options.pe is not None)),
         range(1, 2 if options.quick else 6),
@@ -60,7 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         progress=say_by_name,
         stop_at_error=True,
     )
-    write_between(options.readme, START, END, _table(found.rows))
+    write_report(options.out, readme=options.readme)
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """The table of the rows in a folder, between the marks of a README."""
+    write_between(readme, START, END, _table(read_sweep(out / "peers.jsonl").rows))
 
 
 def _settings(*, with_pe: bool) -> Iterator[dict[str, Any]]:
@@ -108,8 +112,8 @@ def _table(rows: Sequence[Row]) -> str:
         for method, name in METHODS.items():
             runs = [row for row in rows if (row.settings["method"], row.settings["epsilon"]) == (method, epsilon)]
             if runs:
-                sentences = "" if method in ("released", "tem") else _number(runs, "sentences")
-                lines.append(f"| {name} | {epsilon:g} | {_number(runs, 'words')} | {sentences} |")
+                sentences = "" if method in ("released", "tem") else number_of(runs, "sentences")
+                lines.append(f"| {name} | {epsilon:g} | {number_of(runs, 'words')} | {sentences} |")
     return "\n".join(lines)
 
 

@@ -435,4 +435,4 @@ def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeyp
     kept = said + "".join(each.read_text() for each in (tmp_path / "out").glob("*.jsonl"))
     assert not any(word in kept.split() for word in WORDS["s"])
     with pytest.raises(DataError, match=r"run papers\.dptext\.table1 first"):
-        papers.table1_report.write_table1(tmp_path, readme=None)
+        papers.table1_report.write_report(tmp_path, readme=None)
