@@ -55,8 +55,8 @@ QUICK = Plan(
     robust_at=(4.0,),
     our_epsilons=(4.0, 16.0),
     ours=(("PrivUnit", 8), ("L2Laplace", 8), ("Gaussian", 8)),
-    train_rows=3_000,
-    test_rows=1_000,
+    train_rows=1_000,
+    test_rows=500,
 )
 
 

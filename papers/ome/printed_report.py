@@ -147,7 +147,7 @@ def _within(estimate: Estimate, printed: float) -> bool:
 
 def _agreement(found: Found) -> str:
     """Of each set, how many printed numbers lie in our intervals, above them and below them."""
-    said = []
+    said, inside, printed = [], 0, 0
     for name in found.sets:
         cells = [(found.estimate(name, setting), printed_of(name, setting)) for setting in PRINTED]
         pairs = [(ours, theirs) for ours, theirs in cells if ours is not None and ours.count > 1 and theirs is not None]
@@ -156,7 +156,8 @@ def _agreement(found: Found) -> str:
         above = sum(theirs > ours.high for ours, theirs in pairs)
         lacking = f", {count - len(pairs)} without an interval of ours" if len(pairs) < count else ""
         said.append(f"{name} {within} of {count} ({above} above, {len(pairs) - within - above} below{lacking})")
-    return f"**Printed numbers within our 95% intervals.** {'; '.join(said)}."
+        inside, printed = inside + within, printed + count
+    return f"**Printed numbers within our 95% intervals: {inside} of {printed}.** {'; '.join(said)}."
 
 
 def _controls(found: Found) -> str:
