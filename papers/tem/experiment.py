@@ -189,7 +189,9 @@ def _text(value: Any) -> str:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="TEM and Madlib on the IMDb reviews.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the archive")
-    parser.add_argument("--quick", action="store_true", help="500 reviews a quarter, 2 trials, 2 epsilons: does it run?")
+    parser.add_argument(
+        "--quick", action="store_true", help="500 reviews a quarter, 2 trials, 2 epsilons: does it run?"
+    )
     parser.add_argument("--report", action="store_true", help="table and figure from the rows that are there")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--vectors", default="glove-6b-50d", help="a known name, or a path")
