@@ -170,8 +170,8 @@ def _controls(found: Found) -> str:
         ("bits flipped by OME, lambda 100", "bits flipped by OME", ROW, "accuracy"),
     ]
     for learned, classified, setting, number in rows:
-        estimates = [found.estimate(name, setting, number) for name in found.sets]
-        lines.append(_line(learned, classified, *(_spelled(each) for each in estimates)))
+        cells = [_counted(found, name, found.estimate(name, setting, number)) for name in found.sets]
+        lines.append(_line(learned, classified, *cells))
     return "**The control.** The same perceptron on bits that nobody flipped.\n\n" + "\n".join(lines)
 
 
@@ -323,6 +323,13 @@ def _number(epsilon: float) -> str:
 
 def _reach(estimate: Estimate) -> float:
     return 0.0 if np.isnan(estimate.high) else estimate.high - estimate.value
+
+
+def _counted(found: Found, name: str, estimate: Estimate | None) -> str:
+    """Spelled, with the number of runs where it is not that of the set."""
+    if estimate is None or estimate.count == found.runs(name):
+        return _spelled(estimate)
+    return f"{_spelled(estimate)} ({_runs(estimate.count)})"
 
 
 def _runs(count: int) -> str:

@@ -112,11 +112,13 @@ def _blogs(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Synthetic corpora from one noisy release: what they are good for.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
-    parser.add_argument("--quick", action="store_true", help="two seeds, few texts: does it run?")
+    parser.add_argument("--quick", action="store_true", help="two seeds, few texts, no labels by topic: does it run?")
     parser.add_argument("--report", action="store_true", help="tables and figures from the rows that are there")
     parser.add_argument("--work", type=Path, default=None, help="folder of kept vectors; results/work unless named")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    return options_of(parser, arguments, HERE)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="all; quick: all but the last")
+    options = options_of(parser, arguments, HERE)
+    options.parts = options.parts or (PARTS[:-1] if options.quick else PARTS)
+    return options
 
 
 if __name__ == "__main__":
