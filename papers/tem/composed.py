@@ -174,7 +174,8 @@ def _table(found: Sweep) -> str:
         "**TEM on learnt vectors**, where equally many words stay. Bounds are of a person with one text of "
         f"{LENGTH} words.",
         "",
-        "| vectors | epsilon of TEM | stays | guessed | accuracy | text alone | training alone | both |",
+        "| vectors | epsilon of TEM | stays | guessed | accuracy | text alone | training alone (add/remove) "
+        "| both (substitution) |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for settings, runs in by_settings(rows):
@@ -198,7 +199,7 @@ def _name(settings: Mapping[str, Any]) -> str:
 def _bounds(settings: Mapping[str, Any], runs: Rows) -> str:
     alone = f"{mean_of(runs, 'of the text'):,.0f}"
     if settings["vectors"] == "public":
-        return f"{alone} | nobody is | nobody is"
+        return f"{alone} | nobody is in it | as the text alone"
     if settings["training"] is None:
         return f"{alone} | no promise | no promise"
     learnt = f"({mean_of(runs, 'of the vectors'):g}, {DELTA:g})"
