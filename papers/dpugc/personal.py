@@ -234,20 +234,21 @@ class Personal:
         """For all: pairs that hold a new word, and the ranks of the true words. For people of a level: *fit*.
 
         The fit of a person: the mean cosine of what was learned of the new words with their true public vectors, each
-        word as often as they use it (0 where nothing was learned); the mean over draws. Its interval is over people
-        and runs.
+        word as often as they use it (0 where nothing was learned); the mean over draws. *Beyond*: less the fit where
+        each of them gets the mean of what was learned of all, which tells no word from another. Intervals are over
+        people and runs.
         """
         found = self.new_words.cell({"model": settings["model"], "epsilon": settings["epsilon"]}, seed)
-        fits = self._fits(settings)
-        found |= self._estimate("fit", fits)
+        fits, common = self._fits(settings)
+        found |= self._estimate("fit", fits) | self._estimate("fit beyond", fits - common)
         wanted = np.array([self.levels[settings["by"]][person.user] for person in self._known])
         for level in LEVELS:
             found |= self._estimate(f"fit of {level}", fits[:, wanted == level])
         system = SYSTEMS[settings["model"]]
         return found | {f"epsilon of {level}": min(system.promised(level), 1e9) for level in LEVELS}
 
-    def _fits(self, settings: Mapping[str, Any]) -> Floats:
-        """(runs, people)."""
+    def _fits(self, settings: Mapping[str, Any]) -> tuple[Floats, Floats]:
+        """(runs, people) fits, and those of the mean of what was learned, each word as often as people use it."""
         model = Model(settings["model"], settings["epsilon"])
         runs = self.runs if model.is_random else [1]
         public = processed(self.releases.public)
@@ -256,13 +257,14 @@ class Personal:
             by_draw = []
             for draw, words in self.new_words.words.items():
                 vectors = self.releases.lacking(words, model, self.new_words.corpus, run, of=str(draw))
-                learned = np.stack([vectors[word] for word in words]).astype(np.float64)
-                true = np.stack([public[word] for word in words]).astype(np.float64)
-                lengths = np.linalg.norm(learned, axis=1) * np.linalg.norm(true, axis=1)
-                cosines = (learned * true).sum(axis=1) / np.where(lengths > 0, lengths, 1.0)
-                by_draw.append(self._uses[draw] @ cosines)
+                learned = _directions(np.stack([vectors[word] for word in words]))
+                true = _directions(np.stack([public[word] for word in words]))
+                uses = self._uses[draw]
+                mean = _directions((uses.mean(axis=0) @ learned)[None])
+                by_draw.append([uses @ (each * true).sum(axis=1) for each in (learned, mean)])
             found.append(np.mean(by_draw, axis=0))
-        return np.array(found)
+        fits, common = np.moveaxis(np.array(found), 1, 0)
+        return fits, common
 
     @cached_property
     def _known(self) -> list[Blogger]:
@@ -303,6 +305,14 @@ class Personal:
             resamples=self.resamples,
         )
         return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+
+
+def _directions(vectors: Any) -> Floats:
+    """Rows of length 1; those of zeros stay."""
+    exact = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    directions: Floats = exact / np.where(lengths > 0, lengths, 1.0)
+    return directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +392,10 @@ class Plan:
     held_out: int = 500
     draws: tuple[int, ...] = (1, 2, 3)  # of new words, for the one release
     runs: tuple[int, ...] = (1, 2, 3, 4, 5)
-    trained: tuple[str, ...] = ("the least for all", "the largest for all", *(f"levels, by {by}" for by in BY))
+    trained: tuple[str, ...] = (
+        *("no noise", COMMON, "the least for all", "the largest for all"),
+        *(f"levels, by {by}" for by in BY),
+    )
     training_draws: tuple[int, ...] = (1,)
     training_runs: tuple[int, ...] = (1, 2)
     margins: tuple[float, ...] = (0.0, 0.1, 0.2)
