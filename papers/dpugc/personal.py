@@ -30,7 +30,7 @@ from papers.dpugc.published import CLIP
 from papers.dpugc.steps import GOLD, GOLD_SEED, TOP
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.dpugc.trained import behaviour as behaviour_of_training
-from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, ColdStart, with_levels
+from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, with_levels
 from papers.running import options_of, say_by_name
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
@@ -66,6 +66,7 @@ class System:
         only: the others have no part.
         silent: half of the people do not say their level: it is "guessed" from their texts, on the server, or they get
             the "strictest"; None: all say theirs.
+        public: nothing is learned: each new word gets the mean of the other public words of the same ranks.
     """
 
     epsilons: float | Mapping[str, float] | None
@@ -399,7 +400,8 @@ class Plan:
     training_draws: tuple[int, ...] = (1,)
     training_runs: tuple[int, ...] = (1, 2)
     margins: tuple[float, ...] = (0.0, 0.1, 0.2)
-    device: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    device: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)  # that sends a level
+    vector: tuple[float, ...] = (1.0, 4.0, 16.0)
     schedule: Schedule = field(default_factory=lambda: Schedule(rate=0.2, pairs=200))  # of the gold model
     printed_steps: tuple[int, ...] = (20, 1000, 5000)
     sigmas: tuple[float, ...] = (PRINTED_SIGMA, 1 / 16)  # the paper's, and next to none: whether anything is learned
@@ -416,6 +418,7 @@ QUICK = Plan(
     training_runs=(1,),
     margins=(0.0,),
     device=(1.0,),
+    vector=(4.0,),
     schedule=Schedule(words=2000, dimension=16, marks=(0, 20), rate=0.2, pairs=50),
     printed_steps=(200,),
     sigmas=(PRINTED_SIGMA,),
@@ -461,6 +464,7 @@ class Run:
             for source in (PROFILE, TEXTS):
                 settings += [{"by": by, "source": source, "margin": m, "epsilon": None} for m in self.plan.margins]
             settings += [{"by": by, "source": DEVICE, "margin": 0.0, "epsilon": e} for e in self.plan.device]
+            settings += [{"by": by, "source": VECTOR, "margin": 0.0, "epsilon": e} for e in self.plan.vector]
         self._cells("cold_start", self.cold.cell, settings)
 
     def release(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from papers.dpugc.training_results import Found
-from papers.dpugc.wishes import BY, DEVICE, LEVELS
+from papers.dpugc.wishes import BY, DEVICE, LEVELS, VECTOR
 from papers.running import write_between
 
 from dptext.errors import DataError
@@ -20,6 +20,7 @@ ORDER = (
     *("the least for all", "the liberal alone", "levels", "levels, half strictest", "levels, half guessed"),
     *("the largest for all", "no noise"),
 )
+SENT = {DEVICE: "texts: the level", VECTOR: "texts: their vector"}
 RELEASES = {"personal": "One noisy release (`Cooccurrence`)", "personal_training": "Training (`SkipGram`)"}
 
 
@@ -104,8 +105,8 @@ def cold_start_table(found: Found) -> str:
         for row in rows:
             who: dict[str, Setting] = dict(row.settings)
             source = str(who["source"])
-            if source == DEVICE:
-                source = f"texts, sent by a device with epsilon {float(str(who['epsilon'])):g}"
+            if source in SENT:
+                source = f"{SENT[source]}, sent by a device with epsilon {float(str(who['epsilon'])):g}"
             names = ("RMSE", "right", "too much", "too little")
             margin = f"{float(str(who['margin'])):g}"
             lines.append(_line("", source, margin, "", *(_three(found.estimate(name, **who)) for name in names)))

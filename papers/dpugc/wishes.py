@@ -20,10 +20,11 @@ import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
 from papers.dpugc.intervals import crossed
 
-from dptext import BudgetPolicy, Document
+from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
 from dptext.embeddings.levels import fit_concerns
+from dptext.representations.device_encoder import encoder_of
 
-__all__ = ["BY", "LEVEL", "LEVELS", "SHARES", "ColdStart", "Wishes", "policy_of", "wishes_of", "with_levels"]
+__all__ = ["BY", "LEVEL", "LEVELS", "SHARES", "VECTOR", "ColdStart", "Wishes", "policy_of", "wishes_of", "with_levels"]
 
 LEVELS = {"conservative": 1.0, "moderate": 4.0, "liberal": 16.0}
 """Their epsilons."""
@@ -33,7 +34,8 @@ LEVEL = "level"
 BY = ("age", "chance")
 CONCERNS = {"liberal": 0.09, "moderate": 0.46, "conservative": 1.0}
 """The greatest concern that a level is enough for, where concerns are spread evenly from 0 to 1."""
-PROFILE, TEXTS, DEVICE = "public profile", "texts", "device"
+VECTORS = "glove-6b-50d"
+PROFILE, TEXTS, DEVICE, VECTOR = "public profile", "texts", "device", "vector"
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,16 +93,17 @@ class ColdStart:
     def cell(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
         """How far predicted concerns are off, beside the mean of the volunteers, and whose level comes out right.
 
-        Settings: ``by``, ``source`` (`PROFILE`, `TEXTS`, or `DEVICE`: texts, and the level is drawn with
-        ``epsilon``), ``margin``. *Too much*: an epsilon above the one that they want; *too little*: below. Of a level
-        that is drawn the chances are taken, not a draw. Always the strictest level: right for the conservative, never
-        too much.
+        Settings: ``by``, ``source`` (`PROFILE`, `TEXTS`, or `DEVICE`: texts, and the level is drawn with ``epsilon``;
+        or `VECTOR`: the texts as a vector, sent with ``epsilon``), ``margin``. *Too much*: an epsilon above the one
+        that they want; *too little*: below. Of a level that is drawn the chances are taken, not a draw. Always the
+        strictest level: right for the conservative, never too much.
         """
         by, source = settings["by"], settings["source"]
-        wishes, model = self.wishes(by), self.model(by, settings["source"])
+        sent = settings["epsilon"] if source == VECTOR else None
+        wishes, model = self.wishes(by), self.model(by, source, sent)
         policy = policy_of(model, margin=settings["margin"], device=settings["epsilon"] if source == DEVICE else None)
         users = [person.user for person in self.people]
-        guessed = model.predict(self._features(source, self.people))
+        guessed = model.predict(self._features(source, self.people, sent))
         known = np.array([wishes.concerns[user] for user in users])
         mean = float(np.mean([wishes.concerns[person.user] for person in self.volunteers]))
         names = list(LEVELS)
@@ -134,11 +137,11 @@ class ColdStart:
         return {person.user: level for person, level in zip(self.people, found, strict=True)}
 
     @cache  # noqa: B019 (as long as the experiment lasts)
-    def model(self, by: str, source: str) -> Any:
-        """The predictor, fitted on volunteers."""
+    def model(self, by: str, source: str, sent: float | None = None) -> Any:
+        """The predictor, fitted on volunteers, whose vectors have the same noise."""
         concerns = self.wishes(by).concerns
         said = [concerns[person.user] for person in self.volunteers]
-        return fit_concerns(self._features(source, self.volunteers), said)
+        return fit_concerns(self._features(source, self.volunteers, sent), said)
 
     @cache  # noqa: B019
     def wishes(self, by: str) -> Wishes:
@@ -149,10 +152,27 @@ class ColdStart:
         found = crossed(lambda rows, _: statistic(rows), len(self.people), 1, of="people", resamples=self.resamples)
         return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
 
-    def _features(self, source: str, people: Sequence[Blogger]) -> Any:
+    def _features(self, source: str, people: Sequence[Blogger], sent: float | None = None) -> Any:
         if source == PROFILE:
             return self._profiles(people)
+        if source == VECTOR:
+            return np.array([self._sent(sent)[person.user] for person in people])
         return [" ".join(str(each.text) for each in documents_of([person])) for person in people]
+
+    @cache  # noqa: B019
+    def _sent(self, epsilon: float | None) -> dict[str, Floats]:
+        """Of everybody, the vector that their device sends, projected and bounded as the volunteers' texts ask for."""
+        means = self._means
+        width = len(next(iter(means.values())))
+        known = CallableEncoder(lambda users: np.array([means[user] for user in users]), dimension=width)
+        encoder = PrivateEncoder(known, epsilon=epsilon, seed=1).fit([person.user for person in self.volunteers])
+        return dict(zip(means, encoder.transform(list(means)), strict=True))
+
+    @cached_property
+    def _means(self) -> dict[str, Floats]:
+        """Of everybody, the mean of the vectors of their words."""
+        texts = self._features(TEXTS, self.everybody)
+        return {person.user: row for person, row in zip(self.everybody, encoder_of(VECTORS).encode(texts), strict=True)}
 
     def _profiles(self, people: Sequence[Blogger]) -> Floats:
         """(people, d) gender, industry and sign, each value that a volunteer has as a number 0 or 1."""

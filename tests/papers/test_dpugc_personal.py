@@ -58,7 +58,7 @@ def test_cold_start_learns_what_texts_tell_and_nothing_of_chance(papers, people)
     cells = {
         (by, source): cold.cell({"by": by, "source": source, "margin": 0.0, "epsilon": epsilon}, 1)
         for by in papers.wishes.BY
-        for source, epsilon in (("public profile", None), ("texts", None), ("device", 1.0))
+        for source, epsilon in (("public profile", None), ("texts", None), ("device", 1.0), ("vector", 16.0))
     }
     assert len({frozenset(each) for each in cells.values()}) == 1
     assert cells["age", "texts"]["of the mean"] < 0.8
@@ -66,6 +66,8 @@ def test_cold_start_learns_what_texts_tell_and_nothing_of_chance(papers, people)
     for each in cells.values():
         assert each["right"] + each["too much"] + each["too little"] == pytest.approx(1)
     assert cells["age", "device"]["right"] < cells["age", "texts"]["right"]  # it is drawn
+    blind = cold.cell({"by": "age", "source": "vector", "margin": 0.0, "epsilon": 0.1}, 1)
+    assert blind["of the mean"] > cells["age", "vector"]["of the mean"]
     margin = cold.cell({"by": "age", "source": "texts", "margin": 0.5, "epsilon": None}, 1)
     assert margin["too much"] <= cells["age", "texts"]["too much"]
     assert set(cold.guessed_levels("age")) == {person.user for person in people[1::2]}
