@@ -92,6 +92,7 @@ class System:
 SYSTEMS = {
     "the least for all": System(LEAST),
     "the largest for all": System(LARGEST),
+    "four times the largest for all": System(4 * LARGEST),
     "no noise": System(None),
     COMMON: System(None, public=True),
     **{f"levels, by {by}": System(LEVELS, by) for by in BY},
@@ -394,7 +395,7 @@ class Plan:
     draws: tuple[int, ...] = (1, 2, 3)  # of new words, for the one release
     runs: tuple[int, ...] = (1, 2, 3, 4, 5)
     trained: tuple[str, ...] = (
-        *("no noise", COMMON, "the least for all", "the largest for all"),
+        *("no noise", COMMON, "the least for all", "the largest for all", "four times the largest for all"),
         *(f"levels, by {by}" for by in BY),
     )
     training_draws: tuple[int, ...] = (1,)

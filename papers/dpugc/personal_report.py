@@ -18,7 +18,7 @@ START, END = "<!-- tables of part three: written by the experiment -->", "<!-- e
 ORDER = (
     "what they have in common",
     *("the least for all", "the liberal alone", "levels", "levels, half strictest", "levels, half guessed"),
-    *("the largest for all", "no noise"),
+    *("the largest for all", "four times the largest for all", "no noise"),
 )
 SENT = {DEVICE: "texts: the level", VECTOR: "texts: their vector"}
 RELEASES = {"personal": "One noisy release (`Cooccurrence`)", "personal_training": "Training (`SkipGram`)"}
