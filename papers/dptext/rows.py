@@ -27,14 +27,18 @@ class Rows:
 
     Attributes:
         task, encoder: which.
-        rows: in the order of tables: methods, then epsilons, then alphas.
+        rows: of the first run, in the order of tables: methods, then epsilons, then alphas.
+        again: of other runs, in the same order; in other folds, with other trainings and other noise.
         constants: what was the same for all.
     """
 
     def __init__(self, path: Path) -> None:
         self.task, self.encoder = path.stem.rsplit(", ", 1)
         found = read_sweep(path)
-        self.rows = tuple(sorted(found.rows, key=_place))
+        first = min(row.seed for row in found.rows)
+        rows = sorted(found.rows, key=_place)
+        self.rows = tuple(row for row in rows if row.seed == first)
+        self.again = tuple(row for row in rows if row.seed != first)
         self.constants: dict[str, Any] = dict(found.experiment["constants"])
 
     @property

@@ -34,12 +34,12 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     )
     if not tables and not traces:
         raise DataError(f"no rows of table 1 in {str(out)!r}: run papers.dptext.table1 first")
-    sections = [part for rows in tables for part in (_head(rows), _table1(rows), _first_claim(rows))]
+    sections = [part for rows in tables for part in (_head(rows), _table1(rows), _first_claim(rows), _again(rows))]
     sections += [part for rows in traces for part in (_head(rows), _learnt(rows))]
-    found = [row for rows in (*tables, *traces) for row in rows.rows]
+    found = [row for rows in (*tables, *traces) for row in (*rows.rows, *rows.again)]
     seconds, cells = sum(row.seconds for row in found), len(found)
     sections.append(f"{cells} cells took {seconds / 60:.0f} minutes of a core that was shared with others.")
-    text = "\n\n".join(sections) + "\n"
+    text = "\n\n".join(filter(None, sections)) + "\n"
     (out / "table1.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
 
@@ -85,6 +85,21 @@ def _table1(rows: Rows) -> str:
         "Printed: TrustPilot, without intervals, by the discriminators that the encoder was trained to fool.\n\n"
         f"{_joined(lines)}"
     )
+
+
+def _again(rows: Rows) -> str:
+    """What other runs found of the same rows; "" where there are none."""
+    names = _attributes(rows)
+    head = ["", "run", "task: accuracy", *(f"{name}: macro-F1" for name in names)]
+    head += ["in what was released: AUC", "in the encoder's training: AUC", "words recovered"]
+    lines = [head, ["---"] * len(head)]
+    for row in rows.again:
+        line = [_name(row), str(row.seed), spelled(row, "task accuracy")]
+        line += [_best_f1(rows, row, name) for name in names]
+        line += [_above(row, "released AUC", 0.5), _above(row, "trained AUC", 0.5)]
+        lines.append([*line, _above(row, "words precision", row.numbers["words precision blind"])])
+    said = "**Run again**, in other folds, with other trainings and other noise. Read as the two tables above.\n\n"
+    return f"{said}{_joined(lines)}" if rows.again else ""
 
 
 def _first_claim(rows: Rows) -> str:

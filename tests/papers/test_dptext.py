@@ -436,3 +436,18 @@ def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeyp
     assert not any(word in kept.split() for word in WORDS["s"])
     with pytest.raises(DataError, match=r"run papers\.dptext\.table1 first"):
         papers.table1_report.write_report(tmp_path, readme=None)
+
+
+def test_other_runs_of_table_1_stand_beside_the_first(papers, tmp_path):
+    file = ROOT / "papers" / "dptext" / "results" / "table 1, topic, GloVe.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    first = [row for row in lines if row.get("seed", 1) == 1]
+    again = [row | {"seed": 2} for row in first if row.get("settings", {}).get("method") == "ORIGINAL"]
+    (tmp_path / file.name).write_text("".join(f"{json.dumps(row)}\n" for row in [*first, *again]))
+    rows = papers.rows.Rows(tmp_path / file.name)
+    assert len(rows.rows) == len(first) - 1
+    assert [row.seed for row in rows.again] == [2]
+    papers.table1_report.write_report(tmp_path, readme=None)
+    said = (tmp_path / "table1.md").read_text()
+    assert said.count("**Run again**") == 1
+    assert "| ORIGINAL | 2 | " in said
