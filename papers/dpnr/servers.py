@@ -72,7 +72,7 @@ def measure(
 
     Args:
         settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (the server's; None where it knows none),
-            ``epochs``, ``schedule``; perhaps ``word_dropout``, the share of words masked in training.
+            ``epochs``, ``schedule``.
         seed: of training, and of what users send.
         file: of the data set, see `papers.dpnr.corpus.prepare`.
         users: epsilons that users ask for.
