@@ -23,6 +23,8 @@ __all__ = ["sections"]
 RESULTS = Path(__file__).resolve().parents[1] / "dpnr" / "results"
 _TASKS = {TP_US: "not run: no file of TrustPilot", AG: "not run", BLOG: "not run"}
 """The columns of figures 4 and 5, and what is said where there are no rows."""
+_PEOPLE = {TP_US: "people", AG: "texts", BLOG: "bloggers"}
+"""Whose texts the intervals are over."""
 _RATIOS = {"gender": ("female", "male"), "age": ("13-17", "33-48")}
 _GROUPS = (("gender", "female", "male less female"), ("age", "13-17", "33-48 less 13-17"))
 _SHOWN = 1.0
@@ -43,7 +45,7 @@ def sections() -> list[Table | Note]:
 
 
 def _of_task(task: str) -> BlogRows:
-    return BlogRows(RESULTS / f"blogs {task}.jsonl")
+    return BlogRows(RESULTS / f"{'blogs' if task == BLOG else 'reviews'} {task}.jsonl")
 
 
 def _figures_4_and_5(place: str, kind: str) -> Table:
@@ -61,7 +63,7 @@ def _figures_4_and_5(place: str, kind: str) -> Table:
         cells = []
         for task, rows in found.items():
             row = rows.get(DPNR if claimed else NONE, claimed, mu)
-            ours = _TASKS[task] if row is None else _of_blogs(rows, row, "task accuracy")
+            ours = _TASKS[task] if row is None else _of_blogs(task, rows, row, "task accuracy")
             cells.append(Cell(f"{ACCURACY[task][name]:.2f}", ours))
         lines.append(Line(name, epsilon, cells))
     blind = [f"{100 * rows.any['task accuracy blind']:.1f}" if rows else "" for rows in found.values()]
@@ -70,14 +72,15 @@ def _figures_4_and_5(place: str, kind: str) -> Table:
         ["TP-US", "AG", "BLOG"],
         lines,
         [("majority class", blind)],
-        "TP-US may not be passed on. GloVe means in place of BERT; blogs' topics by a topic model, one run of "
-        f"{found[BLOG].constants['folds']} folds, intervals over who wrote ([papers/dpnr](dpnr/README.md#task-topic)).",
+        "TP-US may not be passed on. GloVe means in place of BERT; AG's official test rows, blogs' topics by a topic "
+        f"model, one run of {found[BLOG].constants['folds']} folds, intervals over who wrote "
+        "([papers/dpnr](dpnr/README.md#task-topic)).",
     )
 
 
-def _of_blogs(rows: BlogRows, row: Row, name: str) -> Estimate:
+def _of_blogs(task: str, rows: BlogRows, row: Row, name: str) -> Estimate:
     value, low, high = (100 * row.numbers[f"{name}{end}"] for end in ("", " low", " high"))
-    return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), "bloggers")
+    return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), _PEOPLE[task])
 
 
 def _figure_6() -> Table:
@@ -100,7 +103,9 @@ def _figure_6() -> Table:
                 theirs = FAIRNESS[task][name][attribute]
                 for spelled, number in ((f"{theirs[0]:.2f}", first), (f"{theirs[1]:+.2f}", f"gap {gap}")):
                     why = "not run" if name == "adversarial" else _TASKS[task]
-                    cells.append(Cell(spelled, why if row is None else _of_blogs(rows, row, f"{attribute} {number}")))
+                    cells.append(
+                        Cell(spelled, why if row is None else _of_blogs(task, rows, row, f"{attribute} {number}"))
+                    )
             said = epsilon.format(f"{_SHOWN:g}", true) if row else epsilon.partition(";")[0]
             lines.append(Line(f"{named}, {name}", said, cells))
     return Table(
