@@ -74,7 +74,7 @@ class Answers:
     Attributes:
         rows: (m,) the tested posts.
         task: (m,) codes of what the task model said.
-        told: attribute to attacker to (m,) codes of what he said.
+        told: attribute to attacker to (m,) codes of what the attacker said.
         found: how often authors of the first fold's posts were named, with the blind guess.
     """
 
@@ -207,7 +207,7 @@ def _answered(method: str, epsilon: float | None, alpha: float | None, seed: int
 
 
 def _authors(arrived: npt.NDArray[np.float64], people: Codes, seed: int) -> tuple[Estimate, float]:
-    """How often the last post of a blogger is named by somebody who knows his others as they arrived."""
+    """How often the last post of a blogger is named by an attacker who knows their other posts as they arrived."""
     last = np.zeros(len(people), dtype=bool)
     last[len(people) - 1 - np.unique(people[::-1], return_index=True)[1]] = True
     private = last & (np.bincount(people)[people] > 1)

@@ -140,7 +140,7 @@ def _main_table(rows: Rows) -> str:
         lines.append(line)
     return (
         "Task: logistic regression; attack: the best of the fresh attackers, a post at a time; author: nearest mean of "
-        "his other posts, first fold; gaps: of the accuracy of the task. Bold: an attack above the majority (the "
+        "their other posts, first fold; gaps: of the accuracy of the task. Bold: an attack above the majority (the "
         f"blind guess), a difference that leaves 0 out.\n\n{_joined(lines)}"
     )
 
