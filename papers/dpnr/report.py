@@ -112,10 +112,10 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
         if len(runs) < 2:
             return _EMPTY if theirs is None else f"not run (printed {theirs:.2f})"
         said = _spelled(mean_over_runs(runs))
-        if len(runs) < RUNS:  # so few lead one to expect nearly anything
-            return f"{said[:-1]}; {len(runs)} runs]" + ("" if theirs is None else f" ({theirs:.2f})")
         if theirs is None:
             return said
+        if len(runs) < RUNS:  # so few lead one to expect nearly anything
+            return f"{said} ({theirs:.2f})"
         counted.append(reproduced(runs, theirs))
         return f"{said} ({theirs:.2f})" if counted[-1] else f"{said} ({theirs:.2f}\\*)"
 
@@ -273,9 +273,10 @@ def epochs_table(rows: Rows) -> str:
             means = [rows.mean(name, **settings) for name in ("clean", *names)]
             label = training if epsilon is None else f"{training} at {epsilon:g}"
             if any(means):
-                lines.append(
-                    [str(epochs), schedule or label, *(f"{each.value:.3f}" if each else _EMPTY for each in means)]
-                )
+                runs = min(each.count for each in means if each)
+                few = f" ({runs} runs)" if runs < RUNS else ""
+                shown = (f"{each.value:.3f}" if each else _EMPTY for each in means)
+                lines.append([str(epochs), f"{schedule or label}{few}", *shown])
     lines.append(["", "majority class", *[f"{rows.constants['majority']:.3f}"] * (1 + len(names))])
     best = [
         f"{_number(name):g}: {label} ({value:.3f})"
@@ -333,7 +334,10 @@ def _true(mechanism: str, epsilon: float, dimension: int) -> str:
 
 
 def _spelled(estimate: Estimate | None) -> str:
-    return "" if estimate is None else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    if estimate is None:
+        return ""
+    few = f"; {estimate.count} runs" if estimate.count < RUNS else ""
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}{few}]"
 
 
 def _text(sections: list[str]) -> str:
