@@ -14,7 +14,7 @@ def sections() -> list[Table | Note]:
             "Its points, its epsilons and the numbers in the sentence about it are lost in the text of the paper. "
             "Ours: [at equal epsilon](tem/README.md#what-it-shows), TEM and Madlib at 1 to 10, true as claimed, five "
             "trials, beside the majority class and no protection; in 300 dimensions "
-            "[there](tem/README.md#other-vectors).",
+            "[there](tem/README.md#in-300-dimensions).",
         ),
         Note(
             "Figure 1 (b), membership attack over epsilon",
