@@ -106,8 +106,7 @@ def _quoted(page: Path) -> list[tuple[int, str]]:
 
 def _run_scripts(scripts: list[Block], folder: Path) -> None:
     (folder / "page.py").write_text("\n".join(each.text for each in scripts), encoding="utf-8")
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for so few rows, compiling costs more than it saves
-    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": quick}
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run([sys.executable, "page.py"], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{scripts[0].place}: exit code {done.returncode}\n{done.stderr[-2000:]}"
 
