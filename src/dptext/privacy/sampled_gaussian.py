@@ -209,12 +209,9 @@ def _greatest(
             across, turn = math.log(high / low), turn + 1
             share = 0.5
             if turn <= _MOST_LINES and under < over < math.inf:  # where a straight line between logarithms leads ...
-                beside = (
-                    0.4 * width if turn % 2 == 0 else -0.4 * width
-                )  # ... and a little aside: both ends shall come near
-                share = min(
-                    max(-under / (over - under) + beside / across, 0.2 * width / across), 1 - 0.2 * width / across
-                )
+                aside = (0.4 if turn % 2 == 0 else -0.4) * width  # ... and a little aside: both ends shall come near
+                nearest = 0.2 * width / across
+                share = min(max(-under / (over - under) + aside / across, nearest), 1 - nearest)
             middle = low * math.exp(share * across)
             found = excess(middle)
             if found <= 0:
