@@ -23,7 +23,7 @@ from dptext.evaluation.utility import words_of
 from dptext.own_files import replacing
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "age_group", "drawn", "facts_of", "posts_for"]
+__all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "WithAttributes", "age_group", "drawn", "posts_for"]
 
 AGES = ("13-17", "23-27", "33-48")
 """The groups in which the corpus was collected."""
@@ -41,8 +41,40 @@ Names = npt.NDArray[np.str_]
 Rows = npt.NDArray[np.int64]
 
 
+class WithAttributes:
+    """Texts, whose they are, a label and attributes: what all such texts say of themselves."""
+
+    texts: tuple[str, ...]
+    people: Rows
+    labels: Names
+    attributes: dict[str, Names]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Counts and shares, for a table and the constants of an experiment; and the digest."""
+        found: dict[str, Any] = {
+            "posts": len(self.texts),
+            "bloggers": int(self.people.max()) + 1,
+            "classes": int(np.unique(self.labels).size),
+            "digest": self.digest,
+        }
+        for name, values in self.attributes.items():
+            groups, counts = np.unique(values, return_counts=True)
+            shares = zip(groups, counts / values.size, strict=True)
+            found |= {f"{name} {group}": round(float(share), 4) for group, share in shares}
+        return found
+
+    @property
+    def digest(self) -> str:
+        """Of all of these: rows of other texts are not mixed with theirs."""
+        found = hashlib.sha256()
+        for row in zip(self.texts, self.people.tolist(), self.labels, *self.attributes.values(), strict=True):
+            found.update(repr(row).encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+
 @dataclass(frozen=True, eq=False)
-class Posts:
+class Posts(WithAttributes):
     """Posts, whose they are, and what is to be learnt of them.
 
     Attributes:
@@ -76,34 +108,6 @@ class Posts:
     @property
     def attributes(self) -> dict[str, Names]:
         return {"gender": self.gender, "age": self.age}
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What a table says of them, and a digest: rows of other posts are not mixed with theirs."""
-        return facts_of(len(self.texts), self.people, self.labels, self.attributes, self.digest)
-
-    @property
-    def digest(self) -> str:
-        found = hashlib.sha256()
-        for row in zip(self.texts, self.people.tolist(), self.labels, self.gender, self.age, strict=True):
-            found.update(repr(row).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
-
-
-def facts_of(posts: int, people: Rows, labels: Names, attributes: dict[str, Names], digest: str) -> dict[str, Any]:
-    """Counts and shares, for the constants of an experiment."""
-    found: dict[str, Any] = {
-        "posts": posts,
-        "bloggers": int(people.max()) + 1,
-        "classes": int(np.unique(labels).size),
-        "digest": digest,
-    }
-    for name, values in attributes.items():
-        groups, counts = np.unique(values, return_counts=True)
-        found |= {
-            f"{name} {group}": round(float(count / values.size), 4) for group, count in zip(groups, counts, strict=True)
-        }
-    return found
 
 
 def posts_for(

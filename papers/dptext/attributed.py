@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.blogs_posts import Posts, facts_of
+from papers.blogs_posts import Posts, WithAttributes
 
 __all__ = ["OTHER", "Attributed", "with_industry"]
 
@@ -19,7 +17,7 @@ Names = npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False)
-class Attributed:
+class Attributed(WithAttributes):
     """Texts, whose they are, a label and attributes.
 
     Attributes:
@@ -35,19 +33,6 @@ class Attributed:
     people: npt.NDArray[np.int64] = field(repr=False)
     labels: Names = field(repr=False)
     attributes: dict[str, Names] = field(repr=False)
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What a table says of them, and a digest: rows of other texts are not mixed with theirs."""
-        return facts_of(len(self.texts), self.people, self.labels, self.attributes, self.digest)
-
-    @property
-    def digest(self) -> str:
-        """Of all that they are."""
-        found = hashlib.sha256()
-        for row in zip(self.texts, self.people.tolist(), self.labels, *self.attributes.values(), strict=True):
-            found.update(repr(row).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
 
 
 def with_industry(posts: Posts, *, smallest: int) -> Attributed:
