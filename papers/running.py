@@ -31,18 +31,21 @@ __all__ = [
 Rows = Sequence[Row]
 
 
-def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, here: Path) -> argparse.Namespace:
+def options_of(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, here: Path, *, part: str = ""
+) -> argparse.Namespace:
     """Parsed, with ``out`` (``results`` or ``quick`` beside the experiment, or what was asked for) and ``readme``.
 
     Args:
         parser: it has ``--quick``.
         arguments: None: those of the command line.
-        here: the folder of the experiment; its README is None where results go elsewhere.
+        here: the folder of the experiment; its README is None for the quick form, and where results go elsewhere.
+        part: of several experiments in one folder: it is added to the name of ``out``.
     """
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args(arguments)
-    options.readme = here / "README.md" if options.out is None else None
-    options.out = options.out or here / ("quick" if options.quick else "results")
+    options.readme = here / "README.md" if options.out is None and not options.quick else None
+    options.out = options.out or here / "-".join(filter(None, ("quick" if options.quick else "results", part)))
     return options
 
 

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for part in options.parts:
             for name in options.sets:
                 Run(plan, name, options).part(part)
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
     print(f"{options.out / 'tables.md'}, {options.out / 'figure.png'}")
 
 

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if not options.report:
         run(QUICK if options.quick else Plan(), options)
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
     print(options.out / "reviews.md")
 
 

@@ -434,7 +434,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
         for part in options.parts:
             getattr(run, part)()
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
     print(options.out / "personal.md")
 
 

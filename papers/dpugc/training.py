@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run = Run(QUICK if options.quick else Plan(), options.data, options.out, corpora, options.text8)
         for part in options.parts:
             getattr(run, part)()
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
     print(f"{options.out / 'training.md'}, {options.out / 'training.png'}")
 
 

@@ -17,57 +17,34 @@ from typing import Any
 import numpy as np
 from papers.dpugc.mechanism import DELTA, plan_of, released, total_of
 from papers.imdb import Review, reviews
-from papers.running import Rows, by_settings, mean_of, number_of, options_of, say_by_name, write_between
+from papers.running import Rows, by_settings, mean_of, number_of, write_between
 from papers.tem.cells import Settings, recovered, trained
 from papers.tem.corpus import Corpus, quarters, read_corpus
 from papers.tem.fasttext import Ragged
+from papers.tem.trials import run_trials
 
-from dptext import Cooccurrence, Document, WordVectors, calibrate, load_vectors, statement_with_training
-from dptext.evaluation.sweep import Sweep, read_sweep, sweep
+from dptext import Cooccurrence, Document, WordVectors, calibrate, statement_with_training
+from dptext.evaluation.sweep import Sweep, read_sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 
 __all__ = ["ComposedReleases", "write_report"]
 
-HERE = Path(__file__).resolve().parent
 START, END = "<!-- composed: written by the experiment -->", "<!-- end of composed -->"
 TRAINING = (2.0, 8.0, 32.0)
 """Epsilons of the vectors, for adding or removing who wrote a review."""
 KEPT = (0.15, 0.5)
 """Shares of words that stay: vectors of other lengths give epsilon another unit, so mechanisms are compared there."""
-REVIEWS = 3_000
-"""A quarter."""
 LENGTH = 200
 """Words of the text that the bounds speak of; half of the reviews are shorter."""
-_WORDS = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="TEM on vectors that were trained on private reviews.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the archive")
     parser.add_argument("--quick", action="store_true", help="two trials, 600 reviews a quarter: does it run?")
-    parser.add_argument("--report", action="store_true", help="the table from the rows that are there")
-    parser.add_argument("--vectors", default="glove-6b-50d", help="public vectors: a known name, or a path")
-    options = options_of(parser, arguments, HERE)
-    if options.readme is not None:
-        options.out = options.out.parent / f"{options.out.name}-composed"
-    options.out.mkdir(parents=True, exist_ok=True)
-    if not options.report:
-        limit = _WORDS if options.vectors == "glove-6b-50d" else None
-        public = load_vectors(options.vectors, limit=limit)
-        bench = ComposedReleases(options.data, public, 600 if options.quick else REVIEWS)
-        sweep(
-            bench.cell,
-            list(settings_of(quick=options.quick)),
-            range(1, 3 if options.quick else 6),
-            path=options.out / "composed.jsonl",
-            name="TEM on vectors with a promise of their own",
-            constants={"vectors": public.fingerprint, "reviews": bench.most},
-            not_compared=("self",),
-            progress=say_by_name,
-            stop_at_error=True,
-        )
-    write_report(options.out, readme=None if options.quick else options.readme)
+    name = "TEM on vectors with a promise of their own"
+    options = run_trials(parser, "composed", ComposedReleases, settings_of, name=name, arguments=arguments)
+    write_report(options.out, readme=options.readme)
 
 
 def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.imdb import reviews
+from papers.running import options_of
 from papers.tem.cells import NONE, Cell, Settings, Trial, prepared_trial, run_cell
 from papers.tem.corpus import Corpus, read_corpus
 from papers.tem.report import write_report
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.report:
         corpus = read_corpus(reviews(options.data), vectors)
         run_all(run, corpus, vectors, options)
-    write_report(options.out / "results.csv", options.out, readme=None if options.quick else options.readme)
+    write_report(options.out / "results.csv", options.out, readme=options.readme)
     print(f"{options.out / 'table.md'}, {options.out / 'figure.png'}")
 
 
@@ -202,15 +203,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--shadows", type=int, default=None, help="of the likelihood-ratio attack; even, or 0")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--no-matched", dest="matched", action="store_false", help="without equal keep rates")
-    parser.add_argument("--out", type=Path, default=None)
-    options = parser.parse_args(arguments)
-    options.readme = HERE / "README.md" if options.out is None else None
+    options = options_of(parser, arguments, HERE)
     quick: dict[str, Any] = {"epsilons": (4.0, 10.0), "trials": 2, "reviews": 500, "shadows": 4}
     full: dict[str, Any] = {"epsilons": EPSILONS, "trials": 5, "reviews": None, "shadows": 16}
     for name, value in (quick if options.quick else full).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    options.out = options.out or HERE / ("quick" if options.quick else "results")
     if options.limit is None and options.vectors == "glove-6b-50d":
         options.limit = 20_000
     return options

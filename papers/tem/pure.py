@@ -60,9 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--work", type=Path, default=None, help="folder of kept vectors; results-pure/work unless named"
     )
-    options = options_of(parser, arguments, HERE)
-    if options.readme is not None:
-        options.out = options.out.parent / f"{options.out.name}-pure"
+    options = options_of(parser, arguments, HERE, part="pure")
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.report:
         has_model = not options.quick or find_spec("sentence_transformers") is not None
@@ -77,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             progress=say_by_name,
             stop_at_error=True,
         )
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
 
 
 def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:

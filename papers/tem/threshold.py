@@ -16,55 +16,33 @@ from typing import Any
 
 import numpy as np
 from papers.imdb import reviews
-from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, options_of, say_by_name, write_between
+from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, write_between
 from papers.tem.cells import Settings, recovered, trained
 from papers.tem.corpus import Corpus, quarters, read_corpus
 from papers.tem.fasttext import Ragged
+from papers.tem.trials import run_trials
 
-from dptext import TEM, Madlib, WordVectors, load_vectors
+from dptext import TEM, Madlib, WordVectors
 from dptext.errors import extra
-from dptext.evaluation.sweep import Sweep, read_sweep, sweep
+from dptext.evaluation.sweep import Sweep, read_sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
 
 __all__ = ["ImdbReviews", "write_report"]
 
-HERE = Path(__file__).resolve().parent
 START, END = "<!-- thresholds: written by the experiment -->", "<!-- end of thresholds -->"
 EPSILON = 3.0
 THRESHOLDS = (0.0, 2.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 15.0)
 """Between them stands the default (beta = .001). The last is the largest that is drawn exactly at this epsilon: farther
 words have odds below e^-22.5, so nothing is cut that shows. The diameter of the vocabulary is below 22.9."""
-REVIEWS = 3_000
-"""A quarter."""
-_WORDS = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="TEM over its threshold.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the archive")
     parser.add_argument("--quick", action="store_true", help="two trials, 600 reviews a quarter: does it run?")
-    parser.add_argument("--report", action="store_true", help="table and figure from the rows that are there")
-    parser.add_argument("--vectors", default="glove-6b-50d", help="a known name, or a path")
-    options = options_of(parser, arguments, HERE)
-    if options.readme is not None:
-        options.out = options.out.parent / f"{options.out.name}-threshold"
-    options.out.mkdir(parents=True, exist_ok=True)
-    if not options.report:
-        limit = _WORDS if options.vectors == "glove-6b-50d" else None
-        bench = ImdbReviews(options.data, load_vectors(options.vectors, limit=limit), 600 if options.quick else REVIEWS)
-        sweep(
-            bench.cell,
-            list(settings_of(quick=options.quick)),
-            range(1, 3 if options.quick else 6),
-            path=options.out / "threshold.jsonl",
-            name="TEM over its threshold",
-            constants={"vectors": bench.vectors.fingerprint, "reviews": bench.most},
-            not_compared=("self",),
-            progress=say_by_name,
-            stop_at_error=True,
-        )
-    write_report(options.out, readme=None if options.quick else options.readme)
+    name = "TEM over its threshold"
+    options = run_trials(parser, "threshold", ImdbReviews, settings_of, name=name, arguments=arguments)
+    write_report(options.out, readme=options.readme)
 
 
 def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:
