@@ -8,11 +8,12 @@ from vectors that the encoder was trained to make.
 
 from __future__ import annotations
 
+import argparse
 import pickle
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from papers.dptext.attributed import Attributed
 from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, sender
 from papers.numbers_of import named as _named
 from papers.numbers_of import of_groups
+from papers.running import say
 
 from dptext.attacks import author_reidentification
 from dptext.attacks.learners import ATTACKERS, Attacker, Learner
@@ -30,9 +32,21 @@ from dptext.estimates import Estimate, over_people
 from dptext.evaluation.fairness import fairness
 from dptext.evaluation.folds import Fold, make_folds
 from dptext.evaluation.measures import measure as measured
+from dptext.evaluation.sweep import sweep
 from dptext.own_files import replacing
 
-__all__ = ["REFERENCE", "Answers", "Arrived", "Setting", "answered", "arrived_in", "measure", "rows_of", "split"]
+__all__ = [
+    "REFERENCE",
+    "Answers",
+    "Arrived",
+    "Setting",
+    "answered",
+    "arrived_in",
+    "measure",
+    "rows_of",
+    "run_cells",
+    "split",
+]
 
 REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}
 """What everything is compared with, on the same posts."""
@@ -65,6 +79,35 @@ class Setting:
     attackers: tuple[Attacker, ...] = ATTACKERS
     smallest_group: int = SMALLEST_GROUP
     work: Path | None = field(default=None, compare=False)
+
+
+def run_cells(
+    cell: Callable[..., dict[str, float]],
+    cells: Sequence[Mapping[str, Any]],
+    seeds: Sequence[int],
+    *,
+    setting: Setting,
+    name: str,
+    encoder: str,
+    options: argparse.Namespace,
+) -> None:
+    """Every cell without a row gets one, a line of ``<name>.jsonl`` in ``options.out``; of the first ones if some are
+    asked for."""
+    sweep(
+        partial(cell, setting=setting),
+        cells[: options.first],
+        seeds,
+        path=options.out / f"{name}.jsonl",
+        name=f"dptext, {name}",
+        constants={"encoder": encoder, "width": setting.stored[0].shape[1], "folds": setting.folds}
+        | {"resamples": setting.resamples, "attackers": ", ".join(setting.attackers)}
+        | setting.posts.facts,
+        packages=("scikit-learn", "torch"),
+        not_compared=("setting",),
+        processes=options.processes,
+        progress=say,
+        stop_at_error=True,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,20 +11,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dptext import methods
-from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure, split
+from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure, run_cells, split
 from papers.dptext.report import write_report
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
-from papers.running import options_of, say
+from papers.running import options_of
 
 from dptext.attacks.learners import ATTACKERS, Attacker
-from dptext.evaluation.sweep import sweep
 
 HERE = Path(__file__).resolve().parent
 SEED = 1
@@ -70,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if not options.report:
         run(_plan(options), options)
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
     print(f"{options.out / 'page.html'}, {options.out / 'tables.md'}, {options.out / 'curves.png'}")
 
 
@@ -92,20 +90,14 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
                 attackers=plan.attackers,
                 smallest_group=plan.smallest_group,
             )
-            sweep(
-                partial(measure, setting=setting),
-                cells(plan)[: options.first],
+            run_cells(
+                measure,
+                cells(plan),
                 [SEED],
-                path=options.out / f"{task}, {encoder}.jsonl",
-                name=f"dptext, {task}, {encoder}",
-                constants={"encoder": encoder, "width": setting.stored[0].shape[1], "folds": plan.folds}
-                | {"resamples": plan.resamples, "attackers": ", ".join(plan.attackers)}
-                | posts.facts,
-                packages=("scikit-learn", "torch"),
-                not_compared=("setting",),
-                processes=options.processes,
-                progress=say,
-                stop_at_error=True,
+                setting=setting,
+                name=f"{task}, {encoder}",
+                encoder=encoder,
+                options=options,
             )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,16 @@ from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dptext import methods
 from papers.dptext.attributed import Attributed, with_industry
-from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, arrived_in, measure, split
+from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, arrived_in, measure, run_cells, split
 from papers.dptext.first_claim import first_claim
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
 from papers.dptext.table1_report import LEARNT, NAME, write_report
 from papers.dptext.trustpilot import read_reviews
 from papers.numbers_of import named
-from papers.running import options_of, say
+from papers.running import options_of
 
 from dptext.attacks.learners import Attacker
 from dptext.estimates import mean_over_runs
-from dptext.evaluation.sweep import sweep
 
 __all__ = ["cell", "cells", "learnt", "main"]
 
@@ -53,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if not options.report:
         run(options)
-    write_report(options.out, readme=None if options.quick else options.readme)
+    write_report(options.out, readme=options.readme)
     print(f"{options.out / 'table1.md'}")
 
 
@@ -81,21 +79,9 @@ def _run(part: str, encoder: str, seed: int, texts: Attributed, options: argpars
         smallest_group=options.smallest_group,
         work=options.work,
     )
-    sweep(
-        partial(cell, setting=setting),
-        cells(part, quick=options.quick)[: options.first],
-        [seed],
-        path=options.out / f"{part}, {texts.task}, {encoder}.jsonl",
-        name=f"dptext, {part}, {texts.task}, {encoder}",
-        constants={"encoder": encoder, "width": setting.stored[0].shape[1], "folds": folds}
-        | {"resamples": setting.resamples, "attackers": ", ".join(READERS)}
-        | texts.facts,
-        packages=("scikit-learn", "torch"),
-        not_compared=("setting",),
-        processes=options.processes,
-        progress=say,
-        stop_at_error=True,
-    )
+    name = f"{part}, {texts.task}, {encoder}"
+    all_of = cells(part, quick=options.quick)
+    run_cells(cell, all_of, [seed], setting=setting, name=name, encoder=encoder, options=options)
 
 
 def cell(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[str, float]:
